@@ -20,7 +20,7 @@ from json import dumps
 from pathlib import Path
 
 import readme_table
-from cachecost.views.tables.text import print_table
+from cachecost.views.tables.table import print_table
 from cases import CASES, Case
 from verdicts import Recorded, Result, as_json, load, record, recorded_now
 

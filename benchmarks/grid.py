@@ -21,9 +21,8 @@ from math import log2
 from resource import RUSAGE_CHILDREN, getrusage
 from time import process_time
 
-from cachecost.conversations.distributions import LogNormal, Uniform
+from cachecost.conversations.distributions import LogNormal, SyntheticSpec, Uniform, synthetic
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
@@ -105,7 +104,7 @@ def start_seconds() -> float:
     """Processor seconds until a process could begin to replay."""
     before = getrusage(RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-c", "import cachecost.simulation.setup, cachecost.conversations.synthetic"], check=True
+        [sys.executable, "-c", "import cachecost.simulation.setup, cachecost.conversations.distributions"], check=True
     )
     after = getrusage(RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

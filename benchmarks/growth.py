@@ -18,7 +18,7 @@ from math import log
 from time import process_time
 
 from cachecost.conversations.calls import date_call
-from cachecost.conversations.synthetic import SyntheticSpec, synthetic
+from cachecost.conversations.distributions import SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation

@@ -7,9 +7,7 @@ from dataclasses import fields, replace
 
 from cachecost.conversations.calls import Call, PlannedCall
 from cachecost.simulation.workload import Workload
-from cachecost.sweep.montecarlo.draws import Draw
-from cachecost.sweep.montecarlo.run import seeded_rules
-from cachecost.sweep.montecarlo.times import MAIN, Times, draw_times, main_calls
+from cachecost.sweep.montecarlo.draws import MAIN, Draw, Times, draw_times, main_calls, seeded_rules
 
 RETRIED = "failed"
 

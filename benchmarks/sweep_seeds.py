@@ -12,8 +12,7 @@ import json
 from datetime import date
 from time import process_time
 
-from cachecost.conversations.distributions import LogNormal, Uniform
-from cachecost.conversations.synthetic import SyntheticSpec, synthetic
+from cachecost.conversations.distributions import LogNormal, SyntheticSpec, Uniform, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

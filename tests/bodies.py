@@ -8,11 +8,9 @@ from typing import Any
 
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import refusal, sent_breakpoints
-from cachecost.prompts.render import Renderer
-from cachecost.prompts.request import Request
+from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer
+from cachecost.prompts.request import Request, refusal, sent_breakpoints
 from cachecost.providers.rules import ModelRules
 
 Body = dict[str, Any]

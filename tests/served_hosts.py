@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cachecost.conversations.billed_calls import BilledCall
 from cachecost.conversations.calls import Call
+from cachecost.conversations.input_files import BilledCall
 from cachecost.conversations.readers.common.session_calls import SessionCall
 from cachecost.providers.hosts import AUTO_HOST, host_of
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 LINE = b'{"request": {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "hi"}]}}\n'
 """A line of a request log."""
 SECONDS = 30
-AT_ONCE = "from cachecost.commands import work_bar; work_bar.SECONDS_BEFORE_SHOWN = 0.0; "
+AT_ONCE = "from cachecost.commands import options; options.SECONDS_BEFORE_SHOWN = 0.0; "
 """Bars are shown from the beginning: a test need not work for a second."""
 HEEDED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 """A process that a script starts in the background ignores Ctrl-C."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Message, Thread, given_block
-from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
+from cachecost.prompts.passes import body_of
 from cachecost.prompts.request import Request
 
 BREAKPOINTS = st.sampled_from([None, {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}])

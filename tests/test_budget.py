@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.budgets.amounts import against, percent_apart
 from cachecost.budgets.check import CheckOptions, check_scenarios
-from cachecost.budgets.verdicts import Verdict, exit_code, overall
+from cachecost.budgets.verdicts import Verdict, against, exit_code, overall, percent_apart
 from check_projects import (
     BREAKPOINT,
     Body,

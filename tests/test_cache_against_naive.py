@@ -12,14 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import pass_times, passes
-from cachecost.prompts.refusals import refusal, sent_breakpoints
-from cachecost.prompts.render import Renderer
-from cachecost.prompts.request import Request
-from cachecost.prompts.wire import answer_blocks
-from cachecost.providers.rules import Assumptions, ModelRules
+from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer
+from cachecost.prompts.request import Request, answer_blocks, refusal, sent_breakpoints
+from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.rules import ModelRules
 from naive import NaiveModel
 from naive_wire import blocks_of, inside
 

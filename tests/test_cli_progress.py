@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from cachecost.commands import work_bar
+from cachecost.commands import options as work_bar
 from cachecost.commands.optimize import search_progress
-from cachecost.commands.progress_columns import amount_text, columns, time_text
-from cachecost.commands.work_bar import WorkBar
+from cachecost.commands.options import WorkBar, amount_text, columns, time_text
 from cachecost.conversations.input_files import WATCH, byte_lines
 from command_runs import run_here
 from terminal import LINE, Terminal

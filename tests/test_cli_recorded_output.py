@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.ledger.results import Ledger
-from cachecost.views.replay.text import print_ledgers
+from cachecost.views.replay.tables import print_ledgers
 from command_runs import printed
 
 Row = dict[str, Any]

@@ -16,15 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bill_sessions import BEGIN, MAIN, OPUS, SMALL, list_prices, write_sessions
-from cachecost.analysis.next_message.billed_models import models_in
-from cachecost.analysis.next_message.client_facts import is_same_model
 from cachecost.analysis.next_message.history import session_state
-from cachecost.commands import remembered_session
+from cachecost.analysis.next_message.state import is_same_model, models_in
+from cachecost.commands import statusline_run as remembered_session
 from cachecost.commands.hook_run import HookOptions, hook_answer, parse_options
-from cachecost.commands.remembered_session import SessionMemory
-from cachecost.commands.statusline_run import status_line
+from cachecost.commands.statusline_run import SessionMemory, status_line
 from cachecost.sessions.reading import SessionReading
-from cachecost.views.next.line import DEFAULT_FORMAT, FIELDS, NEUTRAL
+from cachecost.views.next.words import DEFAULT_FORMAT, FIELDS, NEUTRAL
 
 LAST = BEGIN.timestamp() + 86_400 + 69
 """About when the last call of the small session began."""

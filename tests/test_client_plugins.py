@@ -101,7 +101,7 @@ def test_the_snippets_have_documented_fields() -> None:
 
 def test_the_skill_names_commands_and_tools_that_exist() -> None:
     pytest.importorskip("mcp")
-    from cachecost.commands.mcp_server.tools import TOOLS
+    from cachecost.commands.mcp_server.server import TOOLS
 
     _, head, body = SKILL.read_text(encoding="utf-8").split("---\n", 2)
     about = YAML(typ="safe").load(head)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bodies import Body, Engine, assistant, body, breakpoint_last, text, thinking, tool_result, tool_use, user
-from cachecost.prompts.edits import PLACEHOLDER_TOKENS
+from cachecost.prompts.render import PLACEHOLDER_TOKENS
 
 CLEARED = PLACEHOLDER_TOKENS * 4
 START = user(text(2000, "go"))

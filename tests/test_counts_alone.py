@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from cachecost.conversations.calls import Call
-from cachecost.ledger.results import CallRow
-from cachecost.prompts.counting import TokenCounter
+from cachecost.ledger.rows import CallRow
 from cachecost.prompts.intake import Intake
+from cachecost.prompts.render import TokenCounter
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -11,8 +11,8 @@ import pytest
 from bodies import body, text, user
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.dated_notes import price_note, retirement_note
+from cachecost.providers.hosts import catalogue
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rulefile import catalogue
 from command_runs import run_here
 from price_queries import prices_of
 

@@ -7,17 +7,16 @@ from datetime import date
 
 from bodies import BREAKPOINT, Body, Engine, assistant, body, breakpoint_last, marked, text, tool, tool_result, user
 from cachecost.conversations.calls import Call
-from cachecost.ledger.results import CallRow
+from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import compact
-from cachecost.prompts.body import body_of
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.wire import answer_blocks
+from cachecost.prompts.passes import body_of
+from cachecost.prompts.request import answer_blocks
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.raw import count_content
-from cachecost.tokens.tiktoken_ import tiktoken_counter
+from cachecost.tokens.raw import count_content, tiktoken_counter
 
 PLAIN = marked(tool(1200, "plain"))
 

@@ -18,14 +18,12 @@ import pytest
 
 from bodies import RULES, Bytes
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.prompts.counting import Hidden, TokenCounter
-from cachecost.prompts.host_prompts import HostPrompts
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import refusal
-from cachecost.prompts.sizes import AS_COUNTED
-from cachecost.prompts.wire import answer_blocks, block_of, bringing
+from cachecost.prompts.passes import HostPrompts
+from cachecost.prompts.render import AS_COUNTED, Hidden, TokenCounter
+from cachecost.prompts.request import answer_blocks, block_of, bringing, refusal
 from cachecost.providers.assumptions import Assumptions
-from cachecost.providers.rulefile import catalogue
+from cachecost.providers.hosts import catalogue
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.factory import make_counter
 from naive import NaiveModel

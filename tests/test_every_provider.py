@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from cachecost.prompts.blocks import NOTHING, Thread
-from cachecost.prompts.host_cache_keys import host_cache_keys
+from cachecost.prompts.output_format import host_cache_keys
 from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import assumption_table, assumptions_from
-from cachecost.providers.rulefile import hosts
+from cachecost.providers.hosts import hosts
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.strategies.presets.per_provider import best_table, find_best
+from cachecost.strategies.presets.making import best_table, find_best
 
 REPORT = Path(__file__).parents[1] / "reports" / "every-provider" / "result.json"
 CHOOSER = "best-per-provider"
@@ -129,7 +129,7 @@ def test_where_a_schema_stands(host: str, model: str, stated: tuple[bool, ...], 
 
 def _unsalted() -> Iterator[str]:
     """The hosts that serve no Claude, whose assumptions say what is in its keys."""
-    from cachecost.providers.rulefile import catalogue
+    from cachecost.providers.hosts import catalogue
 
     rules = RuleBook()
     for host in hosts():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.exact_json import ENCODE, load_with_writer
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT

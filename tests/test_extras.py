@@ -13,9 +13,16 @@ from pathlib import Path
 import pytest
 
 import cachecost
-from cachecost.base import installation
-from cachecost.base.extras import EXTRAS, WITHOUT_EXTRA, NotInstalled, how_to_install, is_installed, require
-from cachecost.base.installation import Installation
+from cachecost.base import extras as installation
+from cachecost.base.extras import (
+    EXTRAS,
+    WITHOUT_EXTRA,
+    Installation,
+    NotInstalled,
+    how_to_install,
+    is_installed,
+    require,
+)
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(cachecost.__file__).parent

@@ -12,15 +12,15 @@ import pytest
 from ruamel.yaml import YAML
 
 from cachecost import __version__
-from cachecost.base import installation
-from cachecost.base.installation import PLACEHOLDER, Installation
+from cachecost.base import extras as installation
+from cachecost.base.extras import PLACEHOLDER, Installation
 from cachecost.cli import exit_code
 from cachecost.commands import init as module
 from cachecost.commands.check import check
+from cachecost.commands.entry_points import ABOUT, RECORDING, SCENARIO, SCHEMA, WORKFLOW, starting_files
 from cachecost.commands.init import NEW, init
-from cachecost.commands.starting_files import ABOUT, RECORDING, SCENARIO, SCHEMA, WORKFLOW, starting_files
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.scenario.text import schema_text
+from cachecost.scenario.models import schema_text
 
 
 def call(command: Any, *args: str) -> tuple[int, str, str]:

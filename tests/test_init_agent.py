@@ -11,10 +11,17 @@ import pytest
 from ruamel.yaml import YAML
 
 from cachecost.cli import exit_code
-from cachecost.commands import project_sources
-from cachecost.commands.entry_points import EntryPoint, ModelName, find_entry_point
+from cachecost.commands import entry_points as project_sources
+from cachecost.commands.entry_points import (
+    SCENARIO,
+    SCHEMA,
+    WORKFLOW,
+    EntryPoint,
+    ModelName,
+    find_entry_point,
+    starting_files,
+)
 from cachecost.commands.init import init
-from cachecost.commands.starting_files import SCENARIO, SCHEMA, WORKFLOW, starting_files
 from cachecost.scenario import load
 
 IMPORT = "import anthropic\n"

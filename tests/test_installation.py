@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cachecost.base import installation
-from cachecost.base.installation import Installation, Installer, find_installation
+from cachecost.base import extras as installation
+from cachecost.base.extras import Installation, Installer, find_installation
 
 REQUIRES = (
     "click>=8.1",

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.base import kept_bytes
-from cachecost.base.kept_bytes import SHORT, StoredBytes, allow_file, keep_bytes, read_bytes
+from cachecost.base import digests as kept_bytes
+from cachecost.base.digests import SHORT, StoredBytes, allow_file, keep_bytes, read_bytes
 
 LONG = b"x" * (SHORT + 1)
 

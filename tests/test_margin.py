@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.ledger.layers import Spans
-from cachecost.ledger.margin import estimated_usd, margin, open_usd
+from cachecost.ledger.findings import Spans, estimated_usd, margin, open_usd
 from cachecost.ledger.rows import CallRow, Cost
 from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.prompts.render import AS_COUNTED, Prompt
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import Usage
 from cachecost.tokens.calibrated import BilledLengths, BilledSizes

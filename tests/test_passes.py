@@ -7,9 +7,8 @@ from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import passes
-from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.request import block_of, sent_breakpoints
 
 
 def server_result(name: str, size: int) -> Body:

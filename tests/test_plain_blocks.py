@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.prompts.blocks import Block, compact, encode_simple, given_block
-from cachecost.prompts.plain_blocks import KINDS, has_content, packed_content, plain_block
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.exact_json import KINDS, has_content, packed_content, plain_block
+from cachecost.prompts.request import block_of
 from test_exact_json import ANY_TEXT, VALUES
 
 BREAKPOINT = {"type": "ephemeral"}

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import InputError
-from cachecost.conversations.model import Conversation, Human, Reply
-from cachecost.conversations.recording import write
+from cachecost.conversations.model import Conversation, Human, Reply, write
 from cachecost.prompts.blocks import NOTHING, Part, given_block
-from cachecost.prompts.wire import text_block
+from cachecost.prompts.request import text_block
 from cachecost.scenario import (
     Scenario,
     ScenarioConversations,
@@ -30,8 +29,7 @@ from cachecost.scenario import (
     load_conversations,
     schema,
 )
-from cachecost.scenario.conversation_models import Head, SystemHead, ToolsHead
-from cachecost.scenario.models import PublishedFigureSpec
+from cachecost.scenario.models import Head, PublishedFigureSpec, SystemHead, ToolsHead
 
 
 def only(conversations: ScenarioConversations) -> Conversation:

@@ -11,10 +11,10 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import NOTHING, Message
-from cachecost.prompts.wire import text_block
+from cachecost.prompts.request import text_block
 from cachecost.scenario import from_mapping
-from cachecost.scenario.adjusting import begin_at_turn, stretch_pauses
-from cachecost.scenario.conversations import load_conversations
+from cachecost.scenario.loading import load_conversations
+from cachecost.scenario.set_names import begin_at_turn, stretch_pauses
 from cachecost.strategies.agent import Agent
 
 SETTINGS = Switch(5, "claude-haiku-4-5", NOTHING, NOTHING, {})

@@ -11,7 +11,7 @@ import pytest
 from cachecost.base import yaml_text
 from cachecost.base.errors import InputError
 from cachecost.scenario import load, load_conversations, schema
-from cachecost.testing.budgets import guards
+from cachecost.testing.scenarios import guards
 
 SMALL = """\
 format: 1

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from cachecost.base.schema_errors import faults_of, keys_at, one_of, show_value
-from cachecost.base.yaml_text import ExactNumber, parse
+from cachecost.base.yaml_text import ExactNumber, faults_of, keys_at, one_of, parse, show_value
 
 
 class Inner(BaseModel):

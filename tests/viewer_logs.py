@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.analysis.bill.found_sessions import account_of_found
-from cachecost.analysis.viewing.listing import SessionListing
-from cachecost.analysis.viewing.logged_sessions import LoggedSessions
-from cachecost.analysis.viewing.replay import CallReading
-from cachecost.conversations.logs import Logs, read_logs
-from cachecost.conversations.merging import expand_folders
-from cachecost.live.viewer.sessions_source import SessionsSource
+from cachecost.analysis.viewing.listing import CallReading, LoggedSessions, SessionListing
+from cachecost.conversations.logs import Logs, expand_folders, read_logs
+from cachecost.live.viewer.app import SessionsSource
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.sessions.reading import SessionReading

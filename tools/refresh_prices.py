@@ -14,8 +14,8 @@ from importlib.metadata import version
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from cachecost.providers.pricefile import SHIPPED_TABLE
-from cachecost.providers.rulefile import Model, catalogue, hosts
+from cachecost.providers.hosts import Model, catalogue, hosts
+from cachecost.providers.pricerows import SHIPPED_TABLE
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice, Provider

@@ -21,7 +21,7 @@ def main() -> None:
 
         gc.disable()  # the process is too short for a collection to find anything
         with suppress(BaseException):  # a client waits for it: whatever its streams are, it ends well and says nothing
-            from cachecost.commands.deadline import begin_deadline
+            from cachecost.commands.statusline_run import begin_deadline
 
             begin_deadline()
             open_closed_streams()

@@ -9,14 +9,18 @@ from typing import Any
 
 import click
 
-from cachecost.base.exit_codes import MEANINGS
-from cachecost.base.kept_bytes import allow_file
+from cachecost.base.digests import allow_file
+from cachecost.base.errors import MEANINGS
 from cachecost.base.version import __version__
-from cachecost.commands.catalogue import COMMAND_GROUPS, load_command
-from cachecost.commands.interruption import end_at_once, no_end, raise_on_sigterm, stop_raising
-from cachecost.commands.memory import open_unnamed_file
-from cachecost.commands.outcome import exit_code
-from cachecost.commands.project_defaults import apply_project_defaults, with_places
+from cachecost.commands.diagnostics import (
+    end_at_once,
+    exit_code,
+    no_end,
+    open_unnamed_file,
+    raise_on_sigterm,
+    stop_raising,
+)
+from cachecost.commands.project_defaults import COMMAND_GROUPS, apply_project_defaults, load_command, with_places
 
 COLLECTION_THRESHOLDS = 100_000, 50, 100
 """Replays make many objects and no cycles: the collector need look less often than by default."""

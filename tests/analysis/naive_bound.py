@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
-from cachecost.analysis.optimum.lower_bound import cheapest, fixed_usd
+from cachecost.analysis.optimum.lower_bound import BlocksByCall, added_tokens, cheapest, fixed_usd, proved_reads
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
-from cachecost.analysis.optimum.proved_reads import proved_reads
-from cachecost.analysis.optimum.rest_of_calls import added_tokens
-from cachecost.analysis.optimum.tree import BlockTree, CallPass, Tail
-from cachecost.analysis.optimum.ttls import BlockState, TTLCosts
+from cachecost.analysis.optimum.tree import BlockState, BlockTree, CallPass, Tail, TTLCosts
 from cachecost.prompts.blocks import Prefix
-from cachecost.providers.quotes import PER_TOKEN
+from cachecost.providers.usage import PER_TOKEN
 
 
 def naive_bound(evaluator: PlanEvaluator, pings: bool) -> Decimal:

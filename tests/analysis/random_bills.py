@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from cachecost.conversations.billed_calls import EVENTS, BilledCall, SessionFile
+from cachecost.conversations.input_files import EVENTS, BilledCall, SessionFile
 
 START = 1_772_445_600.0
 MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5", "nobody-1")

@@ -9,7 +9,7 @@ from tests.analysis.random_bills import START
 from tests.analysis.test_bill_account import prices
 
 from cachecost.analysis.bill.account import BillAccount, account_for
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall, SessionFile
 
 OPUS, SONNET, GPT = "claude-opus-4-5", "claude-sonnet-4-5", "gpt-4o"
 STATIC, CACHED = 20_000, 50_000

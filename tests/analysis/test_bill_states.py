@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 from tests.analysis.test_bill_account import prices
 
-from cachecost.analysis.bill.cache_states import CachedPrefix, state_after
+from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
 from cachecost.analysis.bill.summary import BillRow
-from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.input_files import BilledCall
 
 MODEL = "claude-opus-4-5"
 TTLS = {"5m": 300.0, "1h": 3600.0}

@@ -24,7 +24,7 @@ from cachecost.analysis.bill.timeline import (
     session_timelines,
     sessions_by_time,
 )
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall, SessionFile
 
 PRICES = list_prices()
 FILE = SessionFile("session.jsonl", "claude-code")

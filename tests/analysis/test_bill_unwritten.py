@@ -12,8 +12,8 @@ import pytest
 
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten, unwritten_cost
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.analysis.bill.summary import UnwrittenUsage, find_unwritten, unwritten_cost
+from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.readers.claude_code.bill import read_sessions
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.analysis.comparison.break_even import (
+from cachecost.analysis.comparison.ranking import (
     CheapestClaim,
     ComparisonAt,
     DifferenceClaim,
@@ -21,8 +21,8 @@ from cachecost.analysis.comparison.break_even import (
     steps_between,
 )
 from cachecost.analysis.comparison.run import run
-from cachecost.ledger.assumptions import Assumption
-from cachecost.ledger.results import CallRow, Comparison, Cost, Ledger
+from cachecost.ledger.results import Assumption, Comparison, Ledger
+from cachecost.ledger.rows import CallRow, Cost
 from cachecost.providers.usage import Usage
 from cachecost.scenario import from_mapping
 from cachecost.scenario.loading import scenario_at

@@ -15,7 +15,7 @@ import pytest
 from loops import EPHEMERAL, Body, Sending, calls_of, explained, healthy, simulation, words, workload_of
 
 from cachecost.analysis.explain.observed_replay import observe_replay
-from cachecost.analysis.replays.replays import Replays
+from cachecost.analysis.replays.steps import Replays
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call

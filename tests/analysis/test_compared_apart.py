@@ -7,16 +7,13 @@ from typing import Any
 
 import pytest
 
-from cachecost.analysis.comparison.apart import apart_sentences
 from cachecost.analysis.comparison.run import run
-from cachecost.analysis.comparison.summary import summarise
-from cachecost.ledger.conversation_shares import LESS, CallSize, less_input, sizes_by_call
-from cachecost.ledger.results import CallRow, Cost, RunResult
+from cachecost.analysis.comparison.summary import apart_sentences, summarise
+from cachecost.ledger.results import RunResult
+from cachecost.ledger.rows import LESS, CallRow, CallSize, Cost, less_input, sizes_by_call
 from cachecost.providers.usage import Usage
 from cachecost.scenario import from_mapping
-from cachecost.views.run.json_output import run_object
-from cachecost.views.run.markdown import report_markdown
-from cachecost.views.run.terminal import run_text
+from cachecost.views.run.json_output import report_markdown, run_object, run_text
 
 ASKING = {"preset": "structured output, same tools"}
 CUT = {"name": "cut", "preset": "cheaper model, cold", "inquiry": {"window_tokens": 4_000}}

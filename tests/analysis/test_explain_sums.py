@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from loops import EPHEMERAL, Sending, explained, healthy, words
 
 from cachecost.analysis.explain.explaining import explain_workload as explain_traffic
+from cachecost.providers.hosts import hosts
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import read_workload

@@ -9,14 +9,13 @@ import pytest
 
 from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, tool_result, tool_use, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
-from cachecost.analysis.fidelity.evidence import evidence_of
+from cachecost.analysis.fidelity.recording_check import evidence_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.request import Request
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.render import NOTHING_HIDDEN, Hidden
+from cachecost.prompts.request import Request, block_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage

@@ -8,22 +8,25 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, text, user
-from cachecost.analysis.fidelity.checker import FidelityChecker
-from cachecost.analysis.fidelity.earlier_prompts import GONE_S, EarlierPrompts
-from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
-from cachecost.analysis.fidelity.rule_claims import find_claims, find_refuted_claims
+from cachecost.analysis.fidelity.checker import GONE_S, EarlierPrompts, FidelityChecker
+from cachecost.analysis.fidelity.recording_check import evidence_of, evidence_of_hosts, find_claims, find_refuted_claims
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.intake import Intake
+from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook, assumptions_from
+from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.hosts import HostScore, exactness_sentences, other_scores_sentence
-from cachecost.views.fidelity.json_output import fidelity_object
+from cachecost.views.fidelity.json_output import (
+    HostScore,
+    exactness_sentences,
+    fidelity_object,
+    host_table,
+    other_scores_sentence,
+)
 from cachecost.views.fidelity.scores import score
-from cachecost.views.fidelity.tables import host_table
-from cachecost.views.tables.fitting import fit_table
+from cachecost.views.tables.table import fit_table
 
 ASK = user(text(2000, "ask"))
 MORE = (ASK, assistant(text(300)), user(text(200)))

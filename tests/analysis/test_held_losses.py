@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from cachecost.analysis.bill.explanation import explain_recording
+from cachecost.analysis.bill.explanation import explain_recording, hold_losses
 from cachecost.analysis.bill.found_sessions import prices_under
-from cachecost.analysis.bill.held_losses import hold_losses
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.whatif.report import what_if
 from cachecost.providers.prices import PriceBook

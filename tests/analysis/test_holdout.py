@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.analysis.fidelity.holdout import is_held_out, name_in_source, recording_name
+from cachecost.analysis.fidelity.validation import is_held_out, name_in_source, recording_name
 
 TRAFFIC = Path(__file__).parents[2] / "scenarios" / "recordings" / "traffic"
 

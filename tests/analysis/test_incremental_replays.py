@@ -11,19 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.analysis.replays.incremental import ChangedReplay, TrackedReplay
-from cachecost.analysis.replays.pings import add_pings
-from cachecost.analysis.replays.priced import ChangedPrices
-from cachecost.analysis.replays.replays import Replays
-from cachecost.analysis.replays.steps import ReplayStep, as_sent
-from cachecost.analysis.replays.ttls import set_hour_on, set_ttl
+from cachecost.analysis.replays.steps import (
+    ChangedPrices,
+    ChangedReplay,
+    Replays,
+    ReplayStep,
+    TrackedReplay,
+    add_pings,
+    as_sent,
+    set_hour_on,
+    set_ttl,
+)
 from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
-from cachecost.ledger.results import CallRow
+from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import Request
+from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import Assumptions, RuleBook
+from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import SimulatedCall, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, read_workload

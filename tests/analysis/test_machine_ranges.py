@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from bodies import RULES
-from cachecost.analysis.fidelity.holdout import is_held_out
-from cachecost.analysis.fidelity.validation import Validation
+from cachecost.analysis.fidelity.validation import Validation, is_held_out
 from cachecost.base.structs import replace
-from cachecost.caches.machine_ranges import MachineRanges
-from cachecost.caches.read_ranges import ReadBounds
+from cachecost.caches.reporting import MachineRanges, ReadBounds
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
-from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import AS_COUNTED
+from cachecost.prompts.render import AS_COUNTED, Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.simulation.setup import ReplaySetup

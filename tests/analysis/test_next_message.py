@@ -6,18 +6,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cachecost.analysis.next_message.alternatives import choose_next
-from cachecost.analysis.next_message.billed_models import BilledModel, models_in
-from cachecost.analysis.next_message.compaction import price_compaction
+from cachecost.analysis.next_message.found_sessions import LEAD_S, MOST_PINGS, _saved_in, advise_keep_alive, choose_next
 from cachecost.analysis.next_message.history import session_state
-from cachecost.analysis.next_message.keep_alive import LEAD_S, MOST_PINGS, _saved_in, advise_keep_alive
-from cachecost.analysis.next_message.message import next_message
-from cachecost.analysis.next_message.state import SUMMARY_TOKENS, SessionState
+from cachecost.analysis.next_message.state import (
+    SUMMARY_TOKENS,
+    BilledModel,
+    SessionState,
+    models_in,
+    next_message,
+    price_compaction,
+)
 from cachecost.api.setup import setup_of
 from cachecost.base.structs import replace
-from cachecost.conversations.billed_calls import BilledCall
-from cachecost.providers.quotes import Prices, Quote
-from cachecost.providers.usage import Usage
+from cachecost.conversations.input_files import BilledCall
+from cachecost.providers.usage import Prices, Quote, Usage
 
 PRICES = Prices(Decimal("0.5"), Decimal("6.25"), Decimal(10), Decimal(5), Decimal(25), "test")
 QUOTE = Quote((), (PRICES,))

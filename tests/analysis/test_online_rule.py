@@ -18,13 +18,11 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.scenario.strategy_file import load_strategy
+from cachecost.scenario.models import load_strategy
 from cachecost.simulation.setup import ReplaySetup, no_progress
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.cache_only_calls import needs_output
-from cachecost.strategies.changes.keepalive import KeepAlive
-from cachecost.views.optimum.client_code import client_code
-from cachecost.views.optimum.strategy_yaml import strategy_yaml
+from cachecost.strategies.changes.keepalive import KeepAlive, needs_output
+from cachecost.views.optimum.client_code import client_code, strategy_yaml
 
 PINGS = KeepAlive(every_s=3595.0, times=2, whole=True)
 ALL = [

@@ -8,8 +8,8 @@ import pytest
 
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.conversations.calls import PlannedCall, date_call
+from cachecost.conversations.distributions import SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.conversations.model import Conversation
-from cachecost.conversations.synthetic import SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation
@@ -17,8 +17,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import plan_workload
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import Placement
-from cachecost.strategies.presets.adaptive import LEARNED
-from cachecost.strategies.presets.making import BASE
+from cachecost.strategies.presets.making import BASE, LEARNED
 
 ADAPTIVE = LEARNED[0]
 DAY = date(2026, 10, 1)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_bound import naive_bound
 
-from cachecost.analysis.bill.held_losses import hold_losses
+from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.optimum.lower_bound import LowerBound, lower_bound_of
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator

@@ -10,11 +10,18 @@ from decimal import Decimal
 
 import pytest
 
-from cachecost.analysis.optimum.assumptions import other_assumptions
 from cachecost.analysis.optimum.extras import proposals
-from cachecost.analysis.optimum.latency import LatencyFit, fit_of, load_of
 from cachecost.analysis.optimum.lower_bound import LowerBound, lower_bound_of
-from cachecost.analysis.optimum.optimum import Optimum, optimum_of, simulated_rows
+from cachecost.analysis.optimum.optimum import (
+    LatencyFit,
+    Optimum,
+    fit_of,
+    load_of,
+    optimum_of,
+    other_assumptions,
+    rounds,
+    simulated_rows,
+)
 from cachecost.analysis.optimum.plan_evaluator import (
     PlanEvaluator,
     PlanStep,
@@ -22,14 +29,12 @@ from cachecost.analysis.optimum.plan_evaluator import (
     rendered_breakpoints,
     simulation_of,
 )
-from cachecost.analysis.optimum.search import rounds
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
-from cachecost.prompts.refusals import refusal, sent_breakpoints
 from cachecost.prompts.render import BreakpointPrefix
-from cachecost.prompts.request import Request
+from cachecost.prompts.request import Request, refusal, sent_breakpoints
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

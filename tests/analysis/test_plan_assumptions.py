@@ -12,10 +12,9 @@ from billed_logs import random_workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.analysis.bill.held_losses import hold_losses
-from cachecost.analysis.optimum.alike_prompts import AlikePrompts
-from cachecost.analysis.optimum.assumptions import PlanCosts, other_assumptions
-from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep, build_call, simulation_of
+from cachecost.analysis.bill.explanation import hold_losses
+from cachecost.analysis.optimum.optimum import PlanCosts, other_assumptions
+from cachecost.analysis.optimum.plan_evaluator import AlikePrompts, PlanEvaluator, PlanStep, build_call, simulation_of
 from cachecost.analysis.optimum.presets import try_presets
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Part, given_block

@@ -11,17 +11,14 @@ from billed_logs import random_workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.analysis.bill.held_losses import hold_losses
+from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.optimum.extras import Proposal, proposals
-from cachecost.analysis.optimum.future_use import FutureUse
 from cachecost.analysis.optimum.lower_bound import cheapest
+from cachecost.analysis.optimum.optimum import plan_changes
 from cachecost.analysis.optimum.plan_evaluator import BareCall, Breakpoints, PlanEvaluator, PlanStep
-from cachecost.analysis.optimum.plan_run import PlanRun
-from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, calls_in_order
+from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, PlanRun, calls_in_order
 from cachecost.analysis.optimum.presets import try_presets
-from cachecost.analysis.optimum.search import plan_changes
-from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.analysis.optimum.ttls import TTLCosts
+from cachecost.analysis.optimum.tree import BlockTree, FutureUse, TTLCosts
 from cachecost.simulation.workload import Workload
 
 ASSUMPTIONS: tuple[dict[str, object], ...] = (

@@ -14,7 +14,7 @@ from bodies import Body, assistant, body, text, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.times import seconds
 from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.read_ranges import read_bounds, with_shared_prefix
+from cachecost.caches.reporting import read_bounds, with_shared_prefix
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.readers.call_recording.reader import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook

@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
-from cachecost.analysis.fidelity.holdout import is_held_out
-from cachecost.analysis.fidelity.validation import Validation
+from cachecost.analysis.fidelity.recording_check import evidence_of, evidence_of_hosts
+from cachecost.analysis.fidelity.validation import Validation, is_held_out
 from cachecost.ledger.results import Fidelity
+from cachecost.providers.listing import DATA
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.providers.sightings import DATA
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.views.fidelity.hosts import anthropic_judgements, host_scores
-from cachecost.views.fidelity.json_output import fidelity_object
+from cachecost.views.fidelity.json_output import anthropic_judgements, fidelity_object, host_scores
 from cachecost.views.fidelity.scores import score
 from tools.rule_sightings import render
 

@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cachecost.analysis.fidelity.evidence import RULES
-from cachecost.analysis.fidelity.exercised_rules import BY_CAUSE
-from cachecost.analysis.fidelity.rule_claims import CLAIMS
-from cachecost.analysis.fidelity.sightings import TESTED, find_sightings
+from cachecost.analysis.fidelity.checker import BY_CAUSE
+from cachecost.analysis.fidelity.recording_check import CLAIMS, RULES, TESTED, find_sightings
 from cachecost.cli import cachecost
 from cachecost.ledger.results import Judgement
-from cachecost.providers import sightings
-from cachecost.providers.listing import rule_rows
-from cachecost.providers.rulefile import catalogue
-from cachecost.providers.sightings import Sighting, sightings_of_rows, sightings_text
+from cachecost.providers import listing as sightings
+from cachecost.providers.hosts import catalogue
+from cachecost.providers.listing import Sighting, rule_rows, sightings_of_rows, sightings_text
 from cachecost.providers.usage import Usage
 
 DAY = date(2026, 6, 1)

@@ -14,10 +14,9 @@ import pytest
 from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool, user
-from cachecost.analysis.replays.replays import Replays
-from cachecost.analysis.replays.steps import cost
-from cachecost.analysis.whatif.alternatives import WhatifReport
+from cachecost.analysis.replays.steps import Replays, cost
 from cachecost.analysis.whatif.catalogue import RecordingProfile
+from cachecost.analysis.whatif.option import WhatifReport
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.report import what_if
 from cachecost.base.errors import CannotEvaluate, InputError

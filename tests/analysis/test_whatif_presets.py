@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import pytest
 from tests.viewer_logs import replay_setup, requests, write_log
 
-from cachecost.analysis.replays.replays import Replays
-from cachecost.analysis.replays.steps import ReplayStep, change_breakpoints
-from cachecost.analysis.replays.ttls import set_ttl
+from cachecost.analysis.replays.steps import Replays, ReplayStep, change_breakpoints, set_ttl
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.presets import list_placing_presets, preset_option
 from cachecost.base.errors import InputError

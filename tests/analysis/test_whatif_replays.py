@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.analysis.replays.replays import Replays
-from cachecost.analysis.replays.steps import ReplayStep
+from cachecost.analysis.replays.steps import Replays, ReplayStep
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.report import what_if
@@ -17,7 +16,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation.call_preparer import PreparedCall
+from cachecost.simulation.engine import PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, read_workload
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bodies import Body, assistant, body, marked, text, user
-from cachecost.analysis.whatif.alternatives import Alternative, WhatifReport
+from cachecost.analysis.whatif.option import Alternative, WhatifReport
 from cachecost.analysis.whatif.report import what_if
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.fixed_blocks import FixedBlockCache
-from cachecost.caches.prompt_history import PromptHistory
-from cachecost.prompts.sizes import CountedSizes
+from cachecost.caches.reporting import FixedBlockCache, PromptHistory
+from cachecost.prompts.render import CountedSizes
 
 UNREASONED = {"keeps_unreasoned_answers": True}
 KEEPS = {"keeps_answers": True}

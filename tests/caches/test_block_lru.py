@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.fixed_blocks import FixedBlockCache
+from cachecost.caches.reporting import FixedBlockCache
 
 BLOCK = 16
 

@@ -6,11 +6,8 @@ import pytest
 from trees import Tree, rules
 
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.explicit_objects import ExplicitObjectCache
-from cachecost.caches.fixed_blocks import BestEffortCache, FixedBlockCache
-from cachecost.caches.fixed_units import FixedUnitCache
-from cachecost.caches.models import CACHE_MODELS, HostCaches, create_cache
-from cachecost.caches.no_cache import NoCache
+from cachecost.caches.hosts import CACHE_MODELS, ExplicitObjectCache, FixedUnitCache, HostCaches, NoCache, create_cache
+from cachecost.caches.reporting import BestEffortCache, FixedBlockCache
 
 
 def test_each_name_is_a_model_of_its_own_and_fresh() -> None:

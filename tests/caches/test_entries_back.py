@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bodies import RULES
-from cachecost.caches.alignment import path
-from cachecost.caches.breakpoints import TTLS, PrefixCache, new_entry
+from cachecost.caches.breakpoints import TTLS, PrefixCache, new_entry, path
 from cachecost.prompts.blocks import Layer, Prefix, given_block
-from cachecost.providers.rules import Assumptions
+from cachecost.providers.assumptions import Assumptions
 
 NODES = 8
 KEPT = st.lists(st.tuples(st.integers(1, NODES), st.sampled_from(TTLS)), max_size=8)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree, rules
 
-from cachecost.caches.fixed_blocks import BestEffortCache, FixedBlockCache
-from cachecost.caches.reporting import reported_read
-from cachecost.prompts.sizes import CountedSizes
+from cachecost.caches.reporting import BestEffortCache, FixedBlockCache, reported_read
+from cachecost.prompts.render import CountedSizes
 
 VLLM = {"step_tokens": 16, "recomputed_tokens": 1}
 MISTRAL = {"step_tokens": 64, "minimum_tokens": 64}

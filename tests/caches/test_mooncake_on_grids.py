@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from trees import rules
 
-from cachecost.caches.fixed_blocks import FixedBlockCache
+from cachecost.caches.reporting import FixedBlockCache
 from cachecost.conversations.readers.mooncake.reader import calls
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
-from cachecost.prompts.render import Renderer
+from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from trees import Tree
 
-from cachecost.caches.chains import FROM_BEST
-from cachecost.caches.recency import Recency
+from cachecost.caches.reporting import FROM_BEST, Recency
 
 Token = tuple[tuple[str, ...], int]
 """The blocks up to and with its own, and its number in that."""
@@ -104,7 +103,7 @@ class RecencyAgainstPlain(RuleBasedStateMachine):
     )
     def start(self, life: float, capacity: int | None, moved: int, refreshes: bool) -> None:
         self.patched = pytest.MonkeyPatch()
-        self.patched.setattr("cachecost.caches.recency.MOST_MOVED", moved)
+        self.patched.setattr("cachecost.caches.reporting.MOST_MOVED", moved)
         self.both = Both(life, capacity, refreshes)
         self.sent: list[tuple[str, ...]] = [()]
 
@@ -138,7 +137,7 @@ TestRecencyAgainstPlain = RecencyAgainstPlain.TestCase
 @pytest.mark.parametrize("moved", MOVED)
 def test_many_long_ways(moved: int, refreshes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the machine above, evenly spread: trees with forks of forks, which it seldom gets to."""
-    monkeypatch.setattr("cachecost.caches.recency.MOST_MOVED", moved)
+    monkeypatch.setattr("cachecost.caches.reporting.MOST_MOVED", moved)
     for seed in range(120):
         chance = Random(seed)
         both, sent = Both(chance.choice(LIVES), chance.choice(CAPACITIES), refreshes), [("a:1", "b:3")]

@@ -8,7 +8,8 @@ import pytest
 
 from bodies import RULES
 from cachecost.caches.breakpoints import new_entry, refresh_before_hit, shorter_ttl
-from cachecost.providers.rules import Assumptions, ModelRules
+from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.rules import ModelRules
 
 
 def rules(assumption: str = "rewrite") -> ModelRules:

@@ -13,8 +13,8 @@ import pytest
 
 import cachecost
 from cachecost.base.errors import CannotEvaluate
+from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.prices import STANDARD, PriceBook
-from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 from conversations.session_stores import write_lines
 

@@ -14,7 +14,7 @@ from case_files import Run
 
 from cachecost.analysis.lint import lint
 from cachecost.analysis.lint.volatile import find_volatile_words
-from cachecost.live.agent_runs import run_clock
+from cachecost.live.agent_runs import environment as run_clock
 from command_runs import run_here
 
 CASE = "50-clock-with-minutes"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from case_files import Run, json_of, rows_of, run_in
 
-from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.codex.bill import session_file
 from cachecost.conversations.readers.codex.reader import calls
 from conversations.session_stores import (

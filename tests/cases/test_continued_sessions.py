@@ -45,7 +45,7 @@ def test_without_the_first_file_nothing_is_said_of_compact(tmp_path: Path) -> No
 
 
 def test_it_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cachecost.commands import remembered_session
+    from cachecost.commands import statusline_run as remembered_session
 
     folder = copy_case(CASE, tmp_path)
     store = {"CACHECOST_STORE": str(tmp_path / "store.sqlite")}

@@ -13,11 +13,11 @@ import pytest
 from case_files import Run, copy_case, json_of, rows_of, run_in
 
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.next_message.billed_models import models_in
 from cachecost.analysis.next_message.history import session_state
-from cachecost.conversations.billed_calls import BilledCall
+from cachecost.analysis.next_message.state import models_in
+from cachecost.conversations.input_files import BilledCall
+from cachecost.conversations.json_object import steps_to_records
 from cachecost.conversations.readers.claude_code.transcript import read_steps
-from cachecost.conversations.transcript_steps import steps_to_records
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from conversations.session_stores import write_lines

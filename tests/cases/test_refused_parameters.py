@@ -11,7 +11,7 @@ from case_files import Run, rows_of
 
 from cachecost.analysis.lint import lint
 from cachecost.live.server.model import ApiError
-from cachecost.providers.rulefile import catalogue
+from cachecost.providers.hosts import catalogue
 from cachecost.providers.rules import RuleBook
 from command_runs import run_here
 from live.simulated_calls import Served

@@ -10,9 +10,8 @@ from typing import Any
 from clients_bench import SCRIPTS, Done, Server, python_of
 from clients_sessions import claude_code_program
 
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.merging import find_input_files, merge_calls
+from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.logs import find_input_files, merge_calls
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

@@ -9,11 +9,11 @@ import pytest
 from clients_bench import Server
 from clients_sessions import SESSIONS
 
-from cachecost.conversations.billed_calls import SessionFile
-from cachecost.conversations.merging import find_input_files
+from cachecost.conversations.calls import parse_usage
+from cachecost.conversations.input_files import SessionFile
+from cachecost.conversations.logs import find_input_files
 from cachecost.conversations.readers.cline.bill import session_file as cline_session
 from cachecost.conversations.readers.opencode.bill import session_files as opencode_sessions
-from cachecost.conversations.wire_usage import parse_usage
 from cachecost.providers.usage import Usage
 
 pytestmark = pytest.mark.clients

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.configuration.option_classes import SETTABLE
+from cachecost.configuration.project_settings import SETTABLE
 from cachecost.configuration.variables import VARIABLES
 from command_runs import run_here
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.configuration.key_lines import KeyPath, key_lines, line_of
+from cachecost.configuration.project_settings import KeyPath, key_lines, line_of
 
 TEXT = '''\
 # [not.a.table]

@@ -11,7 +11,7 @@ import pytest
 
 import cachecost as cachecost_package
 from cachecost.cli import cachecost
-from cachecost.configuration.option_classes import (
+from cachecost.configuration.project_settings import (
     GENERAL,
     NOT_FROM_FILE,
     REFUSED,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import BilledCall, SessionFile
 
 Row = dict[str, Any]
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import day_of, seconds
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import BillTotal, Iteration, RecordedCall
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

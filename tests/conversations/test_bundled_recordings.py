@@ -12,9 +12,7 @@ import pytest
 from shapes import blocks_of
 
 from cachecost.base.times import iso
-from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS
-from cachecost.conversations.model import Human, Results
-from cachecost.conversations.recording import read
+from cachecost.conversations.model import KNOWN_KEYS, KNOWN_WORDS, Human, Results, read
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "recordings"
 SESSIONS = [  # name, model, messages of a person, calls, tool calls, inquiries

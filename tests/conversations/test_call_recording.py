@@ -15,21 +15,19 @@ from shapes import block_shape
 
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
-from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import Iteration, RecordedCall
-from cachecost.conversations.content_free import ContentFree
+from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.wire import text_block
+from cachecost.prompts.request import text_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.raw import count_content
-from cachecost.tokens.tiktoken_ import Cl100k
+from cachecost.tokens.raw import Cl100k, count_content
 from cachecost.views.replay.call_rows import call_object
 from row_places import without_names
 

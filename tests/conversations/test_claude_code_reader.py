@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.readers.claude_code.transcript import read_steps
 from cachecost.conversations.sessions import conversations_of

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.readers.detect import detect, read_calls
 from cachecost.conversations.readers.otel.bill import session_files
 from cachecost.conversations.readers.otel.reader import calls

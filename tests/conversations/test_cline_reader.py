@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import quiet
-from cachecost.conversations.merging import find_input_files
+from cachecost.conversations.logs import find_input_files
 from cachecost.conversations.readers.cline.bill import session_file
 from cachecost.conversations.readers.cline.reader import calls, sniff
-from cachecost.conversations.readers.cline.records import CallInfo, task_usage
+from cachecost.conversations.readers.cline.sessions import CallInfo, task_usage
 from cachecost.conversations.readers.detect import detect
 from cachecost.providers.usage import Usage
 from conversations.cline_store import (

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.codex.bill import session_file
 from cachecost.conversations.readers.codex.reader import calls, sniff
 from cachecost.conversations.readers.detect import detect

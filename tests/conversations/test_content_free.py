@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.block_table import BlockWriter
-from cachecost.conversations.content_free import KNOWN_KEYS, KNOWN_WORDS, ContentFree, key_from, key_of
 from cachecost.conversations.input_files import GZIP
-from cachecost.conversations.model import Inquiry
+from cachecost.conversations.model import KNOWN_KEYS, KNOWN_WORDS, BlockWriter, ContentFree, Inquiry, key_from, key_of
 from cachecost.prompts.blocks import given_block
-from cachecost.prompts.wire import block_of, text_block
-from cachecost.providers.rulefile import catalogue
+from cachecost.prompts.request import block_of, text_block
+from cachecost.providers.hosts import catalogue
 from cachecost.providers.rules import RuleBook
 
 FREE = ContentFree(b"k")

@@ -16,11 +16,10 @@ from random_logs import lines, logs
 from shapes import whole as shape_of
 
 from cachecost.base.errors import InputError
-from cachecost.conversations import call_recording, recording
-from cachecost.conversations.block_table import BlockWriter
+from cachecost.conversations import call_recording
+from cachecost.conversations import model as recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.editing.cutting import (
     CallSelection,
     concat,
@@ -29,12 +28,12 @@ from cachecost.conversations.editing.cutting import (
     cut_conversation,
     parse_ranges,
 )
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
+from cachecost.conversations.model import BlockWriter, ContentFree, Conversation, Human, Inquiry, Reply, Results
 from cachecost.conversations.readers.call_recording import reader as calls
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.prompts.blocks import Part
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import block_of, text_block
 
 
 def row(*texts: str, second: int | None = None, **fields: Any) -> dict[str, Any]:

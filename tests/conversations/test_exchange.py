@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.calls import Iteration
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
+from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
 
 BREAKPOINT = {"type": "ephemeral"}

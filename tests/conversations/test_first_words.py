@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.claude_code.messages import LETTERS, first_words
-from cachecost.sessions.first_words import first_words as words_of_file
+from cachecost.sessions.locations import first_words as words_of_file
 
 Line = dict[str, Any]
 

@@ -12,17 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.branching import SyntheticForks
-from cachecost.conversations.distributions import Uniform
+from cachecost.conversations.distributions import SyntheticForks, SyntheticInquiries, SyntheticSpec, Uniform, synthetic
 from cachecost.conversations.model import Conversation, Human, ThreadRewrite
-from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticSpec, synthetic
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Thread
 from cachecost.scenario import from_mapping, load_conversations
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import scenario_setup
 from cachecost.strategies.changes.base import GrowingThread
-from cachecost.sweep.drawing import varies_in_times_only
+from cachecost.sweep.backends import varies_in_times_only
 
 HERE = Path()
 forks = st.builds(

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
-from cachecost.conversations.readers.http.exchange import HttpExchange, read
-from cachecost.conversations.readers.http.gemini import from_candidate, from_generate_content
+from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall
+from cachecost.conversations.readers.http.exchange import HttpExchange, from_candidate, from_generate_content, read
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
 
 Body = dict[str, Any]

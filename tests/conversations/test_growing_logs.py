@@ -15,12 +15,11 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.line_buffer import PIECE, BufferLine
 from cachecost.conversations.readers.request_log import incremental as growing
 from cachecost.conversations.readers.request_log.reader import RequestLog
-from cachecost.prompts.intake import Intake
-from cachecost.prompts.plain import plain_message
-from cachecost.prompts.wire import parse_message
+from cachecost.conversations.start_times import PIECE, BufferLine
+from cachecost.prompts.intake import Intake, plain_message
+from cachecost.prompts.request import parse_message
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation

@@ -12,8 +12,8 @@ from shapes import blocks_of, event_shapes, pattern, whole
 from cachecost.base.errors import InputError
 from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.input_files import WATCH
+from cachecost.conversations.model import read
 from cachecost.conversations.readers.detect import READERS, detect
-from cachecost.conversations.recording import read
 from cachecost.prompts.blocks import Block
 
 AT = "2026-01-02 10:00:0"

@@ -13,7 +13,7 @@ from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
 from cachecost.conversations.readers.jp.reader import read, sniff
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import block_of, text_block
 
 START = seconds("2026-01-02T10:00:00")
 

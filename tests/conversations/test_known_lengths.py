@@ -10,9 +10,9 @@ import pytest
 
 from bodies import assistant, body, marked, text, user
 from cachecost.base.errors import InputError
-from cachecost.conversations.known_lengths import KnownLengths, billed_lengths, parse_lengths
+from cachecost.conversations.calls import KnownLengths, billed_lengths, parse_lengths
 from cachecost.conversations.logs import Logs, read_logs
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

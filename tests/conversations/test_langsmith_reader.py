@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.readers.langsmith.reader import calls, sniff
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.providers.prices import PriceBook

@@ -15,9 +15,7 @@ from cachecost.base.errors import InputError
 from cachecost.base.limits import DEEPEST
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.readers.claude_code import transcript
-from cachecost.conversations.readers.claude_code.line_parser import parse_fields
-from cachecost.conversations.readers.claude_code.odd_lines import usual_line
-from cachecost.conversations.readers.claude_code.transcript import read_steps_with_content
+from cachecost.conversations.readers.claude_code.transcript import parse_fields, read_steps_with_content, usual_line
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.exact_json import ENCODE
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import BillTotal
 from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.sessions import conversations_of

@@ -9,8 +9,7 @@ import pytest
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.request import Request
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage, Request
 
 Body = dict[str, Any]
 MODEL = "gpt-5.6-sol"

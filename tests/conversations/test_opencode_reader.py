@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.billed_calls import BilledCall
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import quiet
-from cachecost.conversations.merging import find_input_files, merge_calls
+from cachecost.conversations.input_files import BilledCall, quiet
+from cachecost.conversations.logs import find_input_files, merge_calls
 from cachecost.conversations.readers.detect import detect
 from cachecost.conversations.readers.opencode.bill import session_files
 from cachecost.conversations.readers.opencode.reader import calls, sniff, sniff_file

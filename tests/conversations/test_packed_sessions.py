@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations import packed_files
+from cachecost.conversations import remote_files as packed_files
 from cachecost.conversations.input_files import ZSTD, byte_lines, read_input
 from cachecost.conversations.readers.codex.bill import session_file
 from cachecost.conversations.readers.detect import detect

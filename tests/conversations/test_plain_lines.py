@@ -91,6 +91,6 @@ def test_both_ways_read_the_same_of_edges(tmp_path: Path, line: bytes) -> None:
 def test_most_lines_take_the_fast_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     block = b'{"block":1,"role":"user","content":{"type":"text","text":"hi"}}\n'
     call = b'{"call":1,"head":1,"timestamp":"2026-01-01T00:00:00Z","messages":[["user",[1]]],"session":"s"}\n'
-    monkeypatch.setattr("cachecost.conversations.block_table.BlockReader.add", None)
+    monkeypatch.setattr("cachecost.conversations.model.BlockReader.add", None)
     monkeypatch.setattr(reader._CallRecordingParser, "_call", None)
     assert len(read(saved(tmp_path, HEADER + block + b'{"head":1,"model":"m"}\n' + call))[0]) == 1

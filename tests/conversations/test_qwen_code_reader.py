@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.billed_calls import SessionFile
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.detect import detect
 from cachecost.conversations.readers.qwen_code.bill import session_file
 from cachecost.conversations.readers.qwen_code.reader import calls, sniff

@@ -13,12 +13,20 @@ from hypothesis import strategies as st
 from shapes import block_shape, blocks_of, event_shapes, pattern, whole
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.block_table import BlockWriter
-from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
-from cachecost.conversations.recording import read, sniff, write
+from cachecost.conversations.model import (
+    BlockWriter,
+    ContentFree,
+    Conversation,
+    Human,
+    Inquiry,
+    Reply,
+    Results,
+    read,
+    sniff,
+    write,
+)
 from cachecost.prompts.blocks import Block, Part, given_block
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import block_of, text_block
 
 KEY = b"a key for tests"
 WORDS = ("zebra", "quagga", "okapi\u00e9", "tapir\n", "\u65e5\u672c", "\U0001f600", "half \ud800 pair", "")

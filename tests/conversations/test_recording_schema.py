@@ -15,18 +15,25 @@ from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 from random_logs import lines, logs
 
-from cachecost.conversations import call_recording, recording
-from cachecost.conversations.block_table import BlockWriter
+from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import TOKENS, Title
-from cachecost.conversations.content_free import ContentFree
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
+from cachecost.conversations.json_object import BETWEEN, TranscriptStep, steps_to_records
+from cachecost.conversations.model import (
+    CONTENTS,
+    EVENTS,
+    BlockWriter,
+    ContentFree,
+    Conversation,
+    Human,
+    Inquiry,
+    Reply,
+    Results,
+)
 from cachecost.conversations.readers.call_recording.reader import TTLS
 from cachecost.conversations.readers.request_log import reader as request_log
-from cachecost.conversations.recording import CONTENTS, EVENTS
-from cachecost.conversations.transcript_steps import BETWEEN, TranscriptStep, steps_to_records
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
-from cachecost.prompts.wire import ROLES, block_of, text_block
+from cachecost.prompts.request import ROLES, block_of, text_block
 from cachecost.providers.usage import Usage
 
 SCHEMA = json.loads((files("cachecost.conversations") / "recording.schema.json").read_text())
@@ -116,7 +123,7 @@ def conversation() -> Conversation:
 @pytest.mark.parametrize("content", CONTENTS)
 def test_what_is_written_of_conversations_validates(content: Any) -> None:
     stream = BytesIO()
-    recording.write(conversation(), stream, blocks(content))
+    model.write(conversation(), stream, blocks(content))
     told = parsed(stream.getvalue())
     assert {line.get("event") for line in told} == {None, *EVENTS.values()}
     assert not list(faults(told))

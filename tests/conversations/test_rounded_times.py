@@ -14,8 +14,7 @@ from bodies import Body, assistant, body, text, user
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.rounded_times import NEXT_S, ROUNDED_S, read_rounded
-from cachecost.conversations.time_order import order_by_time
+from cachecost.conversations.start_times import NEXT_S, ROUNDED_S, order_by_time, read_rounded
 from cachecost.prompts.intake import Intake
 
 ASK = user(text(2_000, "ask"))

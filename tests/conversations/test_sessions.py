@@ -10,15 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cachecost.conversations.calls import PlannedCall, RecordedCall
+from cachecost.conversations.distributions import SyntheticSpec, synthetic
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch, ThreadRewrite
 from cachecost.conversations.sessions import conversations_of
-from cachecost.conversations.synthetic import SyntheticSpec, synthetic
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
-from cachecost.prompts.request import Request
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import Request, block_of, text_block
 from cachecost.providers.usage import Usage
-from cachecost.strategies.build import build
 from cachecost.strategies.presets import ARMS, PLACEMENTS
+from cachecost.strategies.registry import build
 from strategies.small_talks import SIX_CALLS, conversation
 
 MODEL = "claude-opus-4-6"

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from cachecost.base.errors import InputError
 from cachecost.commands.recording import recording
-from cachecost.conversations.editing import splitting
-from cachecost.conversations.editing.splitting import MOST_OPEN, split
+from cachecost.conversations.editing import cutting
+from cachecost.conversations.editing.cutting import MOST_OPEN, split
 from cachecost.conversations.readers.detect import read_calls
 
 
@@ -110,4 +110,4 @@ def test_the_command_says_how_many(tmp_path: Path) -> None:
     log.write_bytes(line("a", 1))
     result = CliRunner().invoke(recording, ["split", str(log), "-o", str(tmp_path / "out")], catch_exceptions=False)
     assert result.output == f"{tmp_path / 'out'}  1 session\n"
-    assert splitting.WITHOUT not in sessions_of(tmp_path / "out")
+    assert cutting.WITHOUT not in sessions_of(tmp_path / "out")

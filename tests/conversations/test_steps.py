@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.json_object import BETWEEN, JsonObject, TranscriptStep, parse_steps, steps_to_records
 from cachecost.conversations.readers.claude_code.transcript import read_steps
-from cachecost.conversations.transcript_steps import BETWEEN, TranscriptStep, parse_steps, steps_to_records
 from cachecost.providers.usage import Usage, usage_of
 
 AT = 1767348000.0

@@ -16,16 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapes import blocks_of, event_shapes, whole
 
-from cachecost.conversations.distributions import Choice, LogNormal, Uniform
-from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
-from cachecost.conversations.synthetic import (
+from cachecost.conversations.distributions import (
     START,
+    Choice,
+    LogNormal,
     SyntheticInquiries,
     SyntheticPauses,
     SyntheticSizes,
     SyntheticSpec,
+    Uniform,
     synthetic,
 )
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
 
 distributions = st.one_of(
     st.integers(0, 5),
@@ -125,7 +127,7 @@ def test_a_share_of_replies_is_followed_by_inquiries() -> None:
 
 def test_the_same_in_every_process_and_under_every_hash_seed() -> None:
     code = (
-        "from cachecost.conversations.synthetic import *\n"
+        "from cachecost.conversations.distributions import *\n"
         "from cachecost.conversations.distributions import *\n"
         "sizes = SyntheticSizes(tool_result=LogNormal(900, 700), human=Uniform(10, 90))\n"
         "spec = SyntheticSpec(33, 3, Choice((1, 4), (1, 2)), Uniform(1, 3), sizes, inquiries=SyntheticInquiries(0.5))\n"

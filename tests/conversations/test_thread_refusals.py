@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.ledger.results import CallRow
+from cachecost.ledger.rows import CallRow
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import refusal, sent_breakpoints
-from cachecost.prompts.request import MessageThread
+from cachecost.prompts.request import MessageThread, refusal, sent_breakpoints
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation

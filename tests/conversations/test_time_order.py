@@ -17,9 +17,9 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.call_recording.reader import calls
-from cachecost.conversations.readers.common.line_times import TIMES
+from cachecost.conversations.readers.common.peek import TIMES
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.time_order import in_file_order, order_by_time
+from cachecost.conversations.start_times import in_file_order, order_by_time
 from command_runs import printed
 from row_places import without_place
 

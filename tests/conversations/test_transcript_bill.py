@@ -16,10 +16,10 @@ from tests.conversations.random_transcripts import DAMAGE, RandomTranscript
 
 from cachecost.base.errors import InputError
 from cachecost.base.limits import MOST_ERRORS
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.json_object import BETWEEN, TranscriptStep, steps_to_records
 from cachecost.conversations.readers.claude_code.bill import TranscriptBill, read_sessions
 from cachecost.conversations.readers.claude_code.transcript import read_steps
-from cachecost.conversations.transcript_steps import BETWEEN, TranscriptStep, steps_to_records
 
 LOGS = settings(max_examples=int(os.environ.get("CACHECOST_LOGS", "80")))
 Facts = tuple[Any, ...]

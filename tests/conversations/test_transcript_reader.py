@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.transcript import read_steps, sniff
-from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.providers.usage import Usage
 
 MODEL = "claude-opus-4-5"

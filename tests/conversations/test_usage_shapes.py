@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import seconds
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.usage_names import SHAPES
-from cachecost.conversations.usage_shapes import shape_of, usage_from
+from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.usage_shapes import SHAPES, shape_of, usage_from
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
 

@@ -10,9 +10,8 @@ from random import Random
 
 import pytest
 
-from cachecost.sweep.backends import keep_bundle
-from cachecost.sweep.run import load_sweep
-from cachecost.sweep.store import open_store
+from cachecost.sweep.backends import keep_bundle, load_sweep
+from cachecost.sweep.rows import open_store
 from command_runs import printed, run_here
 from hostile.attempts import LOG_COMMANDS, attempt
 from hostile.damage import damaged

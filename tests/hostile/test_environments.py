@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.base.inert import AS_ASCII, IN_TEXT
+from cachecost.base.formatting import AS_ASCII, IN_TEXT
 from command_runs import run_here
 from hostile.attempts import LOG_COMMANDS
 from hostile.seeds import SCENARIO

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cachecost.base.inert import IN_TEXT, inert_cell, without_commands
+from cachecost.base.formatting import IN_TEXT, inert_cell, without_commands
 from command_runs import run_here
 from hostile.attempts import LOG_COMMANDS
 from hostile.seeds import BILL, SCENARIO, TIME, request_body

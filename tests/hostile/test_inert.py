@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cachecost.base.inert import IN_TEXT, inert, inert_cell, inert_output, inert_text
+from cachecost.base.formatting import IN_TEXT, inert, inert_cell, inert_output, inert_text
 from cachecost.views.check.badge import badge_svg
 from cachecost.views.check.github import annotation_lines
 from cachecost.views.check.gitlab import render as gitlab
@@ -22,8 +22,7 @@ from cachecost.views.check.junit import render as junit
 from cachecost.views.check.markdown import render as markdown
 from cachecost.views.check.sarif import render as sarif
 from cachecost.views.check.text import text_lines
-from cachecost.views.tables.csv_output import csv_text
-from cachecost.views.tables.markdown import code_block, markdown_table
+from cachecost.views.tables.lower_bounds import code_block, csv_text, markdown_table
 from cachecost.views.tables.table import build_table
 from command_runs import run_here
 from hostile.attempts import attempt

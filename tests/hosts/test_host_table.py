@@ -13,11 +13,10 @@ from host_models import MODELS
 from bodies import assistant, text, user
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers import prices as pricing
+from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.listing import model_rows, rule_rows
-from cachecost.providers.pricefile import load_shipped
-from cachecost.providers.pricerows import Sheet
+from cachecost.providers.pricerows import Sheet, load_shipped
 from cachecost.providers.prices import PriceBook, Prices
-from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import RuleBook
 from price_queries import prices_of
 

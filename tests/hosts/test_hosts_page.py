@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.caches.models import CACHE_MODELS
+from cachecost.caches.hosts import CACHE_MODELS
+from cachecost.providers.hosts import hosts
 from cachecost.providers.listing import model_rows
-from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ttl_names
 

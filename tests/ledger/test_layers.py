@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.ledger.layers import DollarsByLayer, Spans, TokensByLayer
+from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer
 from cachecost.ledger.rows import LayerTokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.prices import STANDARD, PriceBook

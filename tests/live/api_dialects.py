@@ -9,7 +9,7 @@ from typing import Any
 
 from server_fakes import post
 
-from cachecost.conversations.readers.common.parsed_call import ParsedCall
+from cachecost.conversations.readers.common.dialects import ParsedCall
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
 
 Wire = dict[str, Any]

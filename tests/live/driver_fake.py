@@ -16,12 +16,12 @@ import httpx2
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import Call
 from cachecost.live.driver.journal import Journal
-from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
+from cachecost.live.driver.output import LiveResult, LiveRun, drive
 from cachecost.live.driver.planning import LiveOptions, Plan, plan
 from cachecost.live.keys import workspace_of
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
+from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.scenario.loading import from_mapping

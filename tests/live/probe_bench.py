@@ -12,8 +12,8 @@ from typing import Any
 from cachecost.conversations.calls import Call
 from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import sent_breakpoints
 from cachecost.prompts.render import Renderer
+from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook

@@ -8,7 +8,7 @@ import anthropic
 import httpx2
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.ledger.results import CallRow, Cost
+from cachecost.ledger.rows import CallRow, Cost
 from cachecost.live.clock import SteppingClock
 from cachecost.live.server.app import app_of
 from cachecost.live.server.model import ApiError, CallCharge, ModelAnswer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from cachecost.live.server.answers.schema import MOST_CHARACTERS, MOST_PARTS, minimal
-from cachecost.prompts.wire import NotAMessage
+from cachecost.live.server.answers.blocks import MOST_CHARACTERS, MOST_PARTS, minimal
+from cachecost.prompts.request import NotAMessage
 
 SCHEMAS: list[tuple[dict[str, Any], Any]] = [
     ({"type": "string"}, "cachecost"),

@@ -12,11 +12,8 @@ from rich.cells import cell_len
 from simulated_calls import Served, an_hour, automatic, first_text_only, refusable, system_only, text_body, uncached
 
 from cachecost.base.formatting import dollars
-from cachecost.ledger.results import ZERO
-from cachecost.live.server.bill import ServerBill, bill_of
-from cachecost.live.server.bill_figures import bill_json, facts, verdict
-from cachecost.live.server.bill_text import bill_text, print_bill
-from cachecost.providers.usage import Usage
+from cachecost.live.server.meter import ServerBill, bill_json, bill_of, bill_text, facts, print_bill, verdict
+from cachecost.providers.usage import ZERO, Usage
 
 
 @pytest.fixture(scope="module")

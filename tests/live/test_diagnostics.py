@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bodies import Body, assistant, body, marked, text, tool, user
-from cachecost.live.server.diagnostics import AnsweredRequests
+from cachecost.live.server.conversations import AnsweredRequests
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 

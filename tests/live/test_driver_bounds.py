@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from cachecost.live.driver.ceiling import from_bytes, from_count, unbounded_reason
-from cachecost.live.driver.money import CallPricing
-from cachecost.live.driver.retries import RetryPolicy, asked_for
-from cachecost.live.driver.wire import AttemptFailed
+from cachecost.live.driver.journal import AttemptFailed, RetryPolicy, asked_for
+from cachecost.live.driver.model import CallPricing
 from cachecost.providers.prices import PriceBook
 
 PRICING = CallPricing(PriceBook.load())

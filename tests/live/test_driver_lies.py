@@ -110,7 +110,7 @@ def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_blocks_without_end_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.live.driver.wire.LARGEST_ANSWER", 100_000)
+    monkeypatch.setattr("cachecost.live.driver.journal.LARGEST_ANSWER", 100_000)
     result = driven(PLAN, lying("much text"), tmp_path, retries=0)
     assert result.ended.failed["progressive/1"] == "lost: the answer has more than 100,000 characters"
 

@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 from driver_fake import SCENARIO, START, small_plan
 
-from cachecost.live.driver.materials.filling import DIGEST_WORDS, NO_THINKING, UNMATCHED, WORDS, FillerContent, text
-from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
-from cachecost.live.driver.materials.order import faults_in
+from cachecost.live.driver.materials.filling import (
+    DIGEST_WORDS,
+    NO_THINKING,
+    UNMATCHED,
+    WORDS,
+    FillerContent,
+    faults_in,
+    nonce_of,
+    text,
+    with_nonce,
+)
 from cachecost.live.driver.planning import LiveOptions, plan
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
-from cachecost.prompts.body import body_of
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.passes import body_of
+from cachecost.prompts.request import Breakpoint, Request, block_of
 from cachecost.scenario.loading import from_mapping
 from cachecost.tokens.factory import make_counter
 

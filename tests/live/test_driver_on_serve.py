@@ -15,14 +15,14 @@ from driver_fake import KEY, START, FakeClock, journal_of, small_plan
 from server_fakes import Says, served_by
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.ledger.results import ZERO
 from cachecost.live.driver.journal import read_journal
-from cachecost.live.driver.live_run import LiveResult, LiveRun, drive
+from cachecost.live.driver.output import LiveResult, LiveRun, drive
 from cachecost.live.server.app import app_of
-from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
+from cachecost.live.server.state import faults_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.providers.usage import ZERO
 from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.live.body_secrets import redact_text, remove_secrets, secrets_of
-from cachecost.live.keys import secrets_in, without, workspace_of
+from cachecost.live.keys import redact_text, remove_secrets, secrets_in, secrets_of, without, workspace_of
 
 KEY = "sk-ant-api03-planted/key"
 

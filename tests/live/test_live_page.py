@@ -17,14 +17,14 @@ from simulated_calls import Served, automatic, refusable, uncached
 from test_server_command import Process
 from viewer_client import Client
 
-from cachecost.ledger.results import ZERO
-from cachecost.live.server.bill import bill_of
-from cachecost.live.server.live_feed import MeterFeed
-from cachecost.live.viewer import events
-from cachecost.live.viewer.call_signal import CallSignal
+from cachecost.live.server.messages_api import MeterFeed
+from cachecost.live.server.meter import bill_of
+from cachecost.live.viewer import app as events
 from cachecost.live.viewer.live_source import LiveSource
+from cachecost.live.viewer.source import CallSignal
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.providers.usage import ZERO
 from cachecost.simulation.setup import ReplaySetup
 
 CLASSES = ("read", "write_5m", "write_1h", "input", "output")

@@ -24,11 +24,10 @@ from simulated_calls import (
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.cli import cachecost
-from cachecost.ledger.results import ZERO
 from cachecost.live.server.answers.recording import RecordedAnswer
 from cachecost.live.server.model import ApiError, CallCharge, ModelAnswer
-from cachecost.prompts.wire import NotAMessage
-from cachecost.providers.usage import Usage
+from cachecost.prompts.request import NotAMessage
+from cachecost.providers.usage import ZERO, Usage
 
 LONG = "All work and no play. " * 600
 SEARCHED = [

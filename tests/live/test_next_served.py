@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from server_fakes import Says, post, served_by
 
-from cachecost.analysis.next_message.requests import LastConversation, with_model
+from cachecost.analysis.next_message.found_sessions import LastConversation, with_model
 from cachecost.conversations.logs import Logs
-from cachecost.live.log import CallLog
+from cachecost.live.clock import CallLog
 from cachecost.live.server.meter import Meter
 from cachecost.prompts.blocks import Message
-from cachecost.prompts.wire import parse_message
+from cachecost.prompts.request import parse_message
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

@@ -9,13 +9,12 @@ from click.testing import CliRunner
 from probe_bench import FakeClock
 from server_fakes import Says, served_by
 
-from cachecost.commands.outcome import exit_code
+from cachecost.commands.diagnostics import exit_code
 from cachecost.live.server.app import app_of
+from cachecost.live.server.endpoints import serving
 from cachecost.live.server.meter import Meter
-from cachecost.live.server.serving import serving
-from cachecost.providers.own_rules import own_rules
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
+from cachecost.providers.rules import RuleBook, own_rules
 from cachecost.simulation.setup import ReplaySetup
 from tools.probes.__main__ import main
 

@@ -13,12 +13,10 @@ import pytest
 from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budget, tried
 
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.live.driver.model import CallFailed
-from cachecost.live.driver.money import OverBilled
+from cachecost.live.driver.model import CallFailed, OverBilled
 from cachecost.providers.assumptions import assumptions_from
-from cachecost.providers.own_rules import own_rules
-from cachecost.providers.rulefile import catalogue
-from cachecost.providers.rules import RuleBook
+from cachecost.providers.hosts import catalogue
+from cachecost.providers.rules import RuleBook, own_rules
 from tools.probes import ProbeFinding, plan, rules_text, select_probes, summary, write
 from tools.probes import harness as bench
 from tools.probes.harness import ProbeRun, ask_repeatedly, combine_rounds

@@ -10,12 +10,11 @@ import pytest
 from probe_bench import DAY, PRICES, FakeClock
 from server_fakes import KEY, Says, served_by
 
-from cachecost.live.driver.money import CallPricing, DollarBudget
-from cachecost.live.driver.retries import RetryPolicy
-from cachecost.live.driver.sender import sender_to
+from cachecost.live.driver.journal import RetryPolicy, sender_to
+from cachecost.live.driver.model import CallPricing, DollarBudget
 from cachecost.live.server.app import app_of
-from cachecost.live.server.faults import faults_from
 from cachecost.live.server.meter import Meter
+from cachecost.live.server.state import faults_from
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

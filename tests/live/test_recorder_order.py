@@ -6,9 +6,7 @@ import json
 from itertools import permutations
 from pathlib import Path
 
-from cachecost.live.recorder.digest import free_place
-from cachecost.live.recorder.sorting import put_in_order
-from cachecost.live.recorder.start_order import StartOrder
+from cachecost.live.recorder.helper import StartOrder, free_place, put_in_order
 
 
 def test_whoever_ends_first_waits_for_those_before() -> None:

@@ -12,13 +12,12 @@ import httpx2
 import pytest
 from server_fakes import BLOCKS, BODY, HEAD, Letters, Says, lines_of, served_by
 
-from cachecost.live.clock import ScaledClock
+from cachecost.live.clock import CallLog, ScaledClock
 from cachecost.live.keys import workspace_of
-from cachecost.live.log import CallLog
 from cachecost.live.loopback import PortTaken, listen
 from cachecost.live.server.app import app_of
-from cachecost.live.server.faults import faults_from
-from cachecost.live.server.serving import serving, serving_at
+from cachecost.live.server.endpoints import serving, serving_at
+from cachecost.live.server.state import faults_from
 
 STREAM = {**BODY, "stream": True}
 

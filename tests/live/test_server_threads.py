@@ -7,12 +7,10 @@ import anthropic
 import pytest
 from server_fakes import BODY, MODEL, Letters, Says, lines_of, post, sdk_of, served_by
 
-from cachecost.live.clock import SteppingClock
-from cachecost.live.log import CallLog
-from cachecost.live.server.faults import faults_from
+from cachecost.live.clock import CallLog, SteppingClock
 from cachecost.live.server.meter import Meter
-from cachecost.live.server.model import ModelAnswer
-from cachecost.live.server.threads import ResolvedCall, Threads, without_breakpoints
+from cachecost.live.server.model import ModelAnswer, ResolvedCall, Threads, without_breakpoints
+from cachecost.live.server.state import faults_from
 from cachecost.prompts.request import MessageThread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -86,7 +84,7 @@ def test_a_refused_turn_can_be_sent_again():
 
 
 def test_the_oldest_threads_go_first(monkeypatch):
-    monkeypatch.setattr("cachecost.live.server.threads.MOST", 2)
+    monkeypatch.setattr("cachecost.live.server.model.MOST", 2)
     threads = Threads()
     for number in range(3):
         threads.keep("w", ResolvedCall({"messages": []}, MessageThread("")), {"id": f"m{number}", "content": []})

@@ -14,10 +14,10 @@ from tests.command_runs import run_here
 from tests.live.viewer_client import Client
 from tests.viewer_logs import requests, source_of, write_log
 
-from cachecost.analysis.viewing.replay import CallReading
-from cachecost.base.work_checks import WorkStopped, checked_by
+from cachecost.analysis.viewing.listing import CallReading
+from cachecost.base.atomic_files import WorkStopped, checked_by
 from cachecost.conversations.calls import Call
-from cachecost.live.viewer.threads import TooLong, WorkLimit, held, run_in_thread
+from cachecost.live.viewer.app import TooLong, WorkLimit, held, run_in_thread
 from cachecost.simulation.engine import SimulatedCall, Simulation
 
 CALLS = 12

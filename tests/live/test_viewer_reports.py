@@ -16,11 +16,11 @@ from tests.command_runs import run_here
 from tests.live.viewer_client import Client
 from tests.viewer_logs import listing_of, requests, write_log
 
-from cachecost.analysis.viewing.pairs import pair_calls
-from cachecost.analysis.viewing.replay import CallReading
-from cachecost.live.viewer.comparison_source import ComparisonSource
-from cachecost.live.viewer.report_source import ReportSource
-from cachecost.views.viewer.run import parse_report
+from cachecost.analysis.viewing.call_view import pair_calls
+from cachecost.analysis.viewing.listing import CallReading
+from cachecost.live.viewer.app import ComparisonSource
+from cachecost.live.viewer.source import ReportSource
+from cachecost.views.viewer.sessions import parse_report
 
 REPORTS = Path(__file__).parents[2] / "reports"
 CLASSES = ("read", "write_5m", "write_1h", "input", "output")

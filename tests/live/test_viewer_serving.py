@@ -17,7 +17,7 @@ import sys
 from threading import Event
 from cachecost.live.loopback import listen
 from cachecost.live.viewer.app import viewer_app
-from cachecost.live.viewer.serving import serve_page
+from cachecost.live.viewer.app import serve_page
 
 class Slow:
     def start(self):

@@ -19,8 +19,7 @@ from tests.bill_sessions import SessionWriter
 from tests.viewer_logs import requests, write_log
 
 from cachecost.conversations.readers.claude_code import bill
-from cachecost.live.watching.files import FileFollower, newest_file, session_name
-from cachecost.live.watching.server import ServerFollower, is_loopback
+from cachecost.live.watching.server import FileFollower, ServerFollower, is_loopback, newest_file, session_name
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage

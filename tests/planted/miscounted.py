@@ -15,7 +15,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.render import TokenCounter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.providers.assumptions import read_assumptions, show_assumption
+from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions, show_assumption
+from cachecost.providers.hosts import hosts
 from cachecost.providers.listing import assumption_rows
-from cachecost.providers.rulefile import hosts
-from cachecost.providers.rules import Assumptions, assumptions_from
 
 GOOD = [
     ("lookback_runs", "counted", "counted"),

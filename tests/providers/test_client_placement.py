@@ -2,8 +2,8 @@
 
 import pytest
 
-from cachecost.providers.clients.placement import message_breakpoint_rows, message_breakpoints
 from cachecost.providers.clients.setting_rows import client_settings
+from cachecost.providers.clients.settings import message_breakpoint_rows, message_breakpoints
 
 
 @pytest.mark.parametrize(

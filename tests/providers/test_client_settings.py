@@ -15,10 +15,11 @@ from cachecost.providers.clients.settings import (
     merge_environment,
     merge_settings,
     messages_ttl,
+    row_at,
     setting_value,
     variable_value,
+    version_key,
 )
-from cachecost.providers.clients.versions import row_at, version_key
 
 TABLE = client_settings()
 FORCE = {"FORCE_PROMPT_CACHING_5M": "1"}

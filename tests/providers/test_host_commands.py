@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.commands.listings import models, rules
-from cachecost.providers.rulefile import hosts
+from cachecost.providers.hosts import hosts
 
 HOSTS = [host for host in hosts() if host in {"anthropic", "bedrock", "foundry", "google-cloud"}]
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from cachecost.conversations.readers.http.routes import Route, route_of
+from cachecost.conversations.readers.http.bodies import Route, route_of
 from cachecost.providers.hosts import (
     AUTO_HOST,
+    catalogue,
     host_at,
     host_names,
     host_of,
     host_of_message,
     host_of_model,
+    hosts,
     maker_of,
     parse_model_name,
 )
-from cachecost.providers.rulefile import catalogue, hosts
 
 VERTEX = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1/publishers"
 URLS = f"""

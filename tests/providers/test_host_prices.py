@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.providers.pricefile import HOSTS, OVERLAY, load_shipped
+from cachecost.providers.hosts import catalogue
+from cachecost.providers.pricerows import HOSTS, OVERLAY, load_shipped
 from cachecost.providers.prices import PriceBook, Prices
-from cachecost.providers.rulefile import catalogue
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from price_queries import prices_of

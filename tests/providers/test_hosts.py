@@ -5,8 +5,8 @@ from datetime import date, timedelta
 import pytest
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.providers.hosts import FOLDER, catalogue, hosts
 from cachecost.providers.listing import rule_rows
-from cachecost.providers.rulefile import FOLDER, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 
 BASE = "anthropic"

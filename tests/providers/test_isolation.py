@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.providers import rulefile
-from cachecost.providers.rulefile import FOLDER, Catalogue, catalogue, hosts
+from cachecost.providers import hosts as rulefile
+from cachecost.providers.hosts import FOLDER, Catalogue, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 from price_queries import prices_of
 

@@ -11,9 +11,10 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.caches.reporting import reported_read
 from cachecost.commands import listings
 from cachecost.commands.listings import value_words
+from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.listing import model_rows, rule_rows
-from cachecost.providers.rulefile import catalogue, hosts
-from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, RuleBook, StatedRange
+from cachecost.providers.rules import HiddenTokens, ModelRules, RuleBook, StatedRange
 
 BOOK = RuleBook()
 OTHERS = ("deepseek", "gemini", "minimax", "mistral", "openai", "qwen", "sglang", "vllm", "xai")

@@ -11,9 +11,9 @@ from genai_prices import Usage as TheirUsage
 from genai_prices import data_units
 
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.providers.pricefile import load_shipped
+from cachecost.providers.hosts import catalogue
+from cachecost.providers.pricerows import load_shipped
 from cachecost.providers.prices import PriceBook, Prices
-from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
 from price_queries import prices_of
 from tools.refresh_prices import LEFT_OUT, PROVIDERS, SPELLINGS

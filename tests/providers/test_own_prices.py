@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.providers.pricefile import OVERLAY
+from cachecost.providers.hosts import hosts
+from cachecost.providers.pricerows import OVERLAY
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rulefile import hosts
 from price_queries import prices_of
 
 HOST = "anthropic"

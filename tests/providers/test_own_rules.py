@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.providers.own_rules import own_rules
-from cachecost.providers.rules import RuleBook
+from cachecost.providers.rules import RuleBook, own_rules
 
 GOOD = """
 [data]

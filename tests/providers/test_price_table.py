@@ -12,9 +12,9 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.providers.pricefile import OVERLAY, SHIPPED_TABLE, load_shipped
+from cachecost.providers.hosts import catalogue
+from cachecost.providers.pricerows import OVERLAY, SHIPPED_TABLE, load_shipped
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rulefile import catalogue
 from cachecost.providers.usage import Usage
 from price_queries import prices_of
 from tools.refresh_prices import render, table

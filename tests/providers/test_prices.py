@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.prices import PriceBook, Prices
-from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.usage import Usage
 from price_queries import prices_of
 

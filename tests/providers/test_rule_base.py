@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.providers.ruleparse import ParsedRules, parse
+from cachecost.providers.hosts import ParsedRules, parse
 
 SOURCES = {
     "page": {"title": "A page", "date": date(2026, 1, 1), "confidence": "documented"},

@@ -2,8 +2,8 @@
 
 from datetime import date
 
+from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.listing import model_rows, rule_rows
-from cachecost.providers.rulefile import catalogue, hosts
 from cachecost.providers.rules import RuleBook
 
 HOST = "anthropic"

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.prompts.host_cache_keys import effort_layer
-from cachecost.providers import rulefile
-from cachecost.providers.rulefile import FOLDER, NO_HOST, catalogue, hosts
-from cachecost.providers.rules import Assumptions, HiddenTokens, RuleBook, VisibilityLag, data_date
+from cachecost.prompts.output_format import effort_layer
+from cachecost.providers import hosts as rulefile
+from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.hosts import FOLDER, NO_HOST, catalogue, hosts
+from cachecost.providers.rules import HiddenTokens, RuleBook, VisibilityLag, data_date
 
 HOST = "anthropic"
 KNOWN = ", ".join(hosts())

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from tests.sessions.small_sessions import answer, line, write
 
 from cachecost.conversations.readers.claude_code import bill as transcript_bill
-from cachecost.sessions import reading, store
+from cachecost.sessions import reading
+from cachecost.sessions import reading as store
 from cachecost.sessions.file_tails import TAIL_BYTES
-from cachecost.sessions.reading import SessionFiles, SessionReading
-from cachecost.sessions.store import APPLICATION, FOREIGN, SessionStore, open_store
+from cachecost.sessions.reading import APPLICATION, FOREIGN, SessionFiles, SessionReading, SessionStore, open_store
 
 CALLS = [answer(at, (3, 100 * at, 100, 0, 9)) for at in range(1, 40)]
 LONG = line("user", 0, message={"content": "x" * 2 * TAIL_BYTES})
@@ -332,7 +332,7 @@ def test_a_changed_state_is_not_gone_on_with(tmp_path: Path, known: Path, offset
 def test_six_processes_open_and_write_a_store_forty_times_each(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore\n"
+        "from cachecost.sessions.reading import FileIdentity, RememberedFile, SessionStore\n"
         "for number in range(40):\n"
         "    with SessionStore(Path(sys.argv[1], str(number // 10), 's.sqlite')) as store:\n"
         "        with store.writing():\n"
@@ -415,7 +415,7 @@ def test_two_processes_at_once(tmp_path: Path, known: Path) -> None:
     paths = [write(tmp_path / f"{number}.jsonl", *CALLS) for number in range(4)]
     code = (
         "import sys\nfrom pathlib import Path\nfrom cachecost.sessions.reading import SessionReading\n"
-        "from cachecost.sessions.store import SessionStore\n"
+        "from cachecost.sessions.reading import SessionStore\n"
         "reading = SessionReading(SessionStore(Path(sys.argv[1])))\n"
         "print(sum(len(one.calls) for one in reading.read_all(map(Path, sys.argv[2:])).sessions))"
     )

@@ -8,8 +8,7 @@ from typing import Any
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block, Part, given_block
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import Breakpoint, Request, block_of, text_block
 
 MODEL = "claude-opus-4-6"
 

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from small_talks import SIX_CALLS, conversation, head, result, said, spelled, thought, used, user
 
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
-from cachecost.prompts.refusals import accepts_breakpoint
-from cachecost.prompts.request import TTL, Request, block_at
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import TTL, Request, accepts_breakpoint, block_at, block_of, text_block
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import (
     NAMES,

@@ -11,15 +11,13 @@ from small_talks import MODEL, SIX_CALLS, conversation, fingerprint
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply
 from cachecost.prompts.blocks import given_block
-from cachecost.prompts.wire import text_block
-from cachecost.strategies.agent import Agent
-from cachecost.strategies.build import build
-from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
+from cachecost.prompts.request import text_block
+from cachecost.strategies.agent import Agent, InquiryOptions
+from cachecost.strategies.changes.base import AgentChange, SwitchAt, estimate_tokens, placeholder_for
 from cachecost.strategies.changes.registry import CHANGES
-from cachecost.strategies.changes.switching import SwitchAt
-from cachecost.strategies.even_sampling import EvenSampler
-from cachecost.strategies.inquiry import InquiryOptions
+from cachecost.strategies.model_facts import EvenSampler
 from cachecost.strategies.placements import LastMessage, Placement
+from cachecost.strategies.registry import build
 from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE, StrategySpec
 
 OTHER = "claude-haiku-4-5"

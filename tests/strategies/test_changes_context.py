@@ -17,16 +17,14 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
-from cachecost.strategies.agent import Agent
+from cachecost.strategies.agent import Agent, Window
 from cachecost.strategies.changes.attachments import Attachments
-from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.base import AgentChange, ThreadRewriter
 from cachecost.strategies.changes.compaction import Compaction
 from cachecost.strategies.changes.pruning import Prune
 from cachecost.strategies.changes.results import Deduplicate, OutputCap
-from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
 from cachecost.strategies.changes.truncation import Truncate
 from cachecost.strategies.spec import StrategySpec
-from cachecost.strategies.window import Window
 
 OTHER = "claude-haiku-4-5"
 

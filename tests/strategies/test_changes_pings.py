@@ -18,13 +18,12 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
-from cachecost.strategies.build import build
 from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.cache_only_calls import needs_output
 from cachecost.strategies.changes.fanout import FanOut
-from cachecost.strategies.changes.keepalive import KeepAlive
+from cachecost.strategies.changes.keepalive import KeepAlive, needs_output
 from cachecost.strategies.changes.routing import CallRetries, RouteAsides
 from cachecost.strategies.changes.warming import PreWarm, WarmBeforeFanOut
+from cachecost.strategies.registry import build
 from cachecost.strategies.spec import StrategySpec
 
 OTHER = "claude-haiku-4-5"

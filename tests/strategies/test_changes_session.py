@@ -19,12 +19,11 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.prefix_rewriting import TextTools
 from cachecost.strategies.changes.reminders import Reminder
-from cachecost.strategies.changes.repairs import Repairs, Unprompted
 from cachecost.strategies.changes.sessions import SessionResume
 from cachecost.strategies.changes.system_parts import DateInSystem, SplitSystem
-from cachecost.strategies.changes.text_tools import TextTools
-from cachecost.strategies.changes.texts import in_one_text
+from cachecost.strategies.changes.texts import Repairs, Unprompted, in_one_text
 from cachecost.strategies.changes.tool_answers import ToolAnswers
 from cachecost.strategies.spec import StrategySpec
 

@@ -18,15 +18,12 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.refusals import accepts_breakpoint
-from cachecost.prompts.request import block_at
+from cachecost.prompts.request import accepts_breakpoint, block_at
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.build import build
 from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Primitive, Spot, View
-from cachecost.strategies.plan import Strategy
-from cachecost.strategies.registry import names
+from cachecost.strategies.registry import Strategy, build, names
 from cachecost.strategies.spec import StrategySpec
 
 CLAUDE = partial(RuleBook().rules, "anthropic")

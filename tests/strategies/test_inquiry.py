@@ -13,9 +13,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Thread, given_block
-from cachecost.prompts.refusals import last_breakpoint_place
-from cachecost.strategies.agent import Agent
-from cachecost.strategies.inquiry import ANSWER_TOOL, InquiryOptions
+from cachecost.prompts.request import last_breakpoint_place
+from cachecost.strategies.agent import ANSWER_TOOL, Agent, InquiryOptions
 from cachecost.strategies.placements import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import BASE, CHEAPER_MODEL, PRESETS
 

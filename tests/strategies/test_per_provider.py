@@ -12,8 +12,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.build import build
 from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.registry import build
 from cachecost.strategies.spec import StrategySpec
 
 NAME = "best-per-provider"

@@ -15,7 +15,7 @@ from small_talks import SIX_CALLS, conversation, spelled
 
 from cachecost.conversations.calls import date_call
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, ThreadRewrite
-from cachecost.ledger.results import CallRow
+from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

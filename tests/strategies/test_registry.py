@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from small_talks import asked
 
-from cachecost.strategies.build import build
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.registry import UnknownStrategy, find_strategy, list_strategies, names
+from cachecost.strategies.registry import UnknownStrategy, build, find_strategy, list_strategies, names
 from cachecost.strategies.spec import StrategySpec
 
 MODULE = """
@@ -115,7 +114,7 @@ def test_an_entry_point_that_is_no_strategy_says_what_it_lacks(package: Path) ->
 
 def test_built_in_strategies_need_no_heavy_import() -> None:
     code = (
-        "import sys; from cachecost.strategies.build import build; build('progressive'); "
+        "import sys; from cachecost.strategies.registry import build; build('progressive'); "
         "print([name for name in ('pydantic', 'numpy', 'pandas', 'tiktoken') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

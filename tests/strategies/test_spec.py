@@ -10,10 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from small_talks import asked, question, spelled
 
 from cachecost.base import yaml_text
-from cachecost.base.schema_errors import faults_of
-from cachecost.strategies.agent import Agent
-from cachecost.strategies.build import build
-from cachecost.strategies.inquiry import InquiryOptions
+from cachecost.base.yaml_text import faults_of
+from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.placements import (
     PRIMITIVES,
     SHORTHANDS,
@@ -28,7 +26,7 @@ from cachecost.strategies.placements import (
     SystemBlock,
 )
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.registry import UnknownStrategy
+from cachecost.strategies.registry import UnknownStrategy, build
 from cachecost.strategies.spec import BREAKPOINTS, INQUIRY, StrategySpec
 
 SPECS = TypeAdapter(list[StrategySpec])

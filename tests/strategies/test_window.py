@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
-from cachecost.strategies.window import Window
+from cachecost.strategies.agent import Window
 
 
 def human(number: int, tokens: int) -> Message:

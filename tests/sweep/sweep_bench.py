@@ -6,10 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from cachecost.sweep.backends import Workers
-from cachecost.sweep.rows import SweepRow
-from cachecost.sweep.run import Sweep, run_sweep
-from cachecost.sweep.store import open_store, temporary_store
+from cachecost.sweep.backends import Sweep, Workers, run_sweep
+from cachecost.sweep.rows import SweepRow, open_store, temporary_store
 
 SCENARIO = """\
 format: 1

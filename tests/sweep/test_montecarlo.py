@@ -16,8 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.conversations.distributions import Choice, LogNormal, Uniform
-from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
+from cachecost.conversations.distributions import (
+    Choice,
+    LogNormal,
+    SyntheticInquiries,
+    SyntheticPauses,
+    SyntheticSpec,
+    Uniform,
+    synthetic,
+)
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -26,8 +33,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, plan_workload, read_workload
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses
-from cachecost.sweep.montecarlo.conversation_times import retime
-from cachecost.sweep.montecarlo.draws import numbers, uniforms
+from cachecost.sweep.montecarlo.draws import numbers, retime, uniforms
 from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"

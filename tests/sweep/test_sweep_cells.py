@@ -9,9 +9,7 @@ from sweep_bench import SCENARIO, rows_of, scenario_at
 
 from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
-from cachecost.sweep.cells import evaluate_task
-from cachecost.sweep.drawing import Drawing, parse_draws
-from cachecost.sweep.run import load_sweep
+from cachecost.sweep.backends import Drawing, evaluate_task, load_sweep, parse_draws
 
 VARIED = SCENARIO.replace("turns: 3,", "turns: 3, sizes: {human: [20, 400]},")
 PINGS = SCENARIO + "  - {name: pings, preset: automatic, changes: [{keep_alive: {every_s: 290, times: 3}}]}\n"

@@ -11,9 +11,8 @@ from cachecost.base.errors import InputError
 from cachecost.base.limits import MOST_SWEPT
 from cachecost.base.yaml_text import ExactNumber
 from cachecost.scenario.loading import load
-from cachecost.sweep.drawing import parse_draws
-from cachecost.sweep.grid import Axis, axes_of, axis_of, label, points_of
-from cachecost.sweep.run import load_sweep
+from cachecost.sweep.backends import load_sweep, parse_draws
+from cachecost.sweep.rows import Axis, axes_of, axis_of, label, points_of
 
 
 @pytest.mark.parametrize(

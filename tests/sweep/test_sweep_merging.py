@@ -11,11 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.sweep import parts as part_files
-from cachecost.sweep.grid import Axis, CellOrder
-from cachecost.sweep.parts import Cell, PartRange, merge_parts, read_part, write_part
-from cachecost.sweep.rows import CellKey, SweepRow
-from cachecost.sweep.tables import read_table, write_table
+from cachecost.sweep import rows as part_files
+from cachecost.sweep.rows import (
+    Axis,
+    Cell,
+    CellKey,
+    CellOrder,
+    PartRange,
+    SweepRow,
+    merge_parts,
+    read_part,
+    read_table,
+    write_part,
+    write_table,
+)
 
 AXES = (Axis("a", ("x", "y", "z")), Axis("b", (1, 2)))
 SEEDS = (1, 2, 3)
@@ -72,8 +81,8 @@ def test_groups_of_a_parquet_file_are_not_those_of_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("cachecost.sweep.tables.ROWS_A_GROUP", 4)
-    monkeypatch.setattr("cachecost.sweep.tables.ROWS_A_BATCH", 2)
+    monkeypatch.setattr("cachecost.sweep.rows.ROWS_A_GROUP", 4)
+    monkeypatch.setattr("cachecost.sweep.rows.ROWS_A_BATCH", 2)
     some = [row for both in ROWS.values() for row in both][:rows]
 
     def dripping() -> Iterator[SweepRow]:

@@ -14,13 +14,19 @@ from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
 
 from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
-from cachecost.sweep import backends, tables
-from cachecost.sweep.cells import Job, Task, evaluate_task
-from cachecost.sweep.exclusive import exclusive_store
-from cachecost.sweep.rows import CellKey, SweepRow, error_row
-from cachecost.sweep.run import Sweep, load_sweep, run_sweep
-from cachecost.sweep.store import open_store
-from cachecost.sweep.tables import has_pyarrow, read_table, write_table
+from cachecost.sweep import backends
+from cachecost.sweep import rows as tables
+from cachecost.sweep.backends import Job, Sweep, Task, evaluate_task, load_sweep, run_sweep
+from cachecost.sweep.rows import (
+    CellKey,
+    SweepRow,
+    error_row,
+    exclusive_store,
+    has_pyarrow,
+    open_store,
+    read_table,
+    write_table,
+)
 
 GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
 ROWS = [

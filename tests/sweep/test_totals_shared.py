@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.conversations.distributions import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.conversations.model import (
     Aside,
     Conversation,
@@ -24,11 +25,9 @@ from cachecost.conversations.model import (
     ThreadRewrite,
 )
 from cachecost.conversations.sessions import read_conversations
-from cachecost.conversations.synthetic import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Message, Thread
-from cachecost.prompts.request import Request
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import Request, block_of, text_block
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -38,7 +37,7 @@ from cachecost.strategies.placements import PRIMITIVES
 from cachecost.strategies.registry import names
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.totals import SharedTotals, Totals
-from cachecost.sweep.totals.plans import are_plain
+from cachecost.sweep.totals.walk import are_plain
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
 DAY = date(2026, 11, 1)
@@ -215,7 +214,7 @@ def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans, structures and readings are made anew once they were dropped, and tell the same."""
     conversations = TALKS["made"]()
-    monkeypatch.setattr("cachecost.sweep.totals.plans.MOST_CALLS", 20)
+    monkeypatch.setattr("cachecost.sweep.totals.walk.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_READINGS", 1)
     shared = SharedTotals(conversations)

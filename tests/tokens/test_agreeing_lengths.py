@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.providers.usage import Usage
-from cachecost.tokens.agreeing_lengths import BilledPath, OwnBill, Point
-from cachecost.tokens.calibrated import BilledLengths
+from cachecost.tokens.calibrated import BilledLengths, BilledPath, OwnBill, Point
 
 Bill = tuple[int, int, int, int]
 """Blocks that the prompt has, blocks up to the breakpoint, tokens up to there, tokens after it."""

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from files_of_images import base64, png
 
-from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens.calibration import calibration
+from cachecost.tokens.calibration import KINDS, calibration
 from cachecost.tokens.content import parts_of
 from cachecost.tokens.ctok_ import Ctok, has_ctok
-from cachecost.tokens.prose import KINDS
 from cachecost.tokens.textcounter import count_texts
 from tools.calibrate.__main__ import main
 from tools.calibrate.fit import (
@@ -148,7 +147,7 @@ def test_texts_in_any_json(tmp_path: Path) -> None:
 
 
 def test_runs_of_results() -> None:
-    from cachecost.prompts.wire import block_of
+    from cachecost.prompts.request import block_of
 
     kinds = {"u": "tool_use", "r": "tool_result", "t": "text"}
     counted = {

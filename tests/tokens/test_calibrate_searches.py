@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.tokens.calibration import Calibration
 from cachecost.tokens.ctok_ import has_ctok
 from tools.calibrate.recorded import read_recorded

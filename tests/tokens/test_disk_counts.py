@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from cachecost.prompts.blocks import Block, compact, digest_of
-from cachecost.prompts.counting import CannotCount
-from cachecost.tokens import count_file, disk
+from cachecost.prompts.render import CannotCount
+from cachecost.tokens import count_file
+from cachecost.tokens import textcounter as disk
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.count_file import pack
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.tokens.disk import FILES_KEPT, DiskCounts, disk_counts, folder, state_of
 from cachecost.tokens.measured import BlockCount
-from cachecost.tokens.textcounter import TextCounter
+from cachecost.tokens.textcounter import FILES_KEPT, DiskCounts, TextCounter, disk_counts, folder, state_of
 
 DIGEST = bytes(range(16))
 MEASURED = BlockCount("code", 17, {"parameter": 2})
@@ -134,7 +134,7 @@ def test_one_process_reads_what_another_wrote(counts: DiskCounts) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from cachecost.tokens.disk import DiskCounts
+from cachecost.tokens.textcounter import DiskCounts
 from cachecost.tokens.measured import BlockCount
 counts = DiskCounts(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), int(sys.argv[3])):

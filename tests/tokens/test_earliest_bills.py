@@ -6,8 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from test_agreeing_lengths import BILLS, Bill, chain, learn, prompt
 
-from cachecost.tokens.calibrated import NO_CALL
-from cachecost.tokens.earliest_bills import Bills, add_bill, told_by_other
+from cachecost.tokens.calibrated import NO_CALL, Bills, add_bill, told_by_other
 
 CALLS = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 9)), max_size=8)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from cachecost.prompts.counting import Hidden, thread_traits
 from cachecost.prompts.intake import Intake
-from cachecost.providers.rules import Assumptions, HiddenTokens, ModelRules, RuleBook
+from cachecost.prompts.render import Hidden, thread_traits
+from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.rules import HiddenTokens, ModelRules, RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.hidden import hidden_tokens
+from cachecost.tokens.textcounter import hidden_tokens
 
 RULES = ModelRules(
     host="anthropic",

@@ -10,14 +10,14 @@ from files_of_images import base64, pdf, png, with_pages
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Prompt, Renderer
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.request import block_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation.call_preparer import CallPreparer, PreparedCall
+from cachecost.simulation.engine import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter

@@ -8,14 +8,14 @@ from files_of_images import base64, gif, jpeg, pdf, png, webp
 
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.request import block_of
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
-from cachecost.tokens.content import BlockParts, parts_of
+from cachecost.tokens.content import parts_of
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.sizes import constant_of, size_tokens
+from cachecost.tokens.margins import BlockParts, constant_of, size_tokens
+from cachecost.tokens.raw import Cl100k
 from cachecost.tokens.textcounter import TextCounter
-from cachecost.tokens.tiktoken_ import Cl100k
 
 PNG = {"type": "image", "source": base64(png(330, 291), "image/png")}
 CITED = {"citations": {"enabled": True}}

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from bodies import assistant, body, breakpoint_last, tool, tool_result, tool_use, user
-from cachecost.prompts.counting import Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.refusals import sent_breakpoints
-from cachecost.prompts.render import Prompt, Renderer
+from cachecost.prompts.render import Hidden, Prompt, Renderer
+from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.model_places import ModelPlaces, model_places
+from cachecost.tokens.textcounter import ModelPlaces, model_places
 
 USER = {"role": "user", "content": "hi"}
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]

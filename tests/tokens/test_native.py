@@ -12,7 +12,7 @@ import tiktoken
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import NotInstalled, is_installed
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.request import block_of, text_block
 from cachecost.tokens import native
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.factory import make_counter

@@ -10,16 +10,14 @@ from test_token_counters import BLOCKS, IMAGE, PAPER, without_content
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.counting import CannotCount, Hidden, TokenCounter
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.output_format import UNSEEN
-from cachecost.prompts.render import Renderer
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.render import CannotCount, Hidden, Renderer, TokenCounter
+from cachecost.prompts.request import block_of
 from cachecost.providers.rules import HiddenTokens, ModelRules
-from cachecost.tokens.calibration import calibration
+from cachecost.tokens.calibration import KINDS, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.images import image_tokens
-from cachecost.tokens.prose import KINDS
 from cachecost.tokens.raw import count_content
 
 MEASURED = ("o200k", "gemini", "deepseek", "mistral", "qwen")

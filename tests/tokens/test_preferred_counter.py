@@ -10,13 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.cli import cachecost
-from cachecost.prompts.wire import text_block
+from cachecost.prompts.request import text_block
 from cachecost.tokens import factory
 from cachecost.tokens.ctok_ import ctok_counter, has_ctok
 from cachecost.tokens.factory import counter_name, make_counter
 from cachecost.tokens.native import native_counter
-from cachecost.tokens.raw import count_content
-from cachecost.tokens.tiktoken_ import tiktoken_counter
+from cachecost.tokens.raw import count_content, tiktoken_counter
 
 TEXT = text_block("user", "Prompt caching makes long conversations affordable. " * 9)
 needs_ctok = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed for this Python")

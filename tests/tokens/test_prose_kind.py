@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.conversations.content_free import ContentFree
-from cachecost.prompts.prose_shares import WHOLE, main_kind, shares_in, write_shares
-from cachecost.prompts.wire import block_of
+from cachecost.conversations.model import ContentFree
+from cachecost.prompts.passes import WHOLE, main_kind, shares_in, write_shares
+from cachecost.prompts.request import block_of
+from cachecost.tokens.calibration import KINDS, prose_of_texts
 from cachecost.tokens.content import parts_of, prose_of
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.prose import KINDS, prose_of_texts
 
 
 @pytest.mark.parametrize(

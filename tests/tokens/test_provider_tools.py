@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.request import block_of
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.content import parts_of
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.provider_tools import GENERATIONS, known_tool, provider_tool_tokens
+from cachecost.tokens.measured import GENERATIONS, known_tool, provider_tool_tokens
 
 
 @pytest.mark.parametrize(

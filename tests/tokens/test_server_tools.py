@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.request import block_of
 from cachecost.tokens.calibration import calibration
-from cachecost.tokens.content import BlockParts, facts_of, parts_of
+from cachecost.tokens.content import facts_of, parts_of
 from cachecost.tokens.factory import make_counter
+from cachecost.tokens.margins import BlockParts
 
 CONSTANTS = calibration("claude-3").structure
 

@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import pytest
 
-from cachecost.tokens import tiktoken_
-from cachecost.tokens.tiktoken_ import CHOSEN, RANKS, Cl100k, ensure_ranks
+from cachecost.tokens import raw
+from cachecost.tokens.raw import CHOSEN, RANKS, Cl100k, ensure_ranks
 
 SENTENCE = "Prompt caching: 95,000 tokens don't cost $0.59375 twice."
 TOKENS = 18
@@ -38,7 +38,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 def forget() -> None:
-    tiktoken_.encoder.cache_clear()
+    raw.encoder.cache_clear()
     import tiktoken.registry
 
     tiktoken.registry.ENCODINGS.clear()
@@ -142,7 +142,7 @@ def test_importing_counters_loads_no_tokenizer(tmp_path: Path) -> None:
 
 def test_counts_do_not_depend_on_the_process(tmp_path: Path) -> None:
     program = (
-        "from cachecost.prompts.wire import block_of\n"
+        "from cachecost.prompts.request import block_of\n"
         "from cachecost.tokens.raw import count_content\n"
         f"print(count_content(block_of('user', {{'type': 'text', 'text': {SENTENCE!r}}})))\n"
     )

@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import NotInstalled
 from cachecost.prompts.blocks import Block, given_block
-from cachecost.prompts.counting import CannotCount, TokenCounter
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.render import Renderer
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.render import CannotCount, Renderer, TokenCounter
+from cachecost.prompts.request import block_of
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.raw import count_content
+from cachecost.tokens.raw import Cl100k, count_content
 from cachecost.tokens.textcounter import TextCounter
-from cachecost.tokens.tiktoken_ import Cl100k
 
 GENERATIONS = ("claude-3", "claude-4.7", "claude-4.8")
 WITH_CTOK = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed (it wants Python >= 3.12)")
@@ -323,7 +321,7 @@ def test_a_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(text)
         return 1
 
-    monkeypatch.setattr("cachecost.tokens.tiktoken_.Cl100k.__call__", one)
+    monkeypatch.setattr("cachecost.tokens.raw.Cl100k.__call__", one)
     counter = make_counter("tiktoken", "claude-3")
     block = block_of("user", {"type": "text", "text": "again"})
     assert [counter.block(block), counter.block(block)] == [1, 1]

@@ -9,8 +9,8 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from cachecost.ledger.assumptions import Assumption
-from cachecost.ledger.results import CallRow, Comparison, Cost, LayerTokens, Ledger, PublishedFigure, RunResult
+from cachecost.ledger.results import Assumption, Comparison, Ledger, PublishedFigure, RunResult
+from cachecost.ledger.rows import CallRow, Cost, LayerTokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 

@@ -19,13 +19,13 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from cachecost.analysis.comparison.sentences import cumulative_title, dollars_title, question_title
-from cachecost.analysis.comparison.summary import Summary, summarise
-from cachecost.ledger.results import Cost, Ledger, RunResult
+from cachecost.analysis.comparison.summary import Summary, cumulative_title, dollars_title, question_title, summarise
+from cachecost.ledger.results import Ledger, RunResult
+from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import Usage
 from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS, PAPER
 from cachecost.views.charts.style import house_style
-from cachecost.views.run.charts import chart_files, figures
+from cachecost.views.run.bar_charts import chart_files, figures
 from cachecost.views.run.files import DOLLARS, PROVIDERS, QUESTION
 from cachecost.views.run.line_charts import _curves, spread
 

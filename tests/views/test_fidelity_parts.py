@@ -7,16 +7,19 @@ from decimal import Decimal
 
 import pytest
 
-from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.hosts import basis_sentence
-from cachecost.views.fidelity.json_output import fidelity_object
-from cachecost.views.fidelity.markdown import evidence_markdown, headline
+from cachecost.views.fidelity.json_output import (
+    basis_sentence,
+    coverage_table,
+    evidence_markdown,
+    fidelity_object,
+    headline,
+    part_table,
+)
 from cachecost.views.fidelity.page import fidelity_page
-from cachecost.views.fidelity.parts import coverages, host_parts
-from cachecost.views.fidelity.scores import score
-from cachecost.views.fidelity.tables import coverage_table, part_table
+from cachecost.views.fidelity.scores import coverages, host_parts, score
 
 FITTED, HELD_OUT = "logs/e.jsonl", "logs/g.jsonl"
 HIT = Judgement(

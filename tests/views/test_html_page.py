@@ -19,10 +19,8 @@ from html_page import Page
 
 from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
-from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.findings import Explanation, Finding
-from cachecost.ledger.results import RunResult
-from cachecost.ledger.timelines import BreakpointAt, CallTimeline
+from cachecost.ledger.results import Assumption, BreakpointAt, CallTimeline, RunResult
 from cachecost.prompts.blocks import Layer
 from cachecost.views.run.json_output import run_object
 from cachecost.views.run.page import run_page

@@ -8,14 +8,25 @@ from decimal import Decimal
 import pytest
 from fake_results import ledger, refused, row
 
-from cachecost.ledger.results import LayerTokens, Ledger
-from cachecost.ledger.timelines import EMPTY_TIMELINE, BreakpointAt, CallTimeline
+from cachecost.ledger.results import EMPTY_TIMELINE, BreakpointAt, CallTimeline, Ledger
+from cachecost.ledger.rows import LayerTokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.views.timeline.columns import ALL_TOGETHER, FEWEST, MOST, CallColumn, columns_of, most_columns, thin
-from cachecost.views.timeline.paths import HEIGHT, LANE_END, LANE_HEIGHT, Paths, paths_of
-from cachecost.views.timeline.picture import TimelineScale, timeline_key, timeline_view
-from cachecost.views.timeline.words import call_table, spots
+from cachecost.views.timeline.columns import (
+    ALL_TOGETHER,
+    FEWEST,
+    HEIGHT,
+    LANE_END,
+    LANE_HEIGHT,
+    MOST,
+    CallColumn,
+    Paths,
+    columns_of,
+    most_columns,
+    paths_of,
+    thin,
+)
+from cachecost.views.timeline.picture import TimelineScale, call_table, spots, timeline_key, timeline_view
 
 
 def column(usage: Usage, call: int = 1, timeline: CallTimeline = EMPTY_TIMELINE, **fields: object) -> CallColumn:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from fake_results import row
 
-from cachecost.ledger.results import Cost
+from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import Usage
 from cachecost.views.replay.call_rows import call_object
 

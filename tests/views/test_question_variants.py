@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from cachecost.analysis.comparison.run import run
-from cachecost.analysis.comparison.sentences import MOST_COLUMNS
-from cachecost.analysis.comparison.summary import summarise
+from cachecost.analysis.comparison.summary import MOST_COLUMNS, summarise
 from cachecost.ledger.results import RunResult
 from cachecost.scenario import from_mapping
-from cachecost.views.run.markdown import report_markdown
-from cachecost.views.run.question_variants import question_variants
-from cachecost.views.tables.markdown import markdown_table
+from cachecost.views.run.files import question_variants
+from cachecost.views.run.json_output import report_markdown
+from cachecost.views.tables.lower_bounds import markdown_table
 
 SCENARIO: dict[str, Any] = {
     "format": 1,

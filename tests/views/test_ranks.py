@@ -14,8 +14,7 @@ from test_ties import by_layer
 
 import cachecost
 from cachecost.analysis.comparison.ranking import find_ranks, rank_fields, rank_sentences
-from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, ranked
-from cachecost.analysis.comparison.summary import summarise_ledgers
+from cachecost.analysis.comparison.summary import StrategyLine, is_tied, ranked, summarise_ledgers
 from cachecost.ledger.results import Ledger
 from command_runs import printed
 

@@ -8,9 +8,7 @@ from decimal import Decimal
 import pytest
 from fake_results import comparison, ledger, partly_refused, refused, row, wholly_refused
 
-from cachecost.analysis.comparison.sentences import variant_rows
-from cachecost.analysis.comparison.strategy_line import shared_notes
-from cachecost.analysis.comparison.summary import Summary, same_order, summarise
+from cachecost.analysis.comparison.summary import Summary, same_order, shared_notes, summarise, variant_rows
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
 

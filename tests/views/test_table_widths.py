@@ -6,9 +6,8 @@ import pytest
 from fake_results import small, ten_arms
 from rich.cells import cell_len
 
-from cachecost.views.run.terminal import run_text
-from cachecost.views.tables.fitting import fit_table, hidden_note
-from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
+from cachecost.views.run.json_output import run_text
+from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table, fit_table, hidden_note
 
 WIDTHS = [80, 100, 110, 120, 200]
 NAMES = ["a", "a strategy with quite a long name, and a second part"]

@@ -9,9 +9,10 @@ import pytest
 from fake_results import comparison, ledger, result, row, small, ten_arms, wholly_refused
 from rich.cells import cell_len
 
-from cachecost.ledger.results import Cost, Ledger, RunResult
+from cachecost.ledger.results import Ledger, RunResult
+from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import Usage
-from cachecost.views.run.terminal import print_run, run_text
+from cachecost.views.run.json_output import print_run, run_text
 from goldens import Golden
 
 REPORT = Path("reports/answer-inquiry/report.md")

@@ -8,16 +8,13 @@ from decimal import Decimal
 import pytest
 from fake_results import comparison, ledger, result, row
 
-from cachecost.analysis.comparison.answer import verdict_of
-from cachecost.analysis.comparison.sentences import dollars_title, who_is_cheapest
-from cachecost.analysis.comparison.strategy_line import error_of_difference
-from cachecost.analysis.comparison.summary import summarise
-from cachecost.ledger.results import Comparison, Cost, Ledger
+from cachecost.analysis.comparison.summary import dollars_title, error_of_difference, summarise, who_is_cheapest
+from cachecost.analysis.comparison.variant_run import verdict_of
+from cachecost.ledger.results import Comparison, Ledger
+from cachecost.ledger.rows import Cost
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.views.run.json_output import run_object
-from cachecost.views.run.markdown import report_markdown
-from cachecost.views.run.terminal import run_text
+from cachecost.views.run.json_output import report_markdown, run_object, run_text
 
 
 def of(shares: dict[str, float], first: str | None = None, variant: str = "") -> Comparison:

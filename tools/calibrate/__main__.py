@@ -40,7 +40,7 @@ HEAD = """\
 #   fitted.
 # tool_prompt_head: tokens of the tool-use prompt before the tool definitions; where no bill tells, grown as those.
 # error: of a prompt's billed length, each source judged by a fit on all the others; p95 is what reports state.
-# held_out: of the prompts of the recordings that no fit uses (analysis/fidelity/holdout.py), judged by this fit.
+# held_out: of the prompts of the recordings that no fit uses (analysis/fidelity/validation.py), judged by this fit.
 """
 
 

@@ -4,7 +4,7 @@ There are few bills of each maker, so three figures are fitted in turn: what sho
 tokens (what stands around the texts is assumed); what the other prompts without one are off beyond that, relative to
 their tokens; and what those with answers are off beyond both, in tokens for each answer: a bill may hold reasoning that
 the request does not show. Where no tokenizer is to be had, words are no surer than the ratios that stand for it: a few
-bills tell of a few texts. The recordings that `analysis/fidelity/holdout.py` holds out are only judged.
+bills tell of a few texts. The recordings that `analysis/fidelity/validation.py` holds out are only judged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from cachecost.analysis.fidelity.holdout import recording_name
+from cachecost.analysis.fidelity.validation import recording_name
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.images import unseen_margins
 from cachecost.tokens.margins import FITTED, MAKERS, Margins

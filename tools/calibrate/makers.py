@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake

@@ -1,8 +1,8 @@
 """`python -m tools.calibrate.margins LOG…`: error margins by content kind, and how often they hold.
 
-A third of the recordings is never fitted (`analysis/fidelity/holdout.py`). The margin of a kind is the 90th percentile
-of the relative errors of the calls that are mostly of it, the widest by all fitted recordings and by four fifths of
-them.
+A third of the recordings is never fitted (`analysis/fidelity/validation.py`). The margin of a kind is the 90th
+percentile of the relative errors of the calls that are mostly of it, the widest by all fitted recordings and by four
+fifths of them.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from datetime import date
 from hashlib import sha256
 from pathlib import Path
 
-from cachecost.analysis.fidelity.holdout import ONE_IN, is_held_out, recording_name
+from cachecost.analysis.fidelity.validation import ONE_IN, is_held_out, recording_name
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.prose_shares import WHOLE, shares_in
+from cachecost.prompts.passes import WHOLE, shares_in
 from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation.call_preparer import CallPreparer, PreparedCall
+from cachecost.simulation.engine import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.calibration import CLAUDE, calibration
+from cachecost.tokens.calibration import CLAUDE, calibration, prose_of_texts
 from cachecost.tokens.ctok_ import VERSIONS, Ctok
 from cachecost.tokens.images import unseen_margins
 from cachecost.tokens.margins import DATA, FITTED, UNSEEN, Margins, opens_answer
-from cachecost.tokens.prose import prose_of_texts
+from cachecost.tokens.raw import Cl100k
 from cachecost.tokens.textcounter import TextCounter
-from cachecost.tokens.tiktoken_ import Cl100k
 from tools.calibrate.recorded import Recorded, read_recorded
 from tools.calibrate.report import print_report
 from tools.calibrate.texts import texts_in

@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.output_format import schema_text
 from cachecost.prompts.request import Breakpoint
-from cachecost.tokens.calibration import Calibration
+from cachecost.tokens.calibration import KINDS, Calibration, prose_of_texts
 from cachecost.tokens.content import facts_of, parts_of, prose_of
 from cachecost.tokens.ctok_ import VERSIONS, Ctok
-from cachecost.tokens.hidden import has_citations
-from cachecost.tokens.prose import KINDS, prose_of_texts
-from cachecost.tokens.sizes import constant_of
-from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
-from cachecost.tokens.tiktoken_ import Cl100k
+from cachecost.tokens.margins import constant_of
+from cachecost.tokens.raw import Cl100k
+from cachecost.tokens.textcounter import Tally, TextCounter, count_texts, has_citations
 from tools.calibrate.fit import (
     Bill,
     Text,

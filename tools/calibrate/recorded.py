@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cachecost.analysis.fidelity.holdout import is_held_out
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.detect import read_calls

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cachecost.analysis.fidelity.holdout import is_held_out, name_in_source
+from cachecost.analysis.fidelity.validation import is_held_out, name_in_source
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.prompts.blocks import Block, Prefix
-from cachecost.prompts.counting import NOTHING_HIDDEN, Hidden
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.render import Renderer
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer
+from cachecost.prompts.request import Breakpoint, NotAMessage, Request
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.content import parts_of
 from cachecost.tokens.textcounter import TextCounter

@@ -15,7 +15,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from cachecost.simulation.call_preparer import CallPreparer, PreparedCall
+from cachecost.simulation.engine import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.content import parts_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.tokens.content import well_formed
-from cachecost.tokens.tiktoken_ import encoder
+from cachecost.tokens.raw import encoder
 
 OPENAI = "o200k"
 QWEN = "qwen"

@@ -18,20 +18,18 @@ from secrets import token_hex
 
 import click
 
-from cachecost.base.exit_codes import ExitCode, exit_code
+from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
+from cachecost.commands.diagnostics import exit_code as outcome_of
 from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.help import RecordingPath
 from cachecost.commands.live import BASE_URL, KEY, NO_KEY, confirm_spending, parse_url, parse_usd
 from cachecost.commands.options import A_FILE
-from cachecost.commands.outcome import exit_code as outcome_of
-from cachecost.commands.output_paths import RecordingPath
 from cachecost.live.clock import ScaledClock
-from cachecost.live.driver.money import CallPricing, DollarBudget
-from cachecost.live.driver.retries import RetryPolicy
-from cachecost.live.driver.sender import sender_to
-from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
+from cachecost.live.driver.journal import RetryPolicy, sender_to
+from cachecost.live.driver.model import CallPricing, DollarBudget
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
+from cachecost.providers.rules import NO_OWN_RULES, RuleBook, own_rules
 from tools.probes import PricedProbe, ProbeFinding, plan, select_probes, summary, verify, write
 
 NONCE_BYTES = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.ledger.results import ZERO
 from cachecost.live.driver.model import AnsweredCall
+from cachecost.providers.usage import ZERO
 
 NOT_SETTLED = "not settled"
 SETTLE_S = 5.0

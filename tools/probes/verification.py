@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from cachecost.live.callbacks import Say, ignore
-from cachecost.live.clock import Clock
-from cachecost.live.driver.model import CallFailed, OverBudget, Sender
-from cachecost.live.driver.money import OverBilled
+from cachecost.live.clock import Clock, Say, ignore
+from cachecost.live.driver.model import CallFailed, OverBilled, OverBudget, Sender
 from tools.probes.harness import REFUSED, PricedProbe, ProbeRun
 from tools.probes.minimum import MINIMUM
 from tools.probes.model import ProbeAnswer, ProbeFinding, Unsettled

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from cachecost.scenario.text import schema_text
+from cachecost.scenario.models import schema_text
 from tools import seed_claims
 from tools.reference import codes, commands, configuration, models, python, rules, scenario, strategies
 

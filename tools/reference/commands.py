@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from cachecost.base.exit_codes import MEANINGS
+from cachecost.base.errors import MEANINGS
 from cachecost.cli import cachecost
 from cachecost.commands.help import SHARED_HEADING, SharedOption
 from cachecost.commands.options import shared_options

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from cachecost.commands.catalogue import load_named_commands
-from cachecost.configuration.option_classes import (
+from cachecost.commands.project_defaults import load_named_commands
+from cachecost.configuration.project_settings import (
     GENERAL,
     REFUSED,
     REFUSED_VALUES,

@@ -7,9 +7,9 @@ from functools import cache
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.listings import MODEL_COLUMNS, model_cells, price_cells, price_of
+from cachecost.providers.hosts import hosts
 from cachecost.providers.listing import ModelRow, model_rows
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
 from tools.reference.markdown import code, table
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from cachecost.providers.hosts import hosts
 from cachecost.providers.listing import RuleRow, assumption_rows, rule_rows
-from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import data_date
 from tools.reference.markdown import code, prose, table
 

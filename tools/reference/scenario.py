@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.scenario.text import schema
+from cachecost.scenario.models import schema
 from tools.reference.markdown import code, prose, table
 
 Part = Mapping[str, Any]

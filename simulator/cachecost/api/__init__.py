@@ -8,17 +8,12 @@
 from __future__ import annotations
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.api.alternatives import Alternatives, whatif
-from cachecost.api.billing import BillResult, bill
-from cachecost.api.checking import CheckResult, check
-from cachecost.api.comparing import Replay, Result, compare, replay
 from cachecost.api.explaining import ExplainResult, explain
-from cachecost.api.linting import LintResult, lint
-from cachecost.api.next_messages import NextResult, next_message
-from cachecost.api.optimizing import OptimizeResult, optimize
-from cachecost.api.projection import Monthly, Projection
-from cachecost.api.recordings import Recording, read
-from cachecost.api.validating import ValidationResult, validate
+from cachecost.api.html import Monthly, Projection
+from cachecost.api.next_messages import BillResult, NextResult, bill, next_message
+from cachecost.api.optimizing import LintResult, OptimizeResult, lint, optimize
+from cachecost.api.setup import Alternatives, Recording, Replay, Result, compare, read, replay, whatif
+from cachecost.api.validating import CheckResult, ValidationResult, check, validate
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.conversations.model import Conversation
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
-from cachecost.ledger.results import CallRow
+from cachecost.ledger.rows import CallRow
 from cachecost.providers.usage import INPUT_CLASSES
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, LINE_COLOURS, MUTED, RULE
 from cachecost.views.charts.style import (
@@ -79,7 +79,14 @@ def bars(title: str, entries: Sequence[ChartBar], level: tuple[str, Decimal] | N
         draw_title(figure, title)
         axes = _bar_axes(figure, entries, head, height)
         for row, entry in enumerate(entries):
-            _bar(axes, row, entry)
+            axes.barh(row, float(entry.value), BAR, color=entry.colour or LINE_COLOURS[0], linewidth=0)
+            if entry.error:
+                axes.errorbar(float(entry.value), row, xerr=float(entry.error), color=INK, linewidth=1, capsize=3)
+            low = axes.get_xlim()[0]
+            name = cut(entry.name, NAME_WIDTH)
+            _beside(axes, name, (low, row), -GAP, ha="right", weight="bold" if entry.strong else "normal")
+            _beside(axes, entry.label, (entry.reach, row), GAP, weight="bold")
+            _beside(axes, entry.remark, (entry.reach, row), 2 * GAP + text_width(entry.label, bold=True), color=MUTED)
         if level:
             _level(axes, *level)
     return as_chart(figure)
@@ -99,17 +106,6 @@ def _bar_axes(figure: Figure, entries: Sequence[ChartBar], head: float, height: 
     axes.set_xticks([])
     axes.set_yticks([])
     return axes
-
-
-def _bar(axes: Axes, row: int, entry: ChartBar) -> None:
-    axes.barh(row, float(entry.value), BAR, color=entry.colour or LINE_COLOURS[0], linewidth=0)
-    if entry.error:
-        axes.errorbar(float(entry.value), row, xerr=float(entry.error), color=INK, linewidth=1, capsize=3)
-    low = axes.get_xlim()[0]
-    name = cut(entry.name, NAME_WIDTH)
-    _beside(axes, name, (low, row), -GAP, ha="right", weight="bold" if entry.strong else "normal")
-    _beside(axes, entry.label, (entry.reach, row), GAP, weight="bold")
-    _beside(axes, entry.remark, (entry.reach, row), 2 * GAP + text_width(entry.label, bold=True), color=MUTED)
 
 
 def _level(axes: Axes, name: str, value: Decimal) -> None:

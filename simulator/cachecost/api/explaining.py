@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, cast
 from typing_extensions import Unpack
 
 from cachecost.api.html import HtmlTable, paragraph
-from cachecost.api.recordings import Source
-from cachecost.api.setup import ModelOptions, RuleOptions, only_supported, setup_of, workload_of
-from cachecost.api.strategies import StrategyLike, spec_of
+from cachecost.api.setup import (
+    ModelOptions,
+    RuleOptions,
+    Source,
+    StrategyLike,
+    only_supported,
+    setup_of,
+    spec_of,
+    workload_of,
+)
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
-from cachecost.ledger.results import ZERO
+from cachecost.providers.usage import ZERO
 
 if TYPE_CHECKING:
     import pandas as pd

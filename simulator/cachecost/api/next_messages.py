@@ -1,7 +1,11 @@
-"""`next_message`: what the next message of a session costs."""
+"""`next_message`: what the next message of a session costs.
+
+`bill`: what sessions cost, and why.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,22 +15,29 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from cachecost.analysis.bill.timeline import sessions_by_time
-from cachecost.analysis.next_message.alternatives import NextAlternative, NextChoice
-from cachecost.analysis.next_message.compaction import CompactionPrice
-from cachecost.analysis.next_message.contents import count_message, parse_content
-from cachecost.analysis.next_message.found_sessions import NextRequest, next_session
-from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
-from cachecost.analysis.next_message.message import NextMessage
-from cachecost.analysis.next_message.state import SessionState
-from cachecost.api.billing import bill
+from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.found_sessions import account_of_found
+from cachecost.analysis.bill.summary import ROWS_BY, BillRow, summarize
+from cachecost.analysis.bill.timeline import Advice, best_advice, sessions_by_time
+from cachecost.analysis.next_message.found_sessions import (
+    KeepAliveAdvice,
+    NextAlternative,
+    NextChoice,
+    NextRequest,
+    next_session,
+)
+from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
+from cachecost.analysis.next_message.watching import count_message, parse_content
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.setup import Counter, RuleOptions, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.formatting import dollars
+from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.formatting import tokens as token_text
 from cachecost.base.times import seconds
+from cachecost.base.yaml_text import one_of
 from cachecost.conversations.input_files import input_path
+from cachecost.sessions.locations import locations
+from cachecost.sessions.reading import SessionReading
 from cachecost.views.next.words import price_words
 
 if TYPE_CHECKING:
@@ -34,6 +45,127 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cachecost.simulation.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BillResult:
+    """The account of sessions: every call priced, and every dollar necessary or rewritten. USD are list prices."""
+
+    account: BillAccount
+    skipped: list[Fault]
+    """Files and lines that could not be read."""
+
+    @property
+    def total(self) -> BillRow:
+        """`cost`, `necessary`, `rewritten`, `saved_by_caching` (USD), `usage` (tokens), `hit_rate`, `causes`."""
+        return summarize(self.account).total
+
+    def frame(self, by: str = "session") -> pd.DataFrame:
+        """One row per session, project, day, week, month, model or agent: tokens as int, dollars as Decimal."""
+        import pandas as pd
+
+        if by not in ROWS_BY:
+            raise InputError([Fault("by:", one_of(list(ROWS_BY), by))])
+        return pd.DataFrame([_row(row, by) for row in summarize(self.account, by).rows])
+
+    def rewrites(self) -> pd.DataFrame:
+        """One row per call that paid again for what had been cached: `cause`, `session`, `project`, `agent`, `time`
+        (seconds since the epoch), `file`, `line`, `model`, `tokens`, `cost_usd` (Decimal), `message`."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    "cause": str(one.cause),
+                    "session": one.call.session,
+                    "project": one.file.project,
+                    "agent": one.call.agent,
+                    "time": one.call.start,
+                    "file": one.file.path,
+                    "line": one.call.line,
+                    "model": one.call.model,
+                    "tokens": one.tokens,
+                    "cost_usd": one.cost,
+                    "message": one.words,
+                }
+                for one in self.account.rewrites
+            ]
+        )
+
+    def advice(self) -> list[Advice]:
+        """The changes that would have saved most, the best first."""
+        return best_advice(self.account)
+
+    def plot(self) -> Figure:
+        """USD that were paid to write cached tokens again, one bar per cause."""
+        from cachecost.api.charts import ChartBar, bars
+
+        total = self.total
+        entries = [
+            ChartBar(one.cause, one.cost, dollars(one.cost), count_text(one.times, "time"))
+            for one in total.ranked_causes
+        ]
+        return bars(self._answer(total), entries)
+
+    def _answer(self, total: BillRow) -> str:
+        share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
+        return (
+            f"{dollars(total.cost)} in {count_text(total.calls, 'call')} · {dollars(total.rewritten)} rewritten{share}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<BillResult {self._answer(self.total)}>"
+
+    def _repr_html_(self) -> str:
+        total, table = self.total, HtmlTable(("cause", "times", "tokens", "cost"))
+        for one in total.ranked_causes:
+            table.add(one.cause, f"{one.times:,}", tokens(one.tokens), dollars(one.cost))
+        return paragraph(self._answer(total), strong=True) + (table.html() if total.causes else "")
+
+
+def bill(*paths: str | Path, project: str | None = None, **options: Unpack[RuleOptions]) -> BillResult:
+    """What the sessions in files and folders cost, what was paid to write cached tokens again, and why.
+
+    Without paths, the sessions of the agents on this machine. `project` keeps those whose folder contains the text.
+    Nothing is remembered. Files that cannot be read are in `skipped`. Raises InputError for a path that does not exist.
+    """
+    from cachecost.conversations.logs import expand_folders
+
+    given = [input_path(path) for path in paths]
+    if missing := [Fault(str(path), "no such file or folder") for path in given if not path.exists()]:
+        raise InputError(missing)
+    folders = [path for path in given if path.is_dir()]
+    files = (
+        expand_folders(given)
+        if given
+        else (path for place in locations() for path in place.find(Path.home(), os.environ))
+    )
+    found = SessionReading(None, folders=folders).read_all(files)
+    account = account_of_found(found, setup_of(**options), project=project)
+    return BillResult(account, found.skipped)
+
+
+def _row(row: BillRow, by: str) -> dict[str, Any]:
+    usage = row.usage
+    return {
+        by: row.key,
+        **({} if by == "project" else {"project": row.project}),
+        "models": ", ".join(row.models),
+        "first": row.first,
+        "last": row.last,
+        "calls": row.calls,
+        "hit_rate": row.hit_rate,
+        "input_tokens": usage.input_tokens,
+        "read": usage.read,
+        "write_5m": usage.write_5m,
+        "write_1h": usage.write_1h,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": row.cost,
+        "fees_usd": row.cost_by_class["fees"],
+        "rewritten_usd": row.rewritten,
+        "saved_by_caching_usd": row.saved_by_caching,
+    }
+
 
 Moment = datetime | float | str
 
@@ -73,7 +205,7 @@ class NextResult:
         `read`, `write_5m`, `write_1h`, `input`, `output`, and `breaks_even_after` (messages)."""
         import pandas as pd
 
-        return pd.DataFrame([_row(one) for one in self.choice.alternatives]).set_index("name")
+        return pd.DataFrame([_next_messages_row(one) for one in self.choice.alternatives]).set_index("name")
 
     def plot(self) -> Figure:
         """USD of the next message, one bar per alternative."""
@@ -154,7 +286,7 @@ def _seconds(at: Moment) -> float:
     return float(at)
 
 
-def _row(one: NextAlternative) -> dict[str, Any]:
+def _next_messages_row(one: NextAlternative) -> dict[str, Any]:
     usage = one.usage.usage
     return {
         "name": one.name,

@@ -1,27 +1,194 @@
-"""The setup of a replay as keywords: model, day, host, token counter, assumptions, prices."""
+"""The setup of a replay as keywords: model, day, host, token counter, assumptions, prices.
+
+Recordings: a conversation, or a log of calls with their bills.
+
+Strategies as arguments: a preset's name, or a mapping with the keys of a scenario.
+
+`whatif`: the cost of alternative ways to send a recording.
+
+`replay` one strategy, `compare` several; their results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import date
-from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from decimal import Decimal
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 from warnings import warn
 
-from cachecost.api.recordings import Recording, Source, calls_in, conversations_in, read_source
+from pydantic import ValidationError
+from typing_extensions import Unpack
+
+from cachecost.analysis.comparison.ranking import Rank, find_ranks, rank_fields, rank_sentences
+from cachecost.analysis.comparison.summary import (
+    CLASS_FIELDS,
+    StrategyLine,
+    Summary,
+    refusal_sentences,
+    rules_sentence,
+    summarise,
+    summarise_ledgers,
+    token_sentences,
+)
+from cachecost.analysis.comparison.variant_run import verdict_of
+from cachecost.api.html import DAYS, HtmlTable, Monthly, monthly, paragraph
+from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.schema_errors import one_of
+from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
+from cachecost.base.times import day_of
+from cachecost.base.yaml_text import PlacedValue, SourcePlace, faults_of, one_of
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import input_path
 from cachecost.conversations.model import Conversation
+from cachecost.conversations.sessions import read_conversations
+from cachecost.ledger.findings import margin
+from cachecost.ledger.results import Comparison, Ledger
 from cachecost.providers.assumptions import assumptions_from
-from cachecost.providers.hosts import AUTO_HOST
+from cachecost.providers.hosts import AUTO_HOST, host_of, hosts
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rulefile import hosts
 from cachecost.providers.rules import RuleBook, data_date
+from cachecost.scenario import head_parts
+from cachecost.scenario.models import Head
+from cachecost.simulation.engine import AS_RECORDED
 from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import Workload, plan_workload, recorded_workload
 from cachecost.strategies.spec import StrategySpec
 from cachecost.tokens.factory import CALIBRATED, counter_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from cachecost.analysis.whatif.option import Alternative, WhatifReport
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recording:
+    """A log of calls: the conversations found in it, and the calls with their bills."""
+
+    name: str
+    conversations: list[Conversation]
+    calls: list[RecordedCall]
+
+    @property
+    def model(self) -> str | None:
+        """None: each conversation has its own model."""
+        return None
+
+    def __repr__(self) -> str:
+        words = f"{count_text(len(self.calls), 'call')} in {count_text(len(self.conversations), 'conversation')}"
+        return f"<Recording {self.name}: {words}>"
+
+
+Source = Conversation | Recording | str | Path
+"""A result of `read`, or the path of a recording in any known format."""
+
+
+def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> Conversation | Recording:
+    """Read a recording in any known format: a conversation, or a log of calls.
+
+    `tools_tokens` and `system_tokens` are the sizes of the tools and the system prompt of a conversation that was
+    recorded without them. Raises InputError with every error in the file.
+    """
+    conversations, calls = read_conversations(_file(input_path(path)))
+    if calls or len(conversations) != 1:
+        return Recording(PurePath(path).stem, conversations, calls)
+    conversation = conversations[0]
+    head = Head.model_validate(
+        {
+            "tools": {"tokens": tools_tokens} if tools_tokens else None,
+            "system": {"tokens": system_tokens} if system_tokens else None,
+        }
+    )
+    tools, system = head_parts(head)
+    return replace(
+        conversation,
+        tools=tools if tools_tokens else conversation.tools,
+        system=system if system_tokens else conversation.system,
+    )
+
+
+def read_source(source: Source) -> Conversation | Recording:
+    """The source, read if it is a path. Raises InputError for anything else."""
+    if isinstance(source, Conversation | Recording):
+        return source
+    if isinstance(source, str | Path):
+        return read(source)
+    raise InputError([Fault("recording:", f"expected a path, or what read() gives; got {_kind(source)}")])
+
+
+def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]:
+    """The conversations of a recording."""
+    return source.conversations if isinstance(source, Recording) else [source]
+
+
+def calls_in(source: Conversation | Recording) -> Sequence[RecordedCall]:
+    """The recorded calls; a conversation has none."""
+    return source.calls if isinstance(source, Recording) else []
+
+
+def _file(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError([Fault(str(path), "expected a file; there is none")])
+    return path
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__name__}"
+
+
+StrategyLike = str | Mapping[str, Any]
+"""A preset's name (`cachecost strategies`), a mapping with the keys of a scenario's strategy, or "as recorded"."""
+SpecOrRecorded = StrategySpec | None
+"""None: a log's calls as they were sent."""
+
+
+def spec_of(strategy: StrategyLike) -> SpecOrRecorded:
+    """Parse a strategy. Raises InputError with every error, each with the nearest name."""
+    return _parse_specs([strategy], "strategy:")[0]
+
+
+def specs_of(strategies: Sequence[StrategyLike]) -> list[SpecOrRecorded]:
+    """Parse strategies with distinct names. Raises InputError with every error."""
+    if isinstance(strategies, str):
+        raise InputError(
+            [Fault("strategies:", f"expected a list; got '{strategies}' (did you mean ['{strategies}']?)")]
+        )
+    specs = _parse_specs(strategies, "strategies[{}]:")
+    if not specs:
+        raise InputError([Fault("strategies:", "expected at least one; got none")])
+    if twice := list(_twice([spec.name if spec else AS_RECORDED for spec in specs])):
+        raise InputError(twice)
+    return specs
+
+
+def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrRecorded]:
+    specs, faults = list[SpecOrRecorded](), list[Fault]()
+    for number, given in enumerate(strategies):
+        if given == AS_RECORDED:
+            specs.append(None)
+            continue
+        value = given if isinstance(given, str) else dict(given) if isinstance(given, Mapping) else given
+        try:
+            specs.append(StrategySpec.model_validate(value))
+        except ValidationError as error:
+            placed = PlacedValue(value, {(): SourcePlace(label.format(number))})
+            faults += faults_of(error, placed, StrategySpec.model_json_schema())
+    if faults:
+        raise InputError(faults)
+    return specs
+
+
+def _twice(names: Sequence[str]) -> Iterator[Fault]:
+    for number, name in enumerate(names):
+        if (first := names.index(name)) != number:
+            yield Fault(f"strategies[{number}]:", f"expected a name of its own; got '{name}', as strategies[{first}]")
+
 
 Counter = Literal["calibrated", "auto", "tiktoken", "bytes", "ctok", "native"]
 COUNTERS: tuple[Counter, ...] = get_args(Counter)
@@ -105,7 +272,7 @@ def only_supported(workload: Workload, function: str) -> Workload:
 
     Raises CannotEvaluate where no call is left.
     """
-    from cachecost.simulation.left_out import supported_calls
+    from cachecost.simulation.strategy_ledger import supported_calls
 
     supported, left_out = supported_calls(workload, function)
     for note in left_out.notes(function):
@@ -143,3 +310,357 @@ def _assumptions(rules: Mapping[str, object] | None) -> Any:
 
 def _path(prices: str | Path | None) -> Path | None:
     return Path(prices) if prices is not None else None
+
+
+COLUMNS = ("name", "kind", "does", "cost", "saving", "share", "error", "calls_changed", "extra_calls", "keeps_answers")
+IN_DOLLARS = {"cost": "cost_usd", "saving": "saving_usd", "error": "error_usd"}
+MOST_BARS = 12
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Alternatives:
+    """The alternatives for a recording (`whatif.alternatives`); each is replayed and compared with it as it was
+    sent.
+    """
+
+    whatif: WhatifReport
+
+    @property
+    def cost(self) -> Decimal:
+        """USD of the recording as it was sent: the bill if the simulation is close to it, else the simulation."""
+        return self.whatif.cost
+
+    def __getitem__(self, name: str) -> Alternative:
+        """The alternative of that name. Raises KeyError."""
+        return self.whatif.find(name)
+
+    @property
+    def gains(self) -> list[Alternative]:
+        """The alternatives that save money and keep the answers, largest saving first."""
+        return [one for one in self.whatif.alternatives if one.is_gain and one.keeps_answers]
+
+    def frame(self) -> pd.DataFrame:
+        """One row per alternative: `kind`, what it `does`; `cost_usd`, `saving_usd` and `error_usd` (± of the saving)
+        as Decimal, None if not evaluated; `share` of the cost; `calls_changed`, `extra_calls`; `keeps_answers`;
+        `supported` ("yes", or why not); `depends_on` (assumptions that change the sign of the saving)."""
+        import pandas as pd
+
+        return pd.DataFrame([_row(one) for one in self.whatif.alternatives]).set_index("name")
+
+    def plot(self) -> Figure:
+        """USD saved (to the right) or lost by each alternative that changes the cost and keeps the answers."""
+        from cachecost.api.charts import ChartBar, bars
+        from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
+
+        entries = [
+            ChartBar(
+                one.name,
+                one.saving,
+                dollar_change(one.saving),
+                percent(one.share, signed=True),
+                one.is_gain,
+                colour=LINE_COLOURS[2] if one.saving > 0 else CLASS_COLOURS["output"],
+            )
+            for one in self.whatif.alternatives
+            if one.saving and abs(one.saving) <= self.cost and one.keeps_answers and one.supported == "yes"
+        ]
+        return bars(self._answer(), entries[:MOST_BARS])
+
+    def _answer(self) -> str:
+        whole = f"{count_text(self.whatif.calls, 'call')}, {dollars(self.cost)}"
+        if not self.gains:
+            return f"{whole}; no alternative that keeps the answers is cheaper"
+        best = self.gains[0]
+        return f"{whole}; {best.name} saves {dollars(best.saving)} ({percent(best.share)})"
+
+    def __repr__(self) -> str:
+        return f"<Alternatives {self._answer()}>"
+
+    def _repr_html_(self) -> str:
+        table = HtmlTable(("alternative", "cost", "saving", "share", "what it does"), prose=("what it does",))
+        for one in (one for one in self.whatif.alternatives if one.saving):
+            cells = (dollars(one.cost), dollar_change(one.saving), percent(one.share, signed=True))
+            table.add(one.name, *cells, one.does + _remark(one), strong=one.is_gain and one.keeps_answers)
+        below = [f"tokens: {self.whatif.token_source} ±{percent(self.whatif.error_margin)}"]
+        return paragraph(self._answer(), strong=True) + table.html() + "".join(map(paragraph, below))
+
+
+def whatif(
+    source: Source,
+    *,
+    actions: Sequence[str] = (),
+    at: int | None = None,
+    jointly: Sequence[str] = (),
+    assumptions: bool | None = None,
+    today: date | str | None = None,
+    **options: Unpack[CountOptions],
+) -> Alternatives:
+    """Alternative ways to send a log: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
+
+    Each is replayed and compared with the log as it was sent. `jointly` are alternatives to replay together. `actions`
+    are changes like "effort=low" after the recorded call `at` (None: the last). `assumptions` repeats the comparison
+    under the other assumptions about open rules (None: only for a short log). Models that are retired `today` are no
+    alternatives (None: those that were retired on the day of the log). Calls whose cache has no lookback breakpoints
+    are left out, with a warning. Raises InputError, CannotEvaluate.
+    """
+    from cachecost.analysis.whatif.report import what_if
+
+    workload = only_supported(workload_of(source, **options), "whatif")
+    return Alternatives(what_if(workload, jointly, actions, at, assumptions, today=day_from(today, "today")))
+
+
+def _remark(one: Alternative) -> str:
+    remarks = [] if one.keeps_answers else ["changes the answers"]
+    remarks += [] if one.supported == "yes" else [one.supported]
+    remarks += [f"depends on {', '.join(one.depends_on)}"] if one.depends_on else []
+    return f" ({'; '.join(remarks)})" if remarks else ""
+
+
+def _row(one: Alternative) -> dict[str, object]:
+    row: dict[str, object] = {IN_DOLLARS.get(name, name): getattr(one, name) for name in COLUMNS}
+    return {**row, "supported": one.supported, "depends_on": ", ".join(one.depends_on)}
+
+
+BY_BILLS = "the recording's bills, then "
+RANKS = ("rank_from", "rank_to")
+Picture = Literal["dollars", "calls", "question"]
+PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Replay(Ledger):
+    """The calls of one strategy: `rows`, and their sums `usage` (tokens), `cost` (USD by token class), `errors`.
+
+    If not `is_priced`, the model is self-hosted without a price: `cost` has no meaning, only tokens have.
+    """
+
+    def plot(self) -> Figure:
+        """One column per call, as high as its prompt: read, written and uncached tokens."""
+        from cachecost.api.charts import columns
+
+        return columns(f"{self.strategy}: {count_text(len(self.rows), 'call')}, {cost_words(self)}", self.rows)
+
+    def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
+        """USD per month at this many sessions a day, all like this one."""
+        return monthly(summarise_ledgers([self]), sessions_per_day, days)
+
+    def __repr__(self) -> str:
+        return f"<Replay {self.strategy}: {count_text(len(self.rows), 'call')}, {cost_words(self)}>"
+
+    def _repr_html_(self) -> str:
+        summary = summarise_ledgers([self])
+        return _table(summary).html() + "".join(map(paragraph, token_sentences(summary)))
+
+
+def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpack[ModelOptions]) -> Replay:
+    """The usage and cost of each call under `strategy`, a preset's name or a mapping with the keys of a scenario.
+
+    `source` is a result of `read`, or a path. The default strategy is "as recorded" for a log and "automatic" for a
+    conversation. Raises InputError, CannotEvaluate.
+    """
+    recorded = read_source(source)
+    given = strategy or (AS_RECORDED if isinstance(recorded, Recording) and recorded.calls else "automatic")
+    return _replay(recorded, spec_of(given), options)
+
+
+def compare(
+    source: Source,
+    strategies: Sequence[StrategyLike] | None = None,
+    *,
+    sets: Mapping[str, object] | None = None,
+    **options: Unpack[ModelOptions],
+) -> Result:
+    """Replay several strategies and compare them with the first; a log also has the strategy "as recorded".
+
+    `source` may be a scenario file: it names its own strategies and options, and `sets` overrides its values, like
+    {"conversation.head.tools.tokens": 4000}. Raises InputError with every error, CannotEvaluate.
+    """
+    if isinstance(source, str | Path) and is_yaml(Path(source)):
+        return _of_scenario(Path(source), strategies, sets or {}, options)
+    _no_strategies(source)
+    if strategies is None or sets:
+        raise InputError([Fault("strategies:", "expected a list of them; only a scenario's file names its own")])
+    specs, recorded = specs_of(strategies), read_source(source)
+    ledgers: list[Ledger] = [_replay(recorded, spec, options) for spec in specs]
+    setup = comparison_setup(recorded, **options)
+    rules = {name: str(value) for name, value in (options.get("rules") or {}).items()}
+    day = (
+        setup.day
+        or max((day_of(row.start) for ledger in ledgers for row in ledger.rows if row.timestamp), default=None)
+        or data_date(setup.host)
+    )
+    names = list(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
+    models = ", ".join(names)
+    host = host_of(None, setup.host, setup.model or next(iter(names), ""))
+    return Result(Comparison("", host, setup.model or models, day, rules, ledgers, ledgers[0].strategy))
+
+
+def _no_strategies(source: object) -> None:
+    """Raises InputError where strategies are passed in place of the recording; errors in them come first."""
+    if isinstance(source, list | tuple):
+        specs_of(source)
+        raise InputError([Fault("recording:", f"expected before the strategies: compare(read(…), {list(source)})")])
+
+
+def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], options: Mapping[str, object]) -> Result:
+    from cachecost.analysis.comparison.run import run
+    from cachecost.live.agent_runs.recorder import AgentRecorder
+    from cachecost.scenario import load
+
+    given = [*(["strategies"] if strategies is not None else []), *options]
+    if given:
+        raise InputError([Fault(str(path), f"sets {', '.join(given)} itself; override them with sets={{…}}")])
+    scenario = load(path, [f"{key}={json.dumps(value, default=str)}" for key, value in sets.items()])
+    if not scenario.strategies:
+        raise InputError([scenario.fault(("strategies",), "expected a list: compare(…) compares strategies")])
+    with AgentRecorder() as recorder:
+        found = run(recorder.record(path, scenario).scenario, path.parent)
+    return Result(found.main, found.question, tuple(found.comparisons[1:]), found.verdict)
+
+
+def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: ModelOptions) -> Replay:
+    if spec is None:
+        return _as_recorded(recorded, options)
+    setup = replace(comparison_setup(recorded, **options), may_lack_prices=True)
+    ledger = replay_strategy(spec, conversations_in(recorded), setup)
+    uses_bills = bool(setup.bills) and not options.get("model")
+    return _as_replay(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if uses_bills else ledger)
+
+
+def _as_recorded(recorded: Conversation | Recording, options: ModelOptions) -> Replay:
+    if options.get("model"):
+        raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
+    given: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
+    workload = workload_of(recorded, **given)
+    setup = replace(workload.setup, may_lack_prices=True)
+    rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
+    return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.error_margin))
+
+
+def cost_words(ledger: Ledger) -> str:
+    """Its dollars; without a price, the tokens to compute."""
+    summed = ledger.usage
+    return dollars(ledger.cost.total) if ledger.is_priced else f"{tokens(summed.total_input - summed.read)} to compute"
+
+
+def _as_replay(ledger: Ledger) -> Replay:
+    return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Result:
+    """A comparison of strategies. `question` and `variants` (by name) are those of a scenario."""
+
+    comparison: Comparison
+    question: str = ""
+    others: tuple[Comparison, ...] = ()
+    verdict_of_run: str = ""
+    """What `run` says of the scenario."""
+
+    def __getitem__(self, strategy: str) -> Replay:
+        """The calls of a strategy by its name. Raises KeyError."""
+        for ledger in self.comparison.ledgers:
+            if ledger.strategy == strategy:
+                return _as_replay(ledger)
+        raise KeyError(f"{strategy}; there are {', '.join(one.strategy for one in self.comparison.ledgers)}")
+
+    @property
+    def best(self) -> Replay:
+        """The cheapest strategy that had no refused call."""
+        return _as_replay(self.comparison.best)
+
+    @property
+    def first(self) -> Replay:
+        """The strategy that the others are compared with."""
+        return _as_replay(self.comparison.base)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in at most 40 words, with the rounded numbers of the table; that of `run` for a scenario."""
+        return self.verdict_of_run or verdict_of([self.comparison, *self.others])
+
+    @property
+    def variants(self) -> dict[str, Result]:
+        """The variants of the scenario, each as a result."""
+        return {one.variant: Result(one, self.question) for one in self.others}
+
+    def frame(self) -> pd.DataFrame:
+        """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`,
+        `input` (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `lower_bound_usd`
+        (the lower bound; None if not computed) and `question_usd` (one side question with all its calls); the ratio
+        `vs_first`; the ranks `rank_from` and `rank_to` (1 is the cheapest; they differ where the costs of strategies
+        do by less than the error margin; NA: not compared).
+        """
+        import pandas as pd
+
+        summary = summarise(self.comparison)
+        ranks = rank_fields(summary)
+        rows = [{**_sums(line), **ranks[line.name]} for line in summary.lines]
+        return pd.DataFrame(rows).set_index("strategy").astype(dict.fromkeys(RANKS, "Int64"))
+
+    def plot(self, picture: Picture = "dollars") -> Figure:
+        """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
+        of one "question". Raises InputError, CannotEvaluate."""
+        from cachecost.api.charts import as_chart
+        from cachecost.views.run.bar_charts import dollars_figure, question_figure
+        from cachecost.views.run.line_charts import cumulative_figure
+
+        if picture not in PICTURES:
+            raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])
+        if picture != "dollars" and not self.comparison.is_priced:
+            raise CannotEvaluate(f"picture '{picture}' shows dollars, but no price is known; use plot() for tokens")
+        draw = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}[picture]
+        return as_chart(draw(summarise(self.comparison)))
+
+    def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
+        """USD per month of each strategy at this many sessions a day, all like the compared one."""
+        return monthly(summarise(self.comparison), sessions_per_day, days)
+
+    def __repr__(self) -> str:
+        ranks = find_ranks(summarise(self.comparison))
+        costs = (_ranked_cost(ledger, ranks.get(ledger.strategy)) for ledger in self.comparison.ledgers)
+        return f"<Result {'; '.join(costs)}>"
+
+    def _repr_html_(self) -> str:
+        summary = summarise(self.comparison)
+        below = [
+            *rank_sentences(summary),
+            *token_sentences(summary),
+            rules_sentence(self.comparison),
+            *refusal_sentences(summary),
+        ]
+        return paragraph(self.verdict, strong=True) + _table(summary).html() + "".join(map(paragraph, below))
+
+
+def _ranked_cost(ledger: Ledger, rank: Rank | None) -> str:
+    return f"{ledger.strategy}: {cost_words(ledger)}{f' (rank {rank})' if rank else ''}"
+
+
+def _table(summary: Summary) -> HtmlTable:
+    ranks = find_ranks(summary)
+    classes = {name: summary.class_names[name] for name in summary.classes}
+    asks = ("a question",) if summary.has_questions else ()
+    versus = ("rank", summary.against) if len(summary.lines) > 1 else ()
+    table = HtmlTable(("strategy", "calls", *classes.values(), "cost", *versus, *asks))
+    for line in summary.lines:
+        used = [tokens(getattr(line.usage, CLASS_FIELDS[name])) for name in classes]
+        against = [str(ranks.get(line.name, "")), percent(line.vs_first, signed=True)] if versus else []
+        asked = [dollars(line.question)] if asks else []
+        cells = (line.name, f"{line.calls:,}", *used, dollars(line.total), *against, *asked)
+        table.add(*cells, strong=line in summary.best_lines and bool(versus))
+    return table
+
+
+def _sums(line: StrategyLine) -> dict[str, Any]:
+    used = {name: getattr(line.usage, field) for name, field in CLASS_FIELDS.items()}
+    return {
+        "strategy": line.name,
+        "calls": line.calls,
+        **used,
+        "cost_usd": line.cost.total if line.is_priced else None,
+        "error_usd": line.error if line.is_priced else None,
+        "vs_first": line.vs_first,
+        "lower_bound_usd": line.lower_bound,
+        "question_usd": line.question,
+        "refused": line.refused,
+    }

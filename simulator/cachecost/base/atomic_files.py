@@ -1,11 +1,22 @@
-"""Atomic writes: a file is written to a temporary name in the same folder, then renamed."""
+"""Atomic writes: a file is written to a temporary name in the same folder, then renamed.
+
+Locks on files: one process at a time writes a recording, a journal, or a sweep.
+
+Ends long work from outside: whoever starts it sets a check, and its loops ask it, a replay before each call.
+
+What a file's name says about its content.
+
+Which files this process may read: all, unless it answers somebody else's words, as the MCP server does.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from filecmp import cmp
 from glob import escape
 from hashlib import blake2b
@@ -14,7 +25,47 @@ from stat import S_IMODE, S_IWUSR
 from typing import BinaryIO
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.inert import inert_text
+from cachecost.base.formatting import inert_text
+
+
+class InUse(Exception):
+    """Another process writes the file."""
+
+
+def lock_file(file: int) -> None:
+    """Lock the file of a descriptor until this process closes it or ends. Raises InUse."""
+    if sys.platform != "win32":  # where there is no such lock
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InUse from None
+
+
+WorkCheck = Callable[[], None]
+"""Raises WorkStopped where the work is to end."""
+_CHECK: ContextVar[WorkCheck | None] = ContextVar("work_check", default=None)
+
+
+class WorkStopped(Exception):
+    """The work is no longer wanted, or has taken too long. No CannotEvaluate: nothing in between may catch it."""
+
+
+def current_work_check() -> WorkCheck | None:
+    """What the work of this thread is to ask; loops get it once. None: it runs to its end."""
+    return _CHECK.get()
+
+
+@contextmanager
+def checked_by(check: WorkCheck) -> Iterator[None]:
+    """The work in this context asks `check`."""
+    token = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
+
 
 _unfinished: set[Path] = set()
 """The temporary files and folders of this process."""
@@ -218,3 +269,32 @@ def safe_name(value: str) -> str:
     cut = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in value)[:80]
     safe = cut if cut.strip(".") else "-"
     return safe if safe == value else f"{safe}-{blake2b(value.encode(), digest_size=4).hexdigest()}"
+
+
+def is_yaml(path: Path) -> bool:
+    """Whether a path is that of a YAML file. Of inputs that may be a log or a scenario, that is the scenario."""
+    return path.suffix in (".yaml", ".yml")
+
+
+class _Allowed:
+    roots: tuple[Path, ...] | None = None
+
+
+def read_only_below(roots: Iterable[Path] | None) -> None:
+    """From here on only files below these folders are read; None: all files, and URLs."""
+    _Allowed.roots = None if roots is None else tuple(root.resolve() for root in roots)
+
+
+def check_readable(path: Path) -> None:
+    """Raises InputError for a file that may not be read, or whose name no file can have."""
+    if "\0" in str(path):
+        raise InputError([Fault(str(path).replace("\0", "\\0"), "expected the name of a file; got one with a NUL")])
+    if _Allowed.roots is not None and not any(path.resolve().is_relative_to(root) for root in _Allowed.roots):
+        where = ", ".join(map(str, _Allowed.roots))
+        raise InputError([Fault(str(path), f"lies outside of what may be read here ({where}); allow it with --root")])
+
+
+def check_url(name: str) -> None:
+    """Raises InputError where nothing at a URL may be read; `name` is shown, so it has no secret in it."""
+    if _Allowed.roots is not None:
+        raise InputError([Fault(name, "expected a file on this machine; no URL is opened here")])

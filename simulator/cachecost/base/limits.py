@@ -16,8 +16,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
+from cachecost.base.atomic_files import check_readable
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.reading_roots import check_readable
 
 DEEPEST = 128
 """Levels of a JSON, YAML or TOML value. A tool's schema has up to about 30."""
@@ -115,22 +115,23 @@ def within_limits() -> Iterator[None]:
 
 def check_depth(value: object, text: bytes | str | None = None) -> None:
     """Raises OutOfLimits where `value` is nested too deeply. Where its `text` has few brackets nothing is walked."""
-    if text is not None and _brackets(text) <= DEEPEST:
+    if (
+        text is not None
+        and (text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{"))
+        <= DEEPEST
+    ):
         return
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEEPEST):
-        level = [inner for one in level for inner in _inside(one) if isinstance(inner, (dict, list))]
+        level = [
+            inner
+            for one in level
+            for inner in iter(one.values() if isinstance(one, Mapping) else one)
+            if isinstance(inner, (dict, list))
+        ]
         if not level:
             return
     raise OutOfLimits(*TOO_DEEP)
-
-
-def _brackets(text: bytes | str) -> int:
-    return text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    return iter(value.values() if isinstance(value, Mapping) else value)
 
 
 def is_tokens(value: object) -> TypeGuard[int]:

@@ -56,19 +56,14 @@ class _Fields:
 
 def _struct(kind: type[Kind], eq: bool) -> type[Kind]:
     if issubclass(kind, msgspec.Struct):
-        return cast("type[Kind]", _inheriting(kind))
+        own = type(kind.__name__, (), {"__annotations__": kind.__annotations__})
+        cast("Any", kind).__dataclass_fields__ = _Fields(own, kind.__base__)
+        return cast("type[Kind]", kind)
     written = {name: value for name, value in vars(kind).items() if name not in OWN_OF_CLASS}
     defaults = {name: _default(value) for name, value in written.items() if isinstance(value, Field)}
     body = {**written, **defaults, "__annotations__": kind.__annotations__, "__dataclass_fields__": _Fields(kind)}
     metaclass: Any = type(msgspec.Struct)
     return cast("type[Kind]", metaclass(kind.__name__, (msgspec.Struct,), body, frozen=True, eq=eq))
-
-
-def _inheriting(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """A class that inherits from a value is a struct already. Its fields go after those of its base, undefaulted."""
-    own = type(kind.__name__, (), {"__annotations__": kind.__annotations__})
-    cast("Any", kind).__dataclass_fields__ = _Fields(own, kind.__base__)
-    return kind
 
 
 def _default(value: Field[Any]) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
 from cachecost.base.limits import json_value
-from cachecost.base.schema_errors import show_value
-from cachecost.budgets.check import BudgetResult, StrategyCost
+from cachecost.base.yaml_text import show_value
+from cachecost.budgets.check import BudgetResult
 
 FILE_NAME = "history.jsonl"
 RATE_DIGITS = Decimal("0.000001")
@@ -60,13 +60,11 @@ def entries_of(result: BudgetResult, commit: str | None, day: date | None) -> li
     by_scenario: dict[str, dict[str, HistoryFigures]] = {}
     for cost in result.costs:
         if not cost.errors:
-            by_scenario.setdefault(cost.scenario, {})[cost.strategy] = _figures(cost)
+            rate = cost.reads.rate
+            by_scenario.setdefault(cost.scenario, {})[cost.strategy] = HistoryFigures(
+                cost.cost, None if rate is None else rate.quantize(RATE_DIGITS), cost.calls
+            )
     return [HistoryEntry(name, commit, day, figures) for name, figures in by_scenario.items()]
-
-
-def _figures(cost: StrategyCost) -> HistoryFigures:
-    rate = cost.reads.rate
-    return HistoryFigures(cost.cost, None if rate is None else rate.quantize(RATE_DIGITS), cost.calls)
 
 
 def add_entries(before: Sequence[HistoryEntry], new: Iterable[HistoryEntry]) -> list[HistoryEntry]:

@@ -2,23 +2,190 @@
 
 Tools correspond by their names, system blocks and messages by their order. Blocks without content are the same where
 kind, role and size are: recordings made under different keys share no digest.
+
+Two versions of a list beside each other: which items correspond, which came, which went, whether the order changed.
+
+The breakpoints of two versions of a request: which stayed where they were, and where they stand in between.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import takewhile
 from json import dumps
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from cachecost.analysis.lint.excerpts import first_changed_text
+from cachecost.analysis.lint.loaded_request import first_changed_text
 from cachecost.base.structs import replace
-from cachecost.budgets.breakpoint_edits import BreakpointEdits
-from cachecost.budgets.slots import Slot, SlotList, pair_anywhere, pair_in_order
-from cachecost.caches.alignment import are_versions, first_difference
+from cachecost.caches.breakpoints import are_versions, first_difference
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
-from cachecost.prompts.request import Request
+from cachecost.prompts.request import Breakpoint, Request
+
+Item = TypeVar("Item")
+
+
+@dataclass(eq=False, slots=True)
+class Slot(Generic[Item]):
+    """An item before and now; None where a version has none. `edit` names the change of it; None: there is none."""
+
+    old: Item | None
+    new: Item | None
+    edit: Hashable = None
+
+    def item(self, made: Collection[Hashable]) -> Item | None:
+        """The item after the changes `made`; None where it is not there (yet)."""
+        return self.new if self.edit is None or self.edit in made else self.old
+
+
+@dataclass(eq=False, slots=True)
+class SlotList(Generic[Item]):
+    """The slots of two versions, in the order of each. `moved` names the change of the order; None: there is none."""
+
+    old: Sequence[Slot[Item]]
+    new: Sequence[Slot[Item]]
+    moved: Hashable = None
+
+    @property
+    def all(self) -> list[Slot[Item]]:
+        """Every slot once, in the new order; what went stands where it stood."""
+        return _merge(self.new, self.old)
+
+    def edits(self) -> Iterable[Hashable]:
+        """The names of all changes."""
+        return [edit for edit in (*(slot.edit for slot in self.all), self.moved) if edit is not None]
+
+    def between(self, made: Collection[Hashable]) -> list[tuple[Slot[Item], Item]]:
+        """The slots and items after the changes `made`, in order."""
+        is_new_order = self.moved is None or self.moved in made
+        slots = _merge(self.new, self.old) if is_new_order else _merge(self.old, self.new)
+        return [(slot, item) for slot in slots if (item := slot.item(made)) is not None]
+
+
+def _merge(base: Sequence[Slot[Item]], extra: Sequence[Slot[Item]]) -> list[Slot[Item]]:
+    """`base`, and each slot that only `extra` has behind the one that it follows there."""
+    merged, known = list(base), set(map(id, base))
+    if len(known | set(map(id, extra))) == len(known):
+        return merged
+    at = 0
+    for slot in extra:
+        if id(slot) in known:
+            at = next(number for number, one in enumerate(merged) if one is slot) + 1
+        else:
+            merged.insert(at, slot)
+            at += 1
+    return merged
+
+
+def pair_in_order(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int | None, int | None]]:
+    """Indices that correspond: of equal keys; between those, in the order they stand. None where one has no more."""
+    begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    pairs: list[tuple[int | None, int | None]] = [(number, number) for number in range(begin)]
+    matcher = SequenceMatcher(None, old[begin:], new[begin:], autojunk=False)
+    for _, i, j, k, m in matcher.get_opcodes():
+        both = min(j - i, m - k)
+        pairs += [(begin + i + number, begin + k + number) for number in range(both)]
+        pairs += [(begin + number, None) for number in range(i + both, j)]
+        pairs += [(None, begin + number) for number in range(k + both, m)]
+    return pairs
+
+
+def pair_anywhere(old: Sequence[Hashable], new: Sequence[Hashable]) -> dict[int, int]:
+    """Indices of equal keys wherever they stand, the first with the first; old → new."""
+    places: dict[Hashable, list[int]] = {}
+    for number, key in enumerate(new):
+        places.setdefault(key, []).append(number)
+    return {number: places[key].pop(0) for number, key in enumerate(old) if places.get(key)}
+
+
+Places = Mapping[Layer, Sequence[tuple[Slot[Any], Any]]]
+"""The slots and items of each layer, in the order of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotBreakpoint:
+    """A breakpoint by the slot it is on. `index` is that of the block in its message, 0 in other layers; `from_end`
+    counts the items behind it, and the blocks behind it in its message.
+    """
+
+    layer: Layer
+    ttl: Any
+    slot: Slot[Any]
+    index: int
+    from_end: tuple[int, int]
+
+    def stayed(self, other: SlotBreakpoint) -> bool:
+        return (self.layer, self.ttl) == (other.layer, other.ttl) and (
+            self.from_end == other.from_end or (self.slot is other.slot and self.index == other.index)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointEdits:
+    """The breakpoints before and now. `kept` pairs those that stayed."""
+
+    old: Sequence[SlotBreakpoint]
+    new: Sequence[SlotBreakpoint]
+    kept: Sequence[tuple[SlotBreakpoint, SlotBreakpoint]]
+    has_moved: bool
+
+    @classmethod
+    def of(cls, old: Request, new: Request, slots: Mapping[Layer, SlotList[Any]]) -> BreakpointEdits:
+        before = [_anchor(old, one, slots[one.layer].old) for one in old.breakpoints]
+        now = [_anchor(new, one, slots[one.layer].new) for one in new.breakpoints]
+        kept = list(_pairs(before, now))
+        is_same = len(kept) == len(before) == len(now) and old.automatic == new.automatic
+        return cls(before, now, kept, not is_same)
+
+    def gone(self) -> list[SlotBreakpoint]:
+        """Those that are no longer there."""
+        return [one for one in self.old if all(one is not old for old, _ in self.kept)]
+
+    def come(self) -> list[SlotBreakpoint]:
+        """Those that were not there."""
+        return [one for one in self.new if all(one is not new for _, new in self.kept)]
+
+    def between(self, places: Places, nodes: Sequence[Thread], is_moved: bool) -> tuple[Breakpoint, ...]:
+        """The breakpoints of a request with these items, in prompt order; `nodes` are those of its messages."""
+        wanted = [[new, old] for old, new in self.kept] + [[one] for one in (self.come() if is_moved else self.gone())]
+        found = (_place(anchors, places, nodes) for anchors in wanted)
+        by_place = {one.block_key: one for one in found if one is not None}
+        return tuple(sorted(by_place.values(), key=lambda one: one.prompt_order))
+
+
+def _anchor(request: Request, one: Breakpoint, slots: Sequence[Slot[Any]]) -> SlotBreakpoint:
+    if one.node is None or one.node.message is None:
+        part = request.tools if one.layer is Layer.TOOLS else request.system
+        return SlotBreakpoint(one.layer, one.ttl, slots[one.index], 0, (len(part.blocks) - one.index, 0))
+    behind = request.thread.length - one.node.length, len(one.node.message.blocks) - one.index
+    return SlotBreakpoint(one.layer, one.ttl, slots[one.node.length - 1], one.index, behind)
+
+
+def _pairs(
+    before: Sequence[SlotBreakpoint], now: Sequence[SlotBreakpoint]
+) -> Iterator[tuple[SlotBreakpoint, SlotBreakpoint]]:
+    free = list(now)
+    for one in before:
+        same = next((other for other in free if other.slot is one.slot and one.stayed(other)), None)
+        found = same or next((other for other in free if one.stayed(other)), None)
+        if found is not None:
+            free.remove(found)
+            yield one, found
+
+
+def _place(anchors: Sequence[SlotBreakpoint], places: Places, nodes: Sequence[Thread]) -> Breakpoint | None:
+    """A breakpoint on the first of these blocks that is there; None where none is."""
+    for anchor in anchors:
+        for number, (slot, item) in enumerate(places[anchor.layer]):
+            if slot is anchor.slot:
+                if anchor.layer is not Layer.MESSAGES:
+                    return Breakpoint(anchor.layer, number, anchor.ttl)
+                last = len(item.blocks) - 1
+                return Breakpoint(anchor.layer, min(anchor.index, last), anchor.ttl, nodes[number])
+    return None
+
 
 CONTEXT = 12
 """Characters before a difference that tell whether it is the same in two messages, numbers left out."""

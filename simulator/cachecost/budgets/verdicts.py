@@ -1,14 +1,60 @@
-"""The verdict on each limit, and what changed since the baseline."""
+"""The verdict on each limit, and what changed since the baseline.
+
+Dollars and shares in messages, with enough digits to show on which side of a limit they are.
+
+How many sessions a replay holds, and how many a day there are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import UTC, date, datetime
+from decimal import Decimal, localcontext
+from itertools import count
 from typing import Literal
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.errors import ExitCode
+from cachecost.base.formatting import dollars, exact_dollars, percent
 from cachecost.base.yaml_text import SourcePlace
+from cachecost.conversations.calls import Call
+
+EXACT_DIGITS = 200
+"""Enough for any sum of dollars: nothing is rounded before it is compared."""
+
+
+def exact_share(part: Decimal | int, whole: Decimal | int) -> Decimal:
+    """`part / whole`, with more digits than any sum of dollars has; as it is where `whole` is 1."""
+    with localcontext(prec=EXACT_DIGITS):
+        return Decimal(part) if whole == 1 else (Decimal(part) / Decimal(whole)).normalize()
+
+
+def against(total: Decimal, before: Decimal, change: Decimal | None, limit: Decimal, day: date | None) -> str:
+    """ "$26.02, 8 % more than the baseline of 2026-11-20 ($24.10)"."""
+    told, before_told = apart(total, before)
+    baseline = f"the baseline of {day}" if day else "the baseline"
+    if change is None:
+        return f"{told}, up from $0 in {baseline}"
+    if not change:
+        return f"{told}, the same as {baseline}"
+    word = "more" if change > 0 else "less"
+    return f"{told}, {percent_apart(abs(change), limit)} {word} than {baseline} ({before_told})"
+
+
+def apart(one: Decimal, other: Decimal) -> tuple[str, str]:
+    """Both amounts, to the last digit where rounding would make them look equal."""
+    write = exact_dollars if one != other and dollars(one) == dollars(other) else dollars
+    return write(one), write(other)
+
+
+def percent_apart(share: Decimal, limit: Decimal) -> str:
+    """`share` as percent, with as many places as it takes to stand on its side of `limit`."""
+    if share == limit or percent(share) != percent(limit):
+        return percent(share)
+    with localcontext(prec=EXACT_DIGITS):
+        rounded = ((share * 100).quantize(Decimal(1).scaleb(-places)) for places in count(1))
+        return f"{next(told for told in rounded if (told - limit * 100) * (share - limit) > 0)}%"
+
 
 State = Literal["pass", "fail", "not_comparable"]
 EXIT_CODES: Mapping[State, ExitCode] = {
@@ -72,3 +118,35 @@ def overall(verdicts: Iterable[Verdict]) -> State:
 def exit_code(verdicts: Iterable[Verdict]) -> int:
     """0 fine, 1 a budget is broken, 3 one could not be evaluated and none is broken."""
     return EXIT_CODES[overall(verdicts)]
+
+
+FIRST_KNOWN = 10**8
+"""Seconds since the epoch (1973): the starts of calls without times count from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionVolume:
+    """`sessions` in a replay, on so many `days` from the first to the last, counted in UTC. None: no times are known,
+    or it is one session, which says nothing about a day.
+    """
+
+    sessions: int
+    days: int | None
+
+    def per_day(self, cost: Decimal, sessions_per_day: int | None) -> Decimal | None:
+        """USD a day of what costs `cost`: at so many sessions a day, else at the recording's. None: unknown."""
+        if sessions_per_day is not None:
+            return exact_share(cost * sessions_per_day, self.sessions)
+        return None if self.days is None else exact_share(cost, self.days)
+
+
+def session_volume(calls: Sequence[Call]) -> SessionVolume:
+    """The volume that calls show. Where not all of them name their session, they are one."""
+    names = {call.session for call in calls}
+    if len(names) < 2 or "" in names:
+        return SessionVolume(1, None)
+    starts = [call.start for call in calls]
+    if min(starts) < FIRST_KNOWN:
+        return SessionVolume(len(names), None)
+    first, last = (datetime.fromtimestamp(start, UTC).date() for start in (min(starts), max(starts)))
+    return SessionVolume(len(names), (last - first).days + 1)

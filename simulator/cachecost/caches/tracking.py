@@ -13,7 +13,7 @@ from typing import Any
 
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import TTLS, CacheEntry, Key, PrefixCache
-from cachecost.caches.lineage import ConversationLine, EarlierCall, Lineage, Relatives
+from cachecost.caches.losses import ConversationLine, EarlierCall, Lineage, Relatives
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request

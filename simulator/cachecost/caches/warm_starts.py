@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Protocol, Self
 
+from cachecost.base.atomic_files import current_work_check
 from cachecost.base.structs import value
-from cachecost.base.work_checks import current_work_check
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.lookback import is_within_lookback
+from cachecost.prompts.exact_json import is_within_lookback
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules

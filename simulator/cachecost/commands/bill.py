@@ -16,33 +16,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
-from cachecost.base.time_zones import LOCAL, find_zone
-from cachecost.base.times import iso, seconds
-from cachecost.commands.bill_filters import no_match_words
-from cachecost.commands.choices import NameChoice
-from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.base.errors import ExitCode
+from cachecost.base.times import LOCAL, find_zone, iso, seconds
+from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import LogPath, code_with_skipped, skip_option
-from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
+    LogPath,
+    NameChoice,
     SharedOptions,
+    code_with_skipped,
     csv_option,
     format_option,
     html_option,
     json_option,
     shared_options,
+    skip_option,
+    work_bar,
     workers_options,
     write_rows,
 )
+from cachecost.commands.session_choice import no_match_words
 from cachecost.commands.session_input import read_session_files
-from cachecost.commands.work_bar import work_bar
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
-    from cachecost.analysis.bill.advice import Advice
     from cachecost.analysis.bill.summary import BillSummary
-    from cachecost.analysis.bill.timeline import TimelineCall
+    from cachecost.analysis.bill.timeline import Advice, TimelineCall
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sweep.backends import Workers
 
@@ -211,8 +210,8 @@ class _ShownBill:
         cls, account: BillAccount, found: SessionFiles, by: str | None, session: str | None, estimates_output: bool
     ) -> _ShownBill:
         """Raises UsageError for a session that is not among them."""
-        from cachecost.analysis.bill.advice import best_advice
         from cachecost.analysis.bill.summary import summarize
+        from cachecost.analysis.bill.timeline import best_advice
         from cachecost.commands.session_choice import choose_account
 
         account, calls = (account, ()) if session is None else choose_account(account, session)
@@ -222,7 +221,7 @@ class _ShownBill:
     @property
     def together(self) -> Decimal:
         """USD that all changes shown would have saved together."""
-        from cachecost.analysis.bill.advice import saved_together
+        from cachecost.analysis.bill.timeline import saved_together
 
         return saved_together(self.account, self.advice)
 
@@ -234,8 +233,7 @@ class _ShownBill:
     def as_object(self) -> dict[str, Any]:
         """The object of --json."""
         from cachecost.base.formatting import exact
-        from cachecost.views.bill.advice import advice_object
-        from cachecost.views.bill.json_output import bill_object, call_object
+        from cachecost.views.bill.json_output import advice_object, bill_object, call_object
 
         made = bill_object(self.summary, self.account.rewrites, self.found.skipped)
         made["advice"] = list(map(advice_object, self.advice))
@@ -245,9 +243,8 @@ class _ShownBill:
     def print_text(self, folds: bool) -> None:
         """Print to stdout; nothing where nothing was found."""
         from cachecost.commands.session_choice import find_first_words
-        from cachecost.views.bill.advice import advice_lines
-        from cachecost.views.bill.session import print_session
-        from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
+        from cachecost.views.bill.json_output import advice_lines
+        from cachecost.views.bill.session import ROWS_SHOWN, list_price_note, print_bill, print_session
 
         hints = [list_price_note(self.summary.total)]
         if self.session:
@@ -275,13 +272,16 @@ def _account(
     until: float | None,
     zone: tzinfo,
 ) -> BillAccount:
-    """The account of what was found, in the period asked for."""
     from cachecost.analysis.bill.found_sessions import account_of_found
 
     in_period = _in_period(since, until)
     account = account_of_found(found, shared.setup, format_, project, in_period, print_diagnostic, zone=zone)
     if since is not None or until is not None:
-        _report_untimed(account)
+        from cachecost.base.formatting import count_text
+
+        untimed = sum(call.start is None for file in account.files for call in file.calls)
+        if untimed:
+            print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
     return account
 
 
@@ -312,15 +312,6 @@ def _command(
     }
     options = [word for name, value in named.items() if value for word in (name, str(value))]
     return shlex.join(["cachecost", "bill", *map(str, paths), *options, "--html", str(html)])
-
-
-def _report_untimed(account: BillAccount) -> None:
-    """Say how many calls have no time, so that they are in no period."""
-    from cachecost.base.formatting import count_text
-
-    untimed = sum(call.start is None for file in account.files for call in file.calls)
-    if untimed:
-        print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
 
 
 def _in_period(since: float | None, until: float | None) -> IsCounted:

@@ -15,13 +15,11 @@ from typing import Any
 import click
 
 from cachecost.base.errors import InputError
-from cachecost.commands.choices import NameChoice
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import check_name, json_option, set_option
-from cachecost.commands.output_paths import CheckedCommand, PagePath
+from cachecost.commands.help import CheckedCommand, PagePath
+from cachecost.commands.options import NameChoice, WorkBar, check_name, json_option, set_option, work_bar
 from cachecost.commands.project_defaults import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.recorded_scenarios import command_recorder
-from cachecost.commands.work_bar import WorkBar, work_bar
 from cachecost.views.check.formats import FILE_FORMATS, READ_SUFFIXES
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
@@ -41,7 +39,6 @@ def _volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...])
 
 
 def _file_options(command: Callable[..., int]) -> Callable[..., int]:
-    """An option for each file format."""
     for name, words in reversed(FILE_FORMATS.items()):
         command = click.option(f"--{name}", metavar="FILE", type=PagePath(*READ_SUFFIXES.get(name, ())), help=words)(
             command
@@ -122,7 +119,7 @@ def check(
     """
     from cachecost.budgets.check import CheckOptions, check_scenarios
     from cachecost.budgets.history import FILE_NAME as HISTORY_NAME
-    from cachecost.commands import check_outputs
+    from cachecost.commands import settings_file
     from cachecost.views.check.json_output import check_object
     from cachecost.views.check.text import text_lines
 
@@ -136,17 +133,17 @@ def check(
         options = CheckOptions(reports, update, today, sets, scenario_defaults(), record, fail_under)
         result = check_scenarios(paths, options, progress)
     accepted = reports / HISTORY_NAME
-    if update and check_outputs.update_history(accepted, result, paths, today):
+    if update and settings_file.update_history(accepted, result, paths, today):
         result.updated.append(accepted)
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    lines = check_outputs.find_lines(result, paths, reports)
+    lines = settings_file.find_lines(result, paths, reports)
     report = check_object(result, sessions_per_day, volumes, lines)
-    check_outputs.write_formats(report, files)
+    settings_file.write_formats(report, files)
     if badge:
-        check_outputs.write_badge(report, badge, badge_shows)
+        settings_file.write_badge(report, badge, badge_shows)
     if history:
-        check_outputs.write_history_chart(history, accepted)
+        settings_file.write_history_chart(history, accepted)
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
@@ -160,7 +157,7 @@ def check(
 def _usual_scenarios() -> tuple[Path, ...]:
     """The scenarios of the settings file, else those in the usual folder. Raises InputError, UsageError."""
     if (settings := current_defaults().settings) is not None:
-        from cachecost.configuration.paths import scenario_files
+        from cachecost.configuration.project_settings import scenario_files
 
         if named := scenario_files(settings):
             return named

@@ -10,17 +10,22 @@ from typing import Any, NamedTuple
 
 import click
 
-from cachecost.base.errors import InputError
-from cachecost.base.exit_codes import ExitCode
-from cachecost.base.inert import inert
-from cachecost.commands.catalogue import load_named_commands
+from cachecost.base.errors import ExitCode, InputError
+from cachecost.base.formatting import inert
 from cachecost.commands.option_values import CommandDefaults, command_defaults, is_overruled
 from cachecost.commands.options import json_option
+from cachecost.commands.project_defaults import load_named_commands
 from cachecost.configuration.discovery import OWN, SHARED, FoundFiles, found_files
-from cachecost.configuration.option_classes import OVERRULING, SETTABLE, keys_for
-from cachecost.configuration.project_settings import TABLE, ProjectSettings, read_settings
+from cachecost.configuration.project_settings import (
+    OVERRULING,
+    SETTABLE,
+    TABLE,
+    ProjectSettings,
+    keys_for,
+    read_settings,
+)
 from cachecost.configuration.variables import VARIABLES
-from cachecost.views.tables.text import print_table
+from cachecost.views.tables.table import print_table
 
 FORMAT = 1
 DEFAULT = "default"
@@ -74,7 +79,6 @@ def _checked(settings: ProjectSettings) -> dict[str, tuple[click.Command, Comman
 
 
 def _of_file(settings: ProjectSettings) -> Iterator[SettingInForce]:
-    """The settings as the file has them."""
     for setting in settings.settings:
         overruled = OVERRULING[setting.key] if is_overruled(setting) else None
         command = setting.command or None
@@ -84,8 +88,11 @@ def _of_file(settings: ProjectSettings) -> Iterator[SettingInForce]:
 def _of_options(
     settings: ProjectSettings, checked: dict[str, tuple[click.Command, CommandDefaults]]
 ) -> Iterator[SettingInForce]:
-    """Each option of each command, and what the file states for no option of theirs."""
-    yield from (one for one in _of_file(settings) if not _is_of_option(one))
+    yield from (
+        one
+        for one in _of_file(settings)
+        if not (one.command in SETTABLE or any(one.key == key for name in SETTABLE for key, _ in keys_for(name)))
+    )
     for name, (command, made) in checked.items():
         context = click.Context(command, info_name=name)
         for param in command.params:
@@ -95,11 +102,6 @@ def _of_options(
                 is_set = param.name in made.values
                 value = made.values[param.name or ""] if is_set else _default(param, context)
                 yield SettingInForce(name, key, value, "file" if is_set else DEFAULT, place if is_set else None)
-
-
-def _is_of_option(row: SettingInForce) -> bool:
-    """Whether a row of the file is that of an option of some command."""
-    return row.command in SETTABLE or any(row.key == key for name in SETTABLE for key, _ in keys_for(name))
 
 
 def _default(option: click.Option, context: click.Context) -> Any:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import cachecost
-from cachecost.base.exit_codes import ExitCode
-from cachecost.commands.work_bar import work_bar
+from cachecost.base.errors import ExitCode
+from cachecost.commands.options import work_bar
 
 if TYPE_CHECKING:
     from cachecost.scenario import Scenario
@@ -37,9 +37,9 @@ def demo() -> int:
     Both come with cachecost: a session of Claude Code, and RFD 033's question how a tool should put a question to the
     agent, replayed on the session of its author. Nothing is sent, and nothing is written.
     """
-    from cachecost.views.bill.lines import wrap_line
+    from cachecost.views.bill.session import wrap_line
     from cachecost.views.streams import report_console
-    from cachecost.views.tables.text import PIPE_WIDTH
+    from cachecost.views.tables.table import PIPE_WIDTH
 
     folder = bundled_folder()
     console = report_console(sys.stdout, PIPE_WIDTH)
@@ -58,16 +58,16 @@ def bundled_folder() -> Path:
 
 
 def _bill_lines(path: Path) -> Iterator[str]:
-    from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.summary import summarize
+    from cachecost.analysis.bill.timeline import best_advice
     from cachecost.base.formatting import dollars, percent
     from cachecost.providers.prices import PriceBook
     from cachecost.providers.rules import RuleBook
     from cachecost.sessions.reading import SessionReading
     from cachecost.simulation.setup import ReplaySetup
-    from cachecost.views.bill.advice import how_words
-    from cachecost.views.bill.text import headline
+    from cachecost.views.bill.json_output import how_words
+    from cachecost.views.bill.session import headline
     from cachecost.views.bill.words import cause_name
 
     account = account_of_found(SessionReading(None).read_all([path]), ReplaySetup(RuleBook(), PriceBook()))

@@ -10,33 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.base.errors import Fault
-from cachecost.base.exit_codes import ExitCode
-from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.base.errors import ExitCode, Fault
+from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import (
-    code_with_skipped,
-    logs_argument,
-    logs_from,
-    scenario_among,
-    skip_option,
-)
-from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
+    WorkBar,
     check_name,
+    code_with_skipped,
     csv_option,
     format_option,
     html_option,
     json_option_of,
+    logs_argument,
+    logs_from,
+    scenario_among,
     scenario_options,
     shared_options,
+    skip_option,
     tokens_option,
+    work_bar,
     write_rows,
 )
-from cachecost.commands.recorded_scenarios import load_recorded
-from cachecost.commands.supported_calls import only_supported
-from cachecost.commands.work_bar import WorkBar, work_bar
+from cachecost.commands.recorded_scenarios import load_recorded, only_supported
 from cachecost.conversations.logs import Logs
 
 if TYPE_CHECKING:
@@ -79,8 +75,7 @@ def explain(
     LOG is a file, a folder, or the URL of one (s3://, gs://, az://, https://). Several files, and all logs in
     folders, are one stream of calls in time order; repeated calls count once.
     """
-    from cachecost.views.explain.json_output import explanation_object
-    from cachecost.views.explain.text import print_explanation
+    from cachecost.views.explain.text import explanation_object, print_explanation
 
     read, skipped = logs_from(logs, format_), list[Fault]()
     timelines: list[Sequence[TimelineView]] = []
@@ -103,7 +98,7 @@ def explain(
             print_explanation(explanation, sys.stdout, read.arguments if number == len(explanations) - 1 else "")
     write_rows(csv_file, csv_rows)
     if html is not None:
-        from cachecost.views.explain.page import explain_page
+        from cachecost.views.explain.text import explain_page
         from cachecost.views.html.frame import write_page
 
         again = f"cachecost explain {read.arguments} --html {html}"
@@ -129,8 +124,8 @@ def _explain_logs(
     """
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
     from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
+    from cachecost.commands.recorded_scenarios import watched
     from cachecost.commands.session_input import read_session_files
-    from cachecost.commands.watched_workload import watched
     from cachecost.simulation.workload import read_workload
 
     found = read_session_files(logs, format_, bar)
@@ -174,7 +169,7 @@ def _explain_scenario(
 ) -> Iterator[Explanation]:
     """An explanation of each strategy. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.commands.watched_workload import watched
+    from cachecost.commands.recorded_scenarios import watched
 
     for workload in _scenario_workloads(source, strategy, shared):
         explanation = explain_workload(watched(workload, bar), assumptions)

@@ -17,16 +17,20 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from cachecost.analysis.next_message.billed_models import model_of_state
-from cachecost.analysis.next_message.client_facts import Facts, is_same_model, message_on, text_at
-from cachecost.analysis.next_message.compaction import price_compaction
-from cachecost.analysis.next_message.message import next_message
-from cachecost.analysis.next_message.state import SessionState
-from cachecost.base.inert import inert
-from cachecost.commands.remembered_session import SessionMemory, remembered_folder
-from cachecost.commands.statusline_run import read_facts, write_line
-from cachecost.providers.quotes import Quote
-from cachecost.views.next.warnings import (
+from cachecost.analysis.next_message.state import (
+    Facts,
+    SessionState,
+    is_same_model,
+    message_on,
+    model_of_state,
+    next_message,
+    price_compaction,
+    text_at,
+)
+from cachecost.base.formatting import inert
+from cachecost.commands.statusline_run import SessionMemory, read_facts, remembered_folder, write_line
+from cachecost.providers.usage import Quote
+from cachecost.views.next.words import (
     compaction_warning,
     is_expensive,
     message_warning,

@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
-from cachecost.base.exit_codes import ExitCode, exit_code
-from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
-from cachecost.commands.memory import no_garbage_collection
+from cachecost.base.errors import ExitCode, exit_code
+from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
+from cachecost.commands.help import RecordingPath, SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     content_option,
     force_option,
     format_option,
     json_option,
+    logs_argument,
+    logs_from,
+    reading_bar,
+    report_skipped,
     shared_options,
+    skip_option,
 )
-from cachecost.commands.output_paths import RecordingPath
-from cachecost.commands.work_bar import reading_bar
 
 if TYPE_CHECKING:
-    from cachecost.conversations.import_report import ImportReport
+    from cachecost.conversations.importing import ImportReport
 
 
 @click.command("import", cls=SectionedCommand)
@@ -110,7 +111,6 @@ def import_(
 
 
 def _print_report(report: ImportReport) -> None:
-    """Print the recordings, their bill, and the number of refused files."""
     from cachecost.base.formatting import dollars, tokens
 
     for one in report.imported:

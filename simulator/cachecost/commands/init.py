@@ -9,11 +9,18 @@ from pathlib import Path
 
 import click
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.base.exit_codes import ExitCode
-from cachecost.base.installation import PLACEHOLDER
-from cachecost.commands.entry_points import EntryPoint, find_entry_point
-from cachecost.commands.starting_files import ABOUT, ABOUT_AGENT, RECORDING, SCENARIO, WORKFLOW, starting_files
+from cachecost.base.errors import ExitCode, Fault, InputError
+from cachecost.base.extras import PLACEHOLDER
+from cachecost.commands.entry_points import (
+    ABOUT,
+    ABOUT_AGENT,
+    RECORDING,
+    SCENARIO,
+    WORKFLOW,
+    EntryPoint,
+    find_entry_point,
+    starting_files,
+)
 
 NEW = ".cachecost-new"
 NEXT = """
@@ -84,7 +91,6 @@ def _check_absent(folder: Path, contents: Mapping[str, str]) -> None:
 
 
 def _check_replaceable(places: Iterable[Path]) -> None:
-    """Raises InputError for a folder in the place of a file."""
     if folders := [place for place in places if place.is_dir()]:
         raise InputError([Fault(str(place), "expected a file, or nothing; got a folder") for place in folders])
 

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.base.exit_codes import exit_code
+from cachecost.base.errors import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import report_skipped, skip_option
 from cachecost.commands.options import (
     SharedOptions,
     counter_option,
     csv_option,
     format_option,
     json_option,
+    report_skipped,
     shared_options,
+    skip_option,
     write_rows,
 )
-from cachecost.commands.supported_calls import print_left_out
+from cachecost.commands.recorded_scenarios import print_left_out
 from cachecost.providers.hosts import AUTO_HOST
 
 if TYPE_CHECKING:
@@ -115,15 +116,19 @@ class _LintRun:
         """The findings of all bodies, as one sequence, and of all recordings. Raises InputError with all errors."""
         from cachecost.analysis.lint import sort_findings
         from cachecost.base.errors import Fault, InputError
-        from cachecost.conversations.logs import NO_LOGS
-        from cachecost.conversations.merging import expand_folders
+        from cachecost.conversations.logs import NO_LOGS, expand_folders
 
         files = [path for path in paths if str(path) == STDIN]
         files += expand_folders([path for path in paths if str(path) != STDIN])
         if not files:
             raise InputError([Fault(str(path), NO_LOGS) for path in paths])
         bodies = list(self._bodies(files))
-        logs = [path for path in files if path not in {one for one, _ in bodies} and not self._is_faulty(path)]
+        logs = [
+            path
+            for path in files
+            if path not in {one for one, _ in bodies}
+            and not any(fault.file == _display_name(path) for fault in self.faults)
+        ]
         self.recordings = logs if bodies else list(paths)
         is_single = bool(self.faults) or files == list(paths[:1])
         groups = [[path] for path in logs] if is_single else [logs] if logs else []
@@ -141,9 +146,6 @@ class _LintRun:
         options = [*_unless("--host", self.host, AUTO_HOST), *_unless("--format", self.format_, "auto")]
         shown = shlex.join([*paths[:MOST_PATHS], *options])
         return f"cachecost explain {shown}" if len(paths) <= MOST_PATHS else "cachecost explain LOG…"
-
-    def _is_faulty(self, path: Path) -> bool:
-        return any(fault.file == _display_name(path) for fault in self.faults)
 
     def _bodies(self, paths: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
         from cachecost.base.errors import InputError
@@ -183,7 +185,7 @@ class _LintRun:
     def _log(self, paths: Sequence[Path], is_single: bool) -> list[LintFinding]:
         from cachecost.analysis.lint import lint_log
         from cachecost.base.errors import InputError
-        from cachecost.commands.work_bar import reading_bar
+        from cachecost.commands.options import reading_bar
         from cachecost.conversations.logs import Logs, read_logs
 
         self.logs = logs = Logs(paths, self.format_, print_diagnostic, may_skip_all=not is_single)

@@ -12,11 +12,18 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, json_option, shared_options
-from cachecost.providers.listing import AssumptionRow, ModelRow, RuleRow, assumption_rows, model_rows, rule_rows
+from cachecost.providers.hosts import catalogue
+from cachecost.providers.listing import (
+    AssumptionRow,
+    ModelRow,
+    RowSightings,
+    RuleRow,
+    assumption_rows,
+    model_rows,
+    rule_rows,
+)
 from cachecost.providers.prices import STANDARD, PriceBook, Prices
-from cachecost.providers.rulefile import catalogue
-from cachecost.providers.sightings import RowSightings
-from cachecost.views.tables.text import print_table
+from cachecost.views.tables.table import print_table
 
 USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
 TTL_NOTE = "5m and 1h stand for the host's short and long TTL (rules, ttl_s)."
@@ -131,19 +138,19 @@ def rules(assumptions: bool, as_json: bool, shared: SharedOptions) -> None:
     rows = list(rule_rows(shared.one_host))
     if as_json:
         return _print_json("rules", rows)
-    return print_table("", RULE_COLUMNS, _rule_lines(rows), ("source", "confidence", "to", "from", "seen"))
-
-
-def _rule_lines(rows: list[RuleRow]) -> list[tuple[str, ...]]:
-    """Rule by rule, in the order of the file; models with the same row since their release share a line."""
     order = {rule: number for number, rule in enumerate(dict.fromkeys(row.rule for row in rows))}
     together: dict[tuple[str, ...], list[RuleRow]] = {}
     for row in sorted(rows, key=lambda row: order[row.rule]):
         together.setdefault(_rule_cells(row), []).append(row)
-    return [
-        (rule, ", ".join(map(_holds_for, group)), *dates, _seen_words(group), sure, source)
-        for (rule, *dates, sure, source), group in together.items()
-    ]
+    return print_table(
+        "",
+        RULE_COLUMNS,
+        [
+            (rule, ", ".join(map(_holds_for, group)), *dates, _seen_words(group), sure, source)
+            for (rule, *dates, sure, source), group in together.items()
+        ],
+        ("source", "confidence", "to", "from", "seen"),
+    )
 
 
 def _seen_words(rows: list[RuleRow]) -> str:

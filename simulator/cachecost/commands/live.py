@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from cachecost.base.exit_codes import ExitCode, exit_code
+from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
+from cachecost.commands.help import RecordingPath, SectionedCommand
 from cachecost.commands.options import (
     check_name,
     json_option,
@@ -28,15 +28,13 @@ from cachecost.commands.options import (
     rule_option,
     set_option,
 )
-from cachecost.commands.output_paths import RecordingPath
 from cachecost.commands.recorded_scenarios import load_with_strategies
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
     from cachecost.live.driver.journal import Journal
-    from cachecost.live.driver.live_run import LiveResult, LiveRun
-    from cachecost.live.driver.model import AnsweredCall
-    from cachecost.live.driver.money import DollarBudget
+    from cachecost.live.driver.model import AnsweredCall, DollarBudget
+    from cachecost.live.driver.output import LiveResult, LiveRun
     from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
     from cachecost.scenario import Scenario
 
@@ -165,7 +163,16 @@ class _Live:
         if not self.options["dry_run"] and not os.environ.get(KEY):
             raise click.ClickException(NO_KEY)
         plan = self._plan()
-        self._show_plan(plan)
+        from cachecost.live.driver import output
+
+        parallel, is_dry = self.options["parallel"], self.options["dry_run"]
+        if self.options["as_json"]:
+            if is_dry:
+                sys.stdout.write(json.dumps(output.plan_json(plan, self.limit, parallel), indent=2) + "\n")
+        else:
+            output.print_plan(plan, self.limit, parallel)
+        for sentence in output.plan_sentences(plan, self.limit, self.options["pace"], self.options["output"]):
+            print_diagnostic(sentence)
         if self.options["dry_run"]:
             return ExitCode.OK
         confirm_spending(self.limit, self.options["yes"])
@@ -199,7 +206,6 @@ class _Live:
         return LiveOptions(self.options["output"], self.options["pace"], self.options["only"])
 
     def _identity(self) -> tuple[str, float]:
-        """The id of the run and the time it was planned at, from the journal with --resume."""
         if self.options["resume"] is None:
             return (DRY_RUN if self.options["dry_run"] else token_hex(4)), time.time()
         from cachecost.live.driver.journal import read_journal
@@ -207,21 +213,9 @@ class _Live:
         story = read_journal(self.options["resume"])
         return story.run, story.at
 
-    def _show_plan(self, plan: Plan) -> None:
-        from cachecost.live.driver import output
-
-        parallel, is_dry = self.options["parallel"], self.options["dry_run"]
-        if self.options["as_json"]:
-            if is_dry:
-                sys.stdout.write(json.dumps(output.plan_json(plan, self.limit, parallel), indent=2) + "\n")
-        else:
-            output.print_plan(plan, self.limit, parallel)
-        for sentence in output.plan_sentences(plan, self.limit, self.options["pace"], self.options["output"]):
-            print_diagnostic(sentence)
-
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.live_run import LiveRun
+        from cachecost.live.driver.output import LiveRun
 
         options = self.options
         job = LiveRun(
@@ -240,7 +234,7 @@ class _Live:
 
     def _journal(self, plan: Plan) -> Journal:
         from cachecost.live.driver.journal import Journal
-        from cachecost.live.driver.live_run import RECORDING
+        from cachecost.live.driver.output import RECORDING
 
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = self.options["out"] or Path(f"live-{plan.scenario.name}-{day}")
@@ -263,7 +257,7 @@ class _Live:
         else:
             output.print_driven(driven)
             if fidelity:
-                from cachecost.views.fidelity.text import print_fidelity
+                from cachecost.views.fidelity.json_output import print_fidelity
 
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
@@ -277,7 +271,7 @@ def _drive(job: LiveRun, journal: Journal) -> LiveResult:
     """Run to the end; after an interruption, print how to continue."""
     import asyncio
 
-    from cachecost.live.driver.live_run import drive
+    from cachecost.live.driver.output import drive
 
     try:
         return asyncio.run(drive(job, journal, _print_call))

@@ -30,7 +30,7 @@ def mcp(roots: tuple[Path, ...]) -> None:
     require("cachecost mcp", "mcp")
     import anyio
 
-    from cachecost.base.reading_roots import read_only_below
+    from cachecost.base.atomic_files import read_only_below
     from cachecost.commands.mcp_server.server import make_server, serve_stdio
     from cachecost.sessions.locations import locations
 

@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.errors import ExitCode
 from cachecost.base.times import seconds
-from cachecost.commands.choices import NameChoice
+from cachecost.commands.diagnostics import no_garbage_collection
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.memory import no_garbage_collection
-from cachecost.commands.options import COUNTERS_HELP, SharedOptions, format_option, json_option, shared_options
+from cachecost.commands.options import (
+    COUNTERS_HELP,
+    NameChoice,
+    SharedOptions,
+    format_option,
+    json_option,
+    shared_options,
+    work_bar,
+)
 from cachecost.commands.session_input import read_session_files
-from cachecost.commands.work_bar import work_bar
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
 
 if TYPE_CHECKING:
@@ -86,8 +92,7 @@ def next_(
     """
     from cachecost.analysis.next_message.found_sessions import NextRequest
     from cachecost.base.errors import CannotEvaluate
-    from cachecost.views.next.json_output import next_object
-    from cachecost.views.next.text import print_next
+    from cachecost.views.next.json_output import next_object, print_next
 
     if tokens is not None and message is not None:
         raise click.UsageError("--tokens: not with --message, which has its own length")
@@ -149,7 +154,7 @@ def _workload(found: SessionFiles, format_: str, counter: str | None, shared: Sh
 
 def _read_message(path: Path, found: NextSession, counter: str | None, shared: SharedOptions) -> tuple[Message, int]:
     """The message in a file, and its length in tokens. Raises InputError, CannotEvaluate."""
-    from cachecost.analysis.next_message.contents import count_message, parse_content
+    from cachecost.analysis.next_message.watching import count_message, parse_content
     from cachecost.base.limits import read_whole
 
     content = parse_content(read_whole(path).decode("utf-8", "replace"), str(path))

@@ -11,26 +11,30 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.errors import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, scenario_among, skip_option
+from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import (
+    CALL,
     SharedOptions,
+    WorkBar,
     csv_option,
     format_option,
     full_option,
     html_option,
     json_option,
+    logs_argument,
+    logs_from,
+    report_skipped,
+    scenario_among,
     scenario_options,
     shared_options,
+    skip_option,
     tokens_option,
+    work_bar,
     write_rows,
 )
-from cachecost.commands.output_paths import OutputPath
-from cachecost.commands.recorded_scenarios import load_recorded
-from cachecost.commands.supported_calls import only_supported
-from cachecost.commands.work_bar import CALL, WorkBar, work_bar
+from cachecost.commands.recorded_scenarios import load_recorded, only_supported
 from cachecost.providers.assumptions import show_assumption
 from cachecost.providers.hosts import AUTO_HOST
 
@@ -85,9 +89,7 @@ def optimize(
     and all logs in folders, are one stream of calls in time order; repeated calls count once.
     """
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.views.optimum.brief import print_brief
-    from cachecost.views.optimum.json_output import optimum_object
-    from cachecost.views.optimum.text import print_optimum
+    from cachecost.views.optimum.text import optimum_object, print_brief, print_optimum
 
     read = logs_from(logs, format_)
     scenario = scenario_among(logs)
@@ -104,7 +106,7 @@ def optimize(
         optimum = optimum_of(calls, workload.setup, pings, search_progress(bar), workload.strategy)
     if html is not None:
         from cachecost.views.html.frame import write_page
-        from cachecost.views.optimum.page import optimum_page
+        from cachecost.views.optimum.text import optimum_page
 
         write_page(html, optimum_page(read.name, optimum, f"cachecost optimize {read.arguments} --html {html}"))
         print_diagnostic(f"{html} written")
@@ -137,8 +139,7 @@ def search_progress(bar: WorkBar) -> Callable[[str, int], None]:
 
 
 def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions, bar: WorkBar) -> PlanSource:
-    """The recorded calls; a recording without calls is a conversation, planned without breakpoints."""
-    from cachecost.analysis.bill.held_losses import hold_losses
+    from cachecost.analysis.bill.explanation import hold_losses
     from cachecost.conversations.logs import read_sessions
     from cachecost.simulation.workload import plan_workload, recorded_workload
     from cachecost.views.optimum.plan_folder import PlanSource

@@ -1,30 +1,144 @@
-"""Options that several commands share, and what they are made into."""
+"""Options that several commands share, and what they are made into.
+
+Options that take one of several names.
+
+LOG arguments: files and folders, local or at URLs, how they are read, and the exit code where some could not be.
+
+What a progress bar says beside the bar: how much is done, of how much, and the time left.
+
+Progress of a command on stderr, on terminals only: one bar for all its phases, shown after a second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
-from functools import cached_property, wraps
+from datetime import date, datetime, timedelta
+from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from threading import Timer
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from cachecost.commands.choices import NameChoice
+from cachecost.base.atomic_files import is_yaml
+from cachecost.base.errors import ExitCode, Fault, nearest
+from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SharedOption
-from cachecost.commands.output_paths import PagePath
+from cachecost.commands.help import PagePath, SharedOption
 from cachecost.commands.project_defaults import is_from_file
+from cachecost.conversations.input_files import WATCH, input_path, is_url
+from cachecost.conversations.logs import Logs
 from cachecost.providers.assumptions import assumptions_from
-from cachecost.providers.hosts import AUTO_HOST, host_of
-from cachecost.providers.own_rules import NO_OWN_RULES, own_rules
+from cachecost.providers.hosts import AUTO_HOST, host_of, hosts
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rulefile import hosts
-from cachecost.providers.rules import RuleBook
+from cachecost.providers.rules import NO_OWN_RULES, RuleBook, own_rules
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import AUTO, CALIBRATED, COUNTERS
 from cachecost.views.streams import write_utf8
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, Task
+
+
+class NameChoice(click.Choice[str]):
+    """One of several names. The error for another value names the nearest."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What was expected and what came, without the option, which click names."""
+        return f"expected one of {', '.join(self.choices)}; got '{value}'{nearest(str(value), self.choices)}"
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+skip_option = click.option(
+    "--skip", "may_skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2."
+)
+
+
+class LogPath(click.Path):
+    """A file or folder on a disk, or the URL of one, that exists."""
+
+    def __init__(self, allow_dash: bool = False) -> None:
+        super().__init__(path_type=Path, exists=True, allow_dash=allow_dash)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises NotInstalled and InputError for a URL, BadParameter for a path."""
+        return input_path(value) if isinstance(value, str) and is_url(value) else super().convert(value, param, ctx)
+
+
+def logs_argument(metavar: str = "LOG...", allow_dash: bool = False) -> Decorator:
+    """Add the argument `logs`: one or more files or folders."""
+    return click.argument("logs", metavar=metavar, nargs=-1, required=True, type=LogPath(allow_dash))
+
+
+def logs_from(paths: Sequence[Path], format_: str = "auto") -> Logs:
+    """The logs of a command; what there is to say about them goes to stderr."""
+    return Logs(paths, format_, print_diagnostic)
+
+
+def scenario_among(paths: Sequence[Path]) -> Path | None:
+    """The scenario, where that is the argument. Raises UsageError for one among other paths."""
+    scenarios = [path for path in paths if is_yaml(path) and not path.is_dir()]
+    if scenarios and len(paths) > 1:
+        raise click.UsageError(f"{scenarios[0]}: expected one SCENARIO.yaml alone, or logs; got {len(paths)} paths")
+    return scenarios[0] if scenarios else None
+
+
+def report_skipped(logs: Logs, may_skip: bool, code: int) -> int:
+    """The exit code of a command that ended with `code`; says last how many files were skipped."""
+    return code_with_skipped(logs.skipped, may_skip, code)
+
+
+def code_with_skipped(skipped: Sequence[Fault], may_skip: bool, code: int) -> int:
+    """As `report_skipped`, of the errors of the files that were skipped, in whole or in part."""
+    if not skipped:
+        return code
+    files = count_text(len({fault.file for fault in skipped}), "file")
+    print_diagnostic(f"{files} skipped{'' if may_skip else ': --skip accepts that'}")
+    return code if may_skip else ExitCode.INVALID_INPUT
+
+
+BYTES = "bytes"
+MEGABYTE = 1_000_000
+
+
+def amount_text(done: float, total: float | None, unit: str) -> str:
+    """`120 of 480 calls`, `1.5 of 3.0 MB`; without a total what is done. `unit` is a noun in the singular or none."""
+    if not unit:
+        return ""
+    if unit == BYTES:
+        of = "" if total is None else f" of {total / MEGABYTE:,.1f}"
+        return f"{done / MEGABYTE:,.1f}{of} MB"
+    return count_text(int(done), unit) if total is None else f"{done:,.0f} of {count_text(int(total), unit)}"
+
+
+def time_text(left: float | None, elapsed: float | None) -> str:
+    """The time left where it is known, else how long it has been."""
+    if left is not None:
+        return f"{timedelta(seconds=round(left))} left"
+    return f"{timedelta(seconds=int(elapsed or 0))} so far"
+
+
+@cache
+def columns() -> tuple[Any, ...]:
+    """The columns of a bar."""
+    from rich.progress import BarColumn, ProgressColumn, TextColumn
+    from rich.text import Text
+
+    class AmountColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(amount_text(task.completed, task.total, task.fields["unit"]))
+
+    class TimeColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(time_text(task.time_remaining if task.total else None, task.elapsed))
+
+    return TextColumn("{task.description}", markup=False), BarColumn(), AmountColumn(), TimeColumn()
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -206,7 +320,7 @@ json_option = json_option_of("Print one JSON object instead of text.")
 def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the rows as CSV if --csv was given, and say so on stderr."""
     if path is not None:
-        from cachecost.views.tables.csv_output import write_csv
+        from cachecost.views.tables.lower_bounds import write_csv
 
         write_csv(path, rows)
         print_diagnostic(f"{path} written")
@@ -267,3 +381,171 @@ def parse_assumptions(rule: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--rule {item}: expected NAME=VALUE")
         assumptions[name] = value
     return assumptions
+
+
+Item = TypeVar("Item")
+SECONDS_BEFORE_SHOWN = 1.0
+SECONDS_BETWEEN_UPDATES = 0.1
+CALL = "call"
+
+
+class WorkBar:
+    """The bar of a command; without `display` it shows nothing.
+
+    A phase whose end is not known, or that goes on after all that was expected is done, shows what is done and for how
+    long: never a full bar.
+    """
+
+    def __init__(self, display: Progress | None = None) -> None:
+        self._display = display
+        self._timer = Timer(SECONDS_BEFORE_SHOWN, display.start) if display else None
+        self._task = display.add_task("working", total=None, unit="") if display else None
+        self._done, self._next = 0, 0.0
+        self._total: int | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a terminal to show it on."""
+        return self._display is not None
+
+    def show_later(self) -> None:
+        """Show the bar after a second."""
+        if self._timer:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def end(self) -> None:
+        """Remove the bar; nothing is shown any more."""
+        if self._display and self._timer:
+            self._timer.cancel()
+            self._timer.join()
+            self._display.stop()
+            self._display = None
+
+    def begin(self, what: str, total: int | None = None, unit: str = "") -> None:
+        """Go on to the next phase, of `total` units (None: nobody knows)."""
+        if self._display and self._task is not None:
+            self._done, self._total, self._next = 0, total, 0.0
+            self._display.tasks[0].total = total or None
+            self._display.reset(self._task, description=what, unit=unit)
+
+    def advance(self, done: int) -> None:
+        """So many more units are done."""
+        self.set_done(self._done + done)
+
+    def expect(self, left: int) -> None:
+        """So many units of the phase are still to come."""
+        self.set_done(self._done, total=self._done + left)
+
+    def set_done(self, done: int, what: str | None = None, total: int | None = None) -> None:
+        """So many units of the phase are done; `what` and `total` where these have changed."""
+        self._done, self._total = done, total or self._total
+        now = time.monotonic()
+        if self._display and self._task is not None and now >= self._next:
+            self._next = now + SECONDS_BETWEEN_UPDATES
+            self._display.tasks[0].total = self._total if self._total and done < self._total else None
+            self._display.update(self._task, completed=done, description=what)
+
+    def count(self, items: Iterable[Item]) -> Iterable[Item]:
+        """The items; each is a unit of the phase."""
+        return self._count(items) if self._display else items
+
+    def _count(self, items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            yield item
+            self.advance(1)
+
+    @contextmanager
+    def reading(self, paths: Sequence[Path], what: str = "reading") -> Iterator[Iterable[Path]]:
+        """A phase that ends when the files and folders are read; yields the paths, one after the other.
+
+        Files that need not be read count when the next path is taken.
+        """
+        if self._display is None:
+            yield paths
+            return
+        sizes = list(map(_size, paths))
+        if any(sizes):
+            self.begin(what, sum(sizes), BYTES)
+        token = WATCH.set(self.advance)
+        try:
+            yield self._passed(paths, sizes)
+        finally:
+            WATCH.reset(token)
+            self.begin("working")
+
+    def _passed(self, paths: Sequence[Path], sizes: Sequence[int]) -> Iterator[Path]:
+        before = 0
+        for path, size in zip(paths, sizes, strict=True):
+            yield path
+            before += size
+            self.set_done(before)
+
+    def replays(self, number: int | None = None) -> Callable[[str, int], None]:
+        """A phase of `number` replays of about equally many calls (None: nobody knows how many).
+
+        Returns a function of the name of a replay and the number of its calls that are done.
+        """
+        return self.replay_steps(number).step
+
+    def replay_steps(self, number: int | None = None) -> ReplaySteps:
+        """As `replays`, where the number becomes known later."""
+        self.begin("replaying", None, CALL)
+        return ReplaySteps(self, number)
+
+
+class ReplaySteps:
+    """Adds up the calls of replays that come one after the other; the first tells how many calls each has."""
+
+    def __init__(self, bar: WorkBar, number: int | None) -> None:
+        self._bar, self._number = bar, number
+        self._last = ("", 0)
+        self._before = 0
+        self._ended = 0
+
+    def expect(self, left: int) -> None:
+        """So many replays come after those that are done."""
+        self._number = self._ended + bool(self._last[1]) + left
+
+    def step(self, what: str, calls: int) -> None:
+        name, done = self._last
+        if done and (what != name or calls <= done):
+            self._before += done
+            self._ended += 1
+        self._last = what, calls
+        each = self._before / self._ended if self._ended else None
+        total = round(each * self._number) if each and self._number else None
+        self._bar.set_done(self._before + calls, f"replaying {what}", total)
+
+
+@contextmanager
+def work_bar() -> Iterator[WorkBar]:
+    """The bar of a command. What is printed to stdout while it is there must not go to the same terminal."""
+    if not sys.stderr.isatty():
+        yield WorkBar()
+        return
+    from rich.progress import Progress
+
+    from cachecost.views.streams import inert_console
+
+    console = inert_console(sys.stderr)
+    display = Progress(*columns(), console=console, transient=True, redirect_stdout=False, refresh_per_second=5)
+    bar = WorkBar(display)
+    try:
+        bar.show_later()
+        yield bar
+    finally:
+        bar.end()
+
+
+@contextmanager
+def reading_bar(paths: Sequence[Path], what: str = "reading") -> Iterator[None]:
+    """The bar of a command that does all its work while it reads the files or folders."""
+    with work_bar() as bar, bar.reading(paths, what):
+        yield
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(map(_size, path.iterdir()))
+    return path.stat().st_size if path.is_file() else 0

@@ -9,16 +9,13 @@ from urllib.parse import urlsplit
 
 import click
 
-from cachecost.base.exit_codes import exit_code
+from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
-from cachecost.commands.options import SharedOptions, content_option, port_option, shared_options
-from cachecost.commands.output_paths import OutputPath
-from cachecost.commands.work_bar import reading_bar
+from cachecost.commands.help import OutputPath, SectionedCommand
+from cachecost.commands.options import SharedOptions, content_option, port_option, reading_bar, shared_options
 
 if TYPE_CHECKING:
-    from cachecost.live.recorder.session import RecordingResult
     from cachecost.simulation.setup import ReplaySetup
 
 UPSTREAM = "https://api.anthropic.com"
@@ -78,7 +75,12 @@ def record(
         digest=content == "digest",
     )
     done = recorded(_url(upstream, insecure), port, options, print_diagnostic, page)
-    _print_summary(done, shared.setup)
+    lost = f"; {done.lost:,} not recorded (see above)" if done.lost else ""
+    calls = "1 call" if done.calls == 1 else f"{done.calls:,} calls"
+    print_diagnostic(f"{calls} recorded in {done.path}{lost}")
+    if done.calls:
+        for line in _fidelity(done.path, shared.setup):
+            print_diagnostic(f"  {line}")
     return exit_code(check_failed=done.lost)
 
 
@@ -104,22 +106,12 @@ def _url(text: str, may_be_insecure: bool) -> Any:
     return url
 
 
-def _print_summary(recorded: RecordingResult, setup: ReplaySetup) -> None:
-    """Print what was recorded, and how accurate its prediction is."""
-    lost = f"; {recorded.lost:,} not recorded (see above)" if recorded.lost else ""
-    calls = "1 call" if recorded.calls == 1 else f"{recorded.calls:,} calls"
-    print_diagnostic(f"{calls} recorded in {recorded.path}{lost}")
-    if recorded.calls:
-        for line in _fidelity(recorded.path, setup):
-            print_diagnostic(f"  {line}")
-
-
 def _fidelity(log: Path, setup: ReplaySetup) -> list[str]:
     """The result of `cachecost validate` on the file; its tokens are those of the predictions."""
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.tokens.factory import chosen_counter
+    from cachecost.views.fidelity.json_output import score_lines
     from cachecost.views.fidelity.scores import score
-    from cachecost.views.fidelity.text import score_lines
 
     with reading_bar([log]):
         fidelity = Validation([log], setup, chosen_counter()).fidelity()

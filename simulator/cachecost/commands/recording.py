@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import force_option, format_option
-from cachecost.commands.output_paths import CheckedGroup, RecordingPath
-from cachecost.commands.work_bar import reading_bar
+from cachecost.commands.help import CheckedGroup, RecordingPath
+from cachecost.commands.options import force_option, format_option, reading_bar
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")
@@ -100,7 +99,7 @@ def split(log: Path, out: Path) -> None:
     files: `cachecost sweep SCENARIO --grid "conversation.recording='DIR/*.jsonl'"`.
     """
     from cachecost.base.formatting import count_text
-    from cachecost.conversations.editing import splitting
+    from cachecost.conversations.editing import cutting as splitting
 
     with reading_bar([log]):
         sessions = splitting.split(log, out, print_diagnostic)

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.exit_codes import exit_code
-from cachecost.base.formatting import count_text
-from cachecost.base.inert import inert_json
-from cachecost.commands.dated_notes import ModelDays, print_dated_notes, retirement_note
-from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.base.errors import CannotEvaluate, exit_code
+from cachecost.base.formatting import count_text, inert_json
+from cachecost.commands.dated_notes import ModelDays, ReplayJob, print_dated_notes, retirement_note
+from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
-from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
+    WorkBar,
     csv_option,
     format_option,
     html_option,
     json_option_of,
+    logs_argument,
+    logs_from,
+    report_skipped,
     shared_options,
+    skip_option,
     tokens_option,
+    work_bar,
     write_rows,
 )
-from cachecost.commands.replay_job import ReplayJob
-from cachecost.commands.work_bar import WorkBar, work_bar
-from cachecost.conversations.bills import BillTotal
+from cachecost.conversations.calls import BillTotal
 from cachecost.conversations.logs import Logs
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated
 from cachecost.providers.hosts import host_of
@@ -135,7 +135,7 @@ def replay(
 
 def _check_capacities(host: str, plans: bool) -> None:
     """Raises UsageError where --capacity does not apply."""
-    from cachecost.providers.rulefile import catalogue
+    from cachecost.providers.hosts import catalogue
 
     if catalogue(host).is_priced:
         raise click.UsageError(f"--capacity: {host} is not self-hosted; expected --host vllm or --host sglang")
@@ -172,7 +172,7 @@ def _bill_totals(bill: BillTotal) -> Billed | None:
 def _print_table(job: ReplayJob, ledgers: Sequence[Ledger]) -> bool:
     """Print the table; return whether any call could not be evaluated."""
     from cachecost.views.bill.words import charged_words
-    from cachecost.views.replay.text import print_ledgers
+    from cachecost.views.replay.tables import print_ledgers
 
     for why, number in sorted(job.bill.unpriced.items()):
         print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
@@ -216,7 +216,7 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
 def _explanations(job: ReplayJob) -> Iterator[Explanation]:
     """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
     from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.simulation.left_out import supported_calls
+    from cachecost.simulation.strategy_ledger import supported_calls
     from cachecost.simulation.workload import read_workload
 
     try:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 
-from cachecost.base.exit_codes import ExitCode, exit_code
-from cachecost.commands.options import json_option, set_option
-from cachecost.commands.output_paths import CheckedCommand, OutputPath
+from cachecost.base.errors import ExitCode, exit_code
+from cachecost.commands.help import CheckedCommand, OutputPath
+from cachecost.commands.options import json_option, set_option, work_bar
 from cachecost.commands.project_defaults import current_defaults
 from cachecost.commands.recorded_scenarios import load_with_strategies
-from cachecost.commands.work_bar import work_bar
 from cachecost.ledger.rows import has_unevaluated
 
 REPORTS = Path("reports")
@@ -44,9 +43,7 @@ def run(
     from cachecost.scenario import explain_defaults as defaults
     from cachecost.scenario.set_names import name_with_sets
     from cachecost.views.run.files import PAGE
-    from cachecost.views.run.json_output import run_json
-    from cachecost.views.run.report import write_report
-    from cachecost.views.run.terminal import print_run
+    from cachecost.views.run.json_output import print_run, run_json, write_report
 
     if explain_defaults:
         click.echo(defaults(), nl=False)
@@ -59,7 +56,15 @@ def run(
         result = running.run(loaded, scenario.parent, bar.replays(replays), not no_report, explains_variants=False)
         bar.begin("writing the report")
         folder = out or _reports() / name_with_sets(loaded.name, sets)
-        report = None if no_report else write_report(result, folder, _again(scenario, sets))
+        report = (
+            None
+            if no_report
+            else write_report(
+                result,
+                folder,
+                shlex.join(["cachecost", "run", str(scenario), *(word for text in sets for word in ("--set", text))]),
+            )
+        )
     if as_json:
         sys.stdout.write(run_json(result))
     else:
@@ -68,16 +73,11 @@ def run(
     return exit_code(not_evaluated=has_unevaluated(row for ledger in ledgers for row in ledger.rows))
 
 
-def _again(scenario: Path, sets: tuple[str, ...]) -> str:
-    """The command that makes the report again, from where it was run."""
-    return shlex.join(["cachecost", "run", str(scenario), *(word for text in sets for word in ("--set", text))])
-
-
 def _reports() -> Path:
     """The folder of reports. Raises InputError."""
     settings = current_defaults().settings
     if settings is None:
         return REPORTS
-    from cachecost.configuration.paths import reports_folder
+    from cachecost.configuration.project_settings import reports_folder
 
     return reports_folder(settings) or REPORTS

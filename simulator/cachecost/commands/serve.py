@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cachecost.base.exit_codes import exit_code
+from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
 from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
+from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
-from cachecost.commands.output_paths import OutputPath
-from cachecost.live.clock import CLOCKS, Clock, clock_from
-from cachecost.live.log import CallLog
-from cachecost.live.server.faults import FORM, FaultSchedule, faults_from
+from cachecost.live.clock import CLOCKS, CallLog, Clock, clock_from
+from cachecost.live.server.state import FORM, FaultSchedule, faults_from
 from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
 from cachecost.tokens.ctok_ import require_ctok
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
     from cachecost.live.server.state import ServerState
-    from cachecost.live.viewer.call_signal import CallSignal
+    from cachecost.live.viewer.source import CallSignal
     from cachecost.simulation.setup import ReplaySetup
 
 PORT = 8787
@@ -115,7 +113,7 @@ def serve(
     )
     meter, lost = _serve(options, port)
     if not no_bill:
-        from cachecost.live.server.bill_text import print_bill
+        from cachecost.live.server.meter import print_bill
 
         print_bill(meter, sys.stdout)
     return exit_code(check_failed=lost)
@@ -136,15 +134,14 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
-    """Serve until stopped; returns the meter, and the number of calls that were not recorded."""
-    from cachecost.commands.page_serving import new_token
+    from cachecost.commands.option_values import new_token
     from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
+    from cachecost.live.server.endpoints import serve_until_stopped
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.page import BELOW, PageBesideApi, routes
-    from cachecost.live.server.serving import serve_until_stopped
-    from cachecost.live.viewer.call_signal import CallSignal
+    from cachecost.live.viewer.source import CallSignal
 
     meter = Meter(options.setup)
     signal = CallSignal()
@@ -167,12 +164,11 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
 
 
 def _page(meter: Meter, signal: CallSignal, options: _Options, token: str, port: int) -> ASGIApp:
-    """The page of the calls so far."""
-    from cachecost.live.server.live_feed import NAME, MeterFeed
+    from cachecost.live.server.messages_api import NAME, MeterFeed
     from cachecost.live.server.page import BELOW, BILL_FROM_PAGE
     from cachecost.live.viewer.app import viewer_app
     from cachecost.live.viewer.live_source import LiveSource
-    from cachecost.live.viewer.static_files import read_static_files
+    from cachecost.live.viewer.source import read_static_files
 
     setup = replace(options.setup, counters={})
     source = LiveSource(MeterFeed(meter), signal, setup, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)
@@ -180,7 +176,7 @@ def _page(meter: Meter, signal: CallSignal, options: _Options, token: str, port:
 
 
 def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> ServerState:
-    from cachecost.live.server.catalogue import models_of
+    from cachecost.live.server.model import models_of
     from cachecost.live.server.state import ServerState
 
     setup = options.setup
@@ -217,7 +213,6 @@ def _clock_in_words(options: _Options) -> str:
 
 
 def _print_end(served: ServerState, log: CallLog | None) -> int:
-    """Print what was recorded; returns the number of calls that were not."""
     if log is None:
         return 0
     lines = log.count_recorded()

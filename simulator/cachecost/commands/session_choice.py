@@ -1,4 +1,7 @@
-"""The session that `bill --session` names by the beginning of its id: its account, its calls, what a person wrote."""
+"""The session that `bill --session` names by the beginning of its id: its account, its calls, what a person wrote.
+
+What `cachecost bill` says where no call is in the period or the projects that were asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,46 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cachecost.base.formatting import count_text, inert
+from cachecost.base.times import iso
 from cachecost.commands.project_defaults import is_from_file
+from cachecost.conversations.input_files import SessionFile
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount
     from cachecost.analysis.bill.timeline import TimelineCall
+
+
+PROJECTS_NAMED = 8
+DATE_LENGTH = len("2026-03-07")
+SECOND_LENGTH = len("2026-03-07T10:00:00")
+
+
+def no_match_words(files: Sequence[SessionFile], filters: Mapping[str, str | float | None]) -> str:
+    """Which filters no call matches, and what was found; `filters` are values by option, times in seconds.
+
+    Empty where there is no filter, or no session that it could leave out.
+    """
+    asked = [f"{name} {_value(value)}" for name, value in filters.items() if value is not None]
+    if not asked or not files:
+        return ""
+    return inert(f"no call matches {' '.join(asked)}; found: {', '.join(filter(None, _found(files)))}")
+
+
+def _value(value: str | float) -> str:
+    return f"{iso(value)[:SECOND_LENGTH]}Z" if isinstance(value, float) else value
+
+
+def _found(files: Sequence[SessionFile]) -> tuple[str, str, str]:
+    from cachecost.views.bill.words import project_names
+
+    starts = [call.start for file in files for call in file.calls if call.start is not None]
+    days = f"{iso(min(starts))[:DATE_LENGTH]} to {iso(max(starts))[:DATE_LENGTH]}" if starts else ""
+    names = sorted(filter(None, project_names(file.project for file in files).values()))
+    more = " …" if len(names) > PROJECTS_NAMED else ""
+    projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
+    return count_text(len(files), "session file"), days, projects
+
 
 LISTED = 3
 FULL_SIMILARITY = 0.5
@@ -70,7 +108,7 @@ def session_options(session: str | None, by: str | None, all_calls: bool) -> tup
 
 def find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
     """The beginning of the person's message before each call, by its number; read again from the session's files."""
-    from cachecost.sessions.first_words import first_words
+    from cachecost.sessions.locations import first_words
 
     lines: dict[str, dict[int, int]] = {}
     for one in calls:

@@ -15,9 +15,8 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.readers.detect import UNRECOGNIZED
 
 if TYPE_CHECKING:
-    from cachecost.commands.work_bar import WorkBar
-    from cachecost.sessions.reading import SessionFiles
-    from cachecost.sessions.store import SessionStore
+    from cachecost.commands.options import WorkBar
+    from cachecost.sessions.reading import SessionFiles, SessionStore
     from cachecost.sweep.backends import Workers
 
 STORE_VARIABLE = "CACHECOST_STORE"
@@ -37,7 +36,12 @@ def read_session_files(
     folders = [path for path in paths if path.is_dir()]
     found = _read_shared(paths, format_, folders, workers) if workers else _read_here(paths, format_, folders, bar)
     if command and not (found.sessions or found.logs or found.skipped):
-        print_diagnostic(_nothing_found(paths, command))
+        from cachecost.sessions.locations import locations
+
+        clients = dict.fromkeys(name for one in locations() for name in one.names)
+        looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(clients)})"
+        example = "" if paths else "; a session to look at: cachecost demo"
+        print_diagnostic(f"no sessions found in {looked}; name files or folders: cachecost {command} PATH{example}")
     if found.store_error:
         print_diagnostic(f"{_store_path()}: {NOT_REMEMBERED}: {found.store_error}")
     for note in found.notes:
@@ -69,19 +73,9 @@ def _skip_text(fault: Fault) -> str:
     return str(fault)
 
 
-def _nothing_found(paths: Sequence[Path], command: str) -> str:
-    """Where was looked, and what to do."""
-    from cachecost.sessions.locations import locations
-
-    clients = dict.fromkeys(name for one in locations() for name in one.names)
-    looked = ", ".join(map(str, paths)) or f"{Path.home()} ({', '.join(clients)})"
-    example = "" if paths else "; a session to look at: cachecost demo"
-    return f"no sessions found in {looked}; name files or folders: cachecost {command} PATH{example}"
-
-
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     if paths:
-        from cachecost.conversations.merging import expand_folders
+        from cachecost.conversations.logs import expand_folders
 
         yield from expand_folders(paths)
         return
@@ -94,7 +88,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 @contextmanager
 def _open_store() -> Iterator[SessionStore | None]:
     """The store; None where there is to be none, or it cannot be used."""
-    from cachecost.sessions.store import open_store
+    from cachecost.sessions.reading import open_store
 
     if os.environ.get(STORE_VARIABLE) == NO_STORE:
         yield None

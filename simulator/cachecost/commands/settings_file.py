@@ -1,24 +1,113 @@
-"""Writes advice into Claude Code's settings file, after showing the difference."""
+"""Writes advice into Claude Code's settings file, after showing the difference.
+
+The text files of the project that a scenario belongs to, and the commit it is at.
+
+What `check` writes besides its answer: files of every format, the badge, the history and its chart.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from cachecost.base.atomic_files import OthersFile
+from cachecost.base.atomic_files import OthersFile, write_text
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import json_value
 from cachecost.commands.diagnostics import print_diagnostic
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.advice import Advice
+    from cachecost.analysis.bill.timeline import Advice
+    from cachecost.budgets.check import BudgetResult
+    from cachecost.budgets.history import HistoryEntry
+    from cachecost.budgets.source_lines import SourceLine
+
+
+LARGEST = 512 * 1024
+"""Bytes of a file that prompts are looked for in."""
+MOST = 5_000
+"""Files that are read."""
+NOT_SOURCE = frozenset({".jsonl", ".lock", ".svg", ".csv"})
+NOT_SEARCHED = frozenset({"node_modules", "dist", "build", "__pycache__"})
+"""Folders without a source, where git does not say which files belong to the project."""
+
+
+def read_project_files(folder: Path, without: Path) -> dict[str, str]:
+    """The text of each file that git knows and does not ignore in the project of `folder`, by its path as a command in
+    the working folder writes it; where there is no git, of the files in `folder`. Those in `without` are left out.
+    """
+    output = _git(folder, "rev-parse", "--show-toplevel")
+    root = Path(os.fsdecode(output).rstrip("\r\n")) if output else None
+    found = _listed_by_git(root) if root else _walk(folder)
+    left_out = without.resolve()
+    texts: dict[str, str] = {}
+    for path in found:
+        if len(texts) == MOST:
+            break
+        if path.suffix in NOT_SOURCE or left_out in path.resolve().parents:
+            continue
+        if (text := _text(path)) is not None:
+            texts[_shown(path)] = text
+    return texts
+
+
+def head_commit(folder: Path) -> str | None:
+    """The commit that is checked out; None without git, or before the first commit."""
+    output = _git(folder, "rev-parse", "--verify", "HEAD")
+    return output.decode("ascii", "replace").strip() if output else None
+
+
+def _listed_by_git(root: Path) -> list[Path]:
+    output = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
+    return [root / os.fsdecode(name) for name in sorted(output.split(b"\0")) if name]
+
+
+def _git(folder: Path, *words: str) -> bytes | None:
+    """What git says; None where it cannot be asked or fails."""
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=False)
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in NOT_SEARCHED)
+        yield from (Path(place) / name for name in sorted(names))
+
+
+def _text(path: Path) -> str | None:
+    """None where it is too large, no text, or cannot be read."""
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            return None
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return None if b"\0" in content else content.decode("utf-8", "replace")
+
+
+def _shown(path: Path) -> str:
+    try:
+        return Path(os.path.relpath(path.resolve(), Path.cwd().resolve())).as_posix()
+    except ValueError:  # another drive of Windows
+        return path.as_posix()
+
+
+def project_folder(paths: Sequence[Path]) -> Path:
+    """The folder that the scenarios share, or the one above where it is called `scenarios`."""
+    shared = Path(os.path.commonpath([path.resolve().parent for path in paths]))
+    return shared.parent if shared.name == "scenarios" else shared
+
 
 DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
@@ -39,12 +128,12 @@ def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapp
         print_diagnostic(f"{path}: nothing to change")
         return False
     sys.stdout.write(f"{path}\n{''.join(changes)}")
-    for warning in ineffective_settings(json_value(_text(after)), advice, environment):
+    for warning in ineffective_settings(json_value(_settings_file_text(after)), advice, environment):
         print_diagnostic(warning)
     if not is_confirmed and not _confirms(path):
         print_diagnostic(f"{path}: not written; --yes writes it without asking")
         return False
-    file.replace(_text(after))
+    file.replace(_settings_file_text(after))
     print_diagnostic(f"{path} written")
     return True
 
@@ -101,8 +190,7 @@ def _parse(file: OthersFile) -> dict[str, Any]:
         raise InputError([Fault(str(file.path), f"expected a JSON object; got something else: {error}")]) from None
 
 
-def _text(settings: Mapping[str, Any]) -> bytes:
-    """The file's text: values that are not ours are as they stood in it, to the byte."""
+def _settings_file_text(settings: Mapping[str, Any]) -> bytes:
     rows = (f"  {json.dumps(key)}: ".encode() + _value_text(value) for key, value in settings.items())
     return b"{\n" + b",\n".join(rows) + b"\n}\n"
 
@@ -132,3 +220,66 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], place: str = "
 def _confirms(path: Path) -> bool:
     """Whether the person at the terminal agrees; without a terminal nobody does."""
     return sys.stdin.isatty() and click.confirm(f"Write {path}?", err=True)
+
+
+def find_lines(result: BudgetResult, scenarios: Sequence[Path], reports: Path) -> Mapping[tuple[str, ...], SourceLine]:
+    """The source lines of all changes that have one; files are read only if something changed."""
+    from cachecost.budgets.source_lines import find_source_line
+
+    wanted = {change.search for one in result.comparisons for change in one.changes if change.search}
+    wanted |= {change.search for one in result.budgets for change in one.changes if change.search}
+    if not wanted:
+        return {}
+    files = read_project_files(project_folder(scenarios), without=reports)
+    found = ((search, find_source_line(search, files)) for search in wanted)
+    return {search: line for search, line in found if line is not None}
+
+
+def write_formats(report: dict[str, Any], files: Mapping[str, Path | None]) -> None:
+    """The formats that were asked for; a comment without content is an empty file. Raises InputError."""
+    from cachecost.views.check.formats import render_format
+
+    for name, path in files.items():
+        if path:
+            write_text(path, render_format(name, report))
+
+
+def write_badge(report: dict[str, Any], path: Path, shows: str) -> None:
+    """Raises InputError where it cannot be written."""
+    from cachecost.views.check.badge import badge_svg
+
+    write_text(path, badge_svg(report, shows))
+
+
+def read_history(path: Path) -> list[HistoryEntry]:
+    """The accepted costs so far. Raises InputError."""
+    from cachecost.budgets.history import parse_history
+
+    if not path.exists():
+        return []
+    try:
+        return parse_history(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
+
+
+def update_history(path: Path, result: BudgetResult, scenarios: Sequence[Path], today: date) -> bool:
+    """Add today's costs to the history unless it has them already. True: written. Raises InputError."""
+    from cachecost.budgets.history import add_entries, entries_of, history_text
+
+    before = read_history(path)
+    entries = add_entries(before, entries_of(result, head_commit(project_folder(scenarios)), today))
+    if len(entries) == len(before):
+        return False
+    write_text(path, history_text(entries))
+    return True
+
+
+def write_history_chart(path: Path, history: Path) -> None:
+    """Raises InputError, also where there is no history to draw."""
+    from cachecost.views.check.history_chart import history_svg
+
+    entries = read_history(history)
+    if not entries:
+        raise InputError([Fault(str(history), "expected accepted costs; there are none: write them with `--update`")])
+    write_text(path, history_svg(entries))

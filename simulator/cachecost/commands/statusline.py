@@ -9,7 +9,7 @@ from cachecost.commands.hook_run import LEAST_TOKENS, LEAST_USD, TOKENS_VARIABLE
 from cachecost.commands.hook_run import main as run_hook
 from cachecost.commands.statusline_run import FORMAT_VARIABLE
 from cachecost.commands.statusline_run import main as run_statusline
-from cachecost.views.next.line import DEFAULT_FORMAT, FIELDS
+from cachecost.views.next.words import DEFAULT_FORMAT, FIELDS
 
 
 @click.command(cls=SectionedCommand)

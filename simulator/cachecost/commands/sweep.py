@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.exit_codes import exit_code
+from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
+from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     json_option,
@@ -21,15 +20,12 @@ from cachecost.commands.options import (
     shared_options,
     workers_options,
 )
-from cachecost.commands.output_paths import OutputPath
-from cachecost.commands.progress import cells_bar
 from cachecost.commands.project_defaults import scenario_defaults
-from cachecost.commands.recorded_scenarios import use_recording
+from cachecost.commands.recorded_scenarios import cells_bar, use_recording
 
 if TYPE_CHECKING:
-    from cachecost.sweep.backends import Workers
-    from cachecost.sweep.run import Sweep
-    from cachecost.sweep.store import Store
+    from cachecost.sweep.backends import Sweep, Workers
+    from cachecost.sweep.rows import Store
 
 
 @click.command(cls=SectionedCommand)
@@ -81,17 +77,14 @@ def sweep(
 
     With --seeds, each point is simulated once per seed.
     """
-    from cachecost.sweep import processes
+    from cachecost.sweep import lookback
 
     _check(seeds, draw, out, resume)
     own = scenario_options(scenario, None, shared)
     if backend == "loky":
-        processes.begin(jobs or -1, "cachecost.sweep.backends")
-    from cachecost.sweep.backends import Workers
-    from cachecost.sweep.drawing import parse_draws
-    from cachecost.sweep.exclusive import exclusive_store
-    from cachecost.sweep.run import load_sweep
-    from cachecost.sweep.store import temporary_store
+        lookback.begin(jobs or -1, "cachecost.sweep.backends")
+    from cachecost.sweep.backends import Workers, load_sweep, parse_draws
+    from cachecost.sweep.rows import exclusive_store, temporary_store
 
     try:
         made = load_sweep(
@@ -112,7 +105,7 @@ def sweep(
             _run_sweep(made, workers, store, bool(out))
             return exit_code(not_evaluated=_show(made, store, out, as_json))
     except KeyboardInterrupt:
-        processes.kill_helpers()
+        lookback.kill_helpers()
         raise
 
 
@@ -124,7 +117,7 @@ def _check(seeds: int | None, draw: Sequence[str], out: Path | None, resume: boo
 
 
 def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
-    from cachecost.sweep.run import run_sweep
+    from cachecost.sweep.backends import run_sweep
 
     try:
         with cells_bar(made.name, len(made.places)) as progress:
@@ -137,8 +130,7 @@ def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> No
 
 def _show(made: Sweep, store: Store, out: Path | None, as_json: bool) -> bool:
     """Whether there were faults."""
-    from cachecost.views.sweep.rows import print_json
-    from cachecost.views.sweep.text import print_sweep
+    from cachecost.views.sweep.text import print_json, print_sweep
 
     rows, cells = store.rows(made.job.axes), len(made.places)
     if as_json:

@@ -9,15 +9,23 @@ from pathlib import Path
 
 import click
 
-from cachecost.base.errors import InputError
-from cachecost.base.exit_codes import exit_code
-from cachecost.commands.choices import NameChoice
+from cachecost.base.errors import InputError, exit_code
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
-from cachecost.commands.options import SharedOptions, csv_option, format_option, json_option, shared_options, write_rows
-from cachecost.commands.output_paths import OutputPath, PagePath
-from cachecost.commands.work_bar import work_bar
+from cachecost.commands.help import OutputPath, PagePath, SectionedCommand
+from cachecost.commands.options import (
+    NameChoice,
+    SharedOptions,
+    csv_option,
+    format_option,
+    json_option,
+    logs_argument,
+    logs_from,
+    report_skipped,
+    shared_options,
+    skip_option,
+    work_bar,
+    write_rows,
+)
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 
@@ -63,7 +71,7 @@ def validate(
     LOG is a file, or a folder of files. Each file is a cache of its own; a call that several files hold counts once.
     The exit code is 3 if no call can be compared.
     """
-    from cachecost.analysis.fidelity.evidence import evidence_of, evidence_of_hosts
+    from cachecost.analysis.fidelity.recording_check import evidence_of, evidence_of_hosts
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.views.fidelity.json_output import fidelity_object, judgement_row
     from cachecost.views.fidelity.page import write_evidence, write_html
@@ -92,7 +100,7 @@ def validate(
     if as_json:
         sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
     else:
-        from cachecost.views.fidelity.text import print_fidelity
+        from cachecost.views.fidelity.json_output import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
     return report_skipped(read, may_skip, exit_code(not_evaluated=not fidelity.judgements))

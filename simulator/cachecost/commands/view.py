@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.errors import ExitCode
 from cachecost.base.extras import require
 from cachecost.commands.bill import parse_moment
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import LogPath
-from cachecost.commands.options import SharedOptions, format_option, port_option, shared_options
-from cachecost.commands.output_paths import PagePath
-from cachecost.commands.page_serving import serve_source
+from cachecost.commands.help import PagePath, SectionedCommand
+from cachecost.commands.option_values import serve_source
+from cachecost.commands.options import LogPath, SharedOptions, format_option, port_option, shared_options
 from cachecost.commands.view_sources import (
     ViewOptions,
     comparison_source,
@@ -27,7 +25,6 @@ from cachecost.commands.view_sources import (
 
 if TYPE_CHECKING:
     from cachecost.analysis.viewing.listing import SessionListing
-    from cachecost.live.viewer.sessions_source import SessionsSource
 
 
 @click.command(cls=SectionedCommand)
@@ -83,33 +80,27 @@ def _view_sessions(options: ViewOptions, save: Path | None, port: int, opens_bro
     listing = find_sessions(options, options.paths)
     if not listing.keys:
         return ExitCode.INVALID_INPUT if listing.skipped else ExitCode.OK
-    source, opened = sessions_source(listing, options), _choose(listing, options.session)
-    if save is not None:
-        _save(source, opened, save)
-    else:
-        serve_source(source, f"#/session/{opened}" if opened else "", port, opens_browser)
-    return ExitCode.OK
-
-
-def _choose(listing: SessionListing, named: str | None) -> str | None:
-    """The id of the session named by the beginning of its id. Raises UsageError."""
     from cachecost.analysis.viewing.listing import session_id
     from cachecost.commands.session_choice import choose_session
 
-    return None if named is None else session_id(choose_session(named, listing.keys_by_time()))
+    source, opened = (
+        sessions_source(listing, options),
+        (None if options.session is None else session_id(choose_session(options.session, listing.keys_by_time()))),
+    )
+    if save is not None:
+        from cachecost.live.viewer.source import SavedPage, read_static_files
+        from cachecost.views.html.frame import write_page
 
-
-def _save(source: SessionsSource, opened: str | None, path: Path) -> None:
-    """Write the page of a session: of the one that is named, or the only one. Raises UsageError."""
-    from cachecost.live.viewer.saved_page import SavedPage
-    from cachecost.live.viewer.static_files import read_static_files
-    from cachecost.views.html.frame import write_page
-
-    if opened is None and len(source.listing.keys) > 1:
-        raise click.UsageError(f"--save: there are {len(source.listing.keys):,} sessions; name one with --session ID")
-    page = SavedPage(source, read_static_files()).of_session(opened or _only(source.listing))
-    write_page(path, page)
-    print_diagnostic(f"{path} written")
+        if opened is None and len(source.listing.keys) > 1:
+            raise click.UsageError(
+                f"--save: there are {len(source.listing.keys):,} sessions; name one with --session ID"
+            )
+        page = SavedPage(source, read_static_files()).of_session(opened or _only(source.listing))
+        write_page(save, page)
+        print_diagnostic(f"{save} written")
+    else:
+        serve_source(source, f"#/session/{opened}" if opened else "", port, opens_browser)
+    return ExitCode.OK
 
 
 def _only(listing: SessionListing) -> str:

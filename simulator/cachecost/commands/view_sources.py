@@ -17,22 +17,19 @@ import click
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.times import iso
-from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.memory import no_garbage_collection
-from cachecost.commands.options import SharedOptions
+from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
+from cachecost.commands.options import SharedOptions, work_bar
 from cachecost.commands.session_input import read_session_files
-from cachecost.commands.work_bar import work_bar
 from cachecost.conversations.input_files import input_path
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.views.run.files import CALLS, RESULT
 
 if TYPE_CHECKING:
     from cachecost.analysis.viewing.listing import SessionListing
-    from cachecost.conversations.billed_calls import BilledCall
-    from cachecost.live.viewer.comparison_source import ComparisonSource
-    from cachecost.live.viewer.report_source import ReportSource
-    from cachecost.live.viewer.sessions_source import SessionsSource
-    from cachecost.views.viewer.run import Report
+    from cachecost.conversations.input_files import BilledCall
+    from cachecost.live.viewer.app import ComparisonSource, SessionsSource
+    from cachecost.live.viewer.source import ReportSource
+    from cachecost.views.viewer.sessions import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +70,8 @@ class ViewOptions:
 
 
 def sessions_source(listing: SessionListing, options: ViewOptions) -> SessionsSource:
-    from cachecost.analysis.viewing.replay import CallReading
-    from cachecost.live.viewer.sessions_source import SessionsSource
+    from cachecost.analysis.viewing.listing import CallReading
+    from cachecost.live.viewer.app import SessionsSource
 
     reading = CallReading(options.format_)
     shown = _ShownWork()
@@ -87,8 +84,7 @@ def sessions_source(listing: SessionListing, options: ViewOptions) -> SessionsSo
 def find_sessions(options: ViewOptions, paths: Sequence[Path]) -> SessionListing:
     """The sessions of these paths, with what could not be read."""
     from cachecost.analysis.bill.found_sessions import account_of_found
-    from cachecost.analysis.viewing.listing import SessionListing
-    from cachecost.analysis.viewing.logged_sessions import LoggedSessions
+    from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
 
     setup, since = options.shared.setup, options.since
     logged = LoggedSessions(setup)
@@ -133,8 +129,8 @@ class _ShownWork:
 
 def comparison_source(options: ViewOptions) -> ComparisonSource:
     """Two recordings. Raises UsageError where there are not two, InputError where one has no calls to show."""
-    from cachecost.analysis.viewing.replay import CallReading
-    from cachecost.live.viewer.comparison_source import ComparisonSource
+    from cachecost.analysis.viewing.listing import CallReading
+    from cachecost.live.viewer.app import ComparisonSource
 
     if len(options.paths) != 2:
         raise click.UsageError(f"--beside: expected two recordings; got {len(options.paths):,}")
@@ -161,8 +157,8 @@ def report_folder(paths: Sequence[Path]) -> Path | None:
 
 def report_source(folder: Path | None, options: ViewOptions) -> ReportSource:
     """The report of a folder, beside it that of another revision. Raises UsageError, InputError."""
-    from cachecost.live.viewer.report_source import ReportSource
-    from cachecost.views.viewer.run import parse_report
+    from cachecost.live.viewer.source import ReportSource
+    from cachecost.views.viewer.sessions import parse_report
 
     if folder is None:
         raise click.UsageError(f"--against: expected the report of a run, a folder with {RESULT}")
@@ -179,7 +175,7 @@ def _text_of(path: Path) -> str:
 
 
 def _report_at(folder: Path, revision: str) -> Report:
-    from cachecost.views.viewer.run import parse_report
+    from cachecost.views.viewer.sessions import parse_report
 
     texts = [_text_at(folder, name, revision) for name in (RESULT, CALLS)]
     return parse_report(f"{folder} at {revision}", *texts)

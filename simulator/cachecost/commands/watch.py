@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
 from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, format_option, shared_options
 
@@ -96,8 +95,7 @@ def watch(
 def _follower(named: str | None, format_: str, shared: SharedOptions) -> Follower:
     """What follows the session that is named. Raises UsageError, InputError, CannotEvaluate."""
     from cachecost.conversations.input_files import is_url
-    from cachecost.live.watching.files import FileFollower
-    from cachecost.live.watching.server import ServerFollower, is_loopback
+    from cachecost.live.watching.server import FileFollower, ServerFollower, is_loopback
 
     if named is None or not is_url(named):
         return FileFollower(_find_file(named), shared.setup, format_)
@@ -109,8 +107,8 @@ def _follower(named: str | None, format_: str, shared: SharedOptions) -> Followe
 def _find_file(named: str | None) -> Path:
     """The session file that is meant. Raises UsageError, InputError, CannotEvaluate."""
     from cachecost.commands.session_choice import choose_session
-    from cachecost.conversations.merging import expand_folders
-    from cachecost.live.watching.files import newest_file, newest_first, session_name
+    from cachecost.conversations.logs import expand_folders
+    from cachecost.live.watching.server import newest_file, newest_first, session_name
 
     path = Path(named) if named is not None else None
     if path is not None and path.exists() and not path.is_dir():
@@ -127,7 +125,6 @@ def _find_file(named: str | None) -> Path:
 
 
 def _machine_files() -> Iterator[Path]:
-    """The session files of this machine."""
     from cachecost.sessions.locations import locations
 
     for location in locations():

@@ -10,14 +10,22 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, WatchedSession, find_alarms, watched_moment
-from cachecost.base.inert import inert
+from cachecost.base.formatting import inert
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.next_message import local_time
-from cachecost.commands.terminal_keys import pressed_keys, read_key
+from cachecost.commands.recorded_scenarios import pressed_keys, read_key
 from cachecost.views.streams import inert_console, report_console
-from cachecost.views.tables.text import PIPE_WIDTH
-from cachecost.views.watch.screen import ScreenSize, screen_lines, screen_text
-from cachecost.views.watch.words import alarm_words, call_line, header_words, join, next_words
+from cachecost.views.tables.table import PIPE_WIDTH
+from cachecost.views.watch.screen import (
+    ScreenSize,
+    alarm_words,
+    call_line,
+    header_words,
+    join,
+    next_words,
+    screen_lines,
+    screen_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,7 +114,16 @@ def follow(follower: Follower, options: WatchOptions) -> None:
     if sys.stdout.isatty():
         _show_screen(progress, inert_console(sys.stdout, highlight=False))
     else:
-        _print_lines(progress)
+        log, wait = WatchLog(), min(REDRAW_S, progress.options.every_s)
+        while True:
+            if progress.look():
+                if log.begins(progress.watched):
+                    progress.said.extend(one.key for one in progress.alarms(time.time()) if one.kind == REWRITE)
+                log.take(progress.watched, time.time())
+            now = time.time()
+            for alarm in progress.new_alarms(now):
+                print_diagnostic(inert(alarm_words(alarm, now, local_time)))
+            time.sleep(wait)
 
 
 def _show_screen(progress: WatchProgress, console: Console) -> None:
@@ -122,20 +139,6 @@ def _show_screen(progress: WatchProgress, console: Console) -> None:
             if read_key(REDRAW_S) in END_KEYS:
                 return
             progress.look()
-
-
-def _print_lines(progress: WatchProgress) -> None:
-    """A line a call. What was there before is summed in the first line, and its rewrites are no alarm."""
-    log, wait = WatchLog(), min(REDRAW_S, progress.options.every_s)
-    while True:
-        if progress.look():
-            if log.begins(progress.watched):
-                progress.said.extend(one.key for one in progress.alarms(time.time()) if one.kind == REWRITE)
-            log.take(progress.watched, time.time())
-        now = time.time()
-        for alarm in progress.new_alarms(now):
-            print_diagnostic(inert(alarm_words(alarm, now, local_time)))
-        time.sleep(wait)
 
 
 @dataclass(slots=True)

@@ -8,23 +8,26 @@ from pathlib import Path
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
+from cachecost.base.errors import ExitCode
 from cachecost.commands.dated_notes import ModelDays, print_dated_notes
+from cachecost.commands.diagnostics import no_garbage_collection
 from cachecost.commands.help import SectionedCommand
-from cachecost.commands.log_arguments import logs_argument, logs_from, report_skipped, skip_option
-from cachecost.commands.memory import no_garbage_collection
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
     format_option,
     full_option,
     json_option,
+    logs_argument,
+    logs_from,
+    report_skipped,
     shared_options,
+    skip_option,
     tokens_option,
+    work_bar,
     write_rows,
 )
-from cachecost.commands.supported_calls import only_supported
-from cachecost.commands.work_bar import work_bar
+from cachecost.commands.recorded_scenarios import only_supported
 from cachecost.live.clock import today
 
 
@@ -77,9 +80,7 @@ def whatif(
     """
     from cachecost.analysis.whatif.report import what_if
     from cachecost.simulation.workload import read_workload
-    from cachecost.views.whatif.brief import print_brief
-    from cachecost.views.whatif.json_output import whatif_object
-    from cachecost.views.whatif.text import print_whatif
+    from cachecost.views.whatif.text import print_brief, print_whatif, whatif_object
 
     read = logs_from(logs, format_)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]

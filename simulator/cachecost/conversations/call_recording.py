@@ -22,6 +22,8 @@ in the body. Missing fields are absent, in a usage 0. Body fields that do not sh
 
 Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source, licence, models and
 hosts are written as given.
+
+Rebuilds the calls of several files in one tree of threads, so that equal prefixes are shared.
 """
 
 from __future__ import annotations
@@ -36,11 +38,10 @@ from typing import Any, BinaryIO
 import msgspec
 
 from cachecost.base.atomic_files import write_lines
-from cachecost.conversations.block_table import BlockWriter
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Iteration, RecordedCall
-from cachecost.conversations.content_free import ContentFree
 from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.recording import encode_record
+from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import ENCODE, Part, Thread, is_simple
 from cachecost.prompts.request import Breakpoint, Request
@@ -257,3 +258,33 @@ def _tokens(usage: Usage) -> dict[str, Any]:
     if usage.charged_usd is not None:
         counts["charged_usd"] = f"{usage.charged_usd:f}"
     return counts
+
+
+class ThreadJoiner:
+    """Gives calls of several files one root. What they shared before they still share; equal parts are one object."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Part, Part] = {}
+        self._threads: dict[Thread, Thread] = {}
+        self._root = Thread()
+
+    def call(self, call: RecordedCall) -> RecordedCall:
+        """The call with its thread and the places of its breakpoints in the common tree."""
+        return replace(call, request=self._request(call.request))
+
+    def _request(self, request: Request) -> Request:
+        breakpoints = tuple(
+            replace(breakpoint, node=breakpoint.node and self._thread(breakpoint.node))
+            for breakpoint in request.breakpoints
+        )
+        return replace(
+            request,
+            thread=self._thread(request.thread),
+            tools=self._parts.setdefault(request.tools, request.tools),
+            system=self._parts.setdefault(request.system, request.system),
+            breakpoints=breakpoints,
+        )
+
+    def _thread(self, thread: Thread) -> Thread:
+        """The node of the common tree; costs work only for messages that are new."""
+        return thread.fold(self._threads, self._root, Thread.then)

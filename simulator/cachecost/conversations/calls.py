@@ -1,19 +1,143 @@
-"""A call: one request and when it was sent. A recorded call adds its bill, a planned call adds its purpose."""
+"""A call: one request and when it was sent. A recorded call adds its bill, a planned call adds its purpose.
+
+Token lengths of a call that are known without its bill: `lengths` in a line of a request log.
+
+What the API charged for recorded calls: the usage it returned, at the prices of each call's day.
+
+The `usage` object of the Messages API -> our `Usage`.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.limits import MOST_TOKENS, is_number, is_tokens
 from cachecost.base.structs import replace, value
 from cachecost.base.times import day_of, iso_milliseconds
-from cachecost.conversations.known_lengths import KnownLengths
 from cachecost.conversations.readers.common.message_threads import why_not_whole
-from cachecost.prompts.blocks import COMPACTION, Block, given_block
-from cachecost.prompts.request import Request
-from cachecost.providers.usage import ToolUses, Usage
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, given_block
+from cachecost.prompts.request import Breakpoint, NotAMessage, Request, sent_breakpoints
+from cachecost.providers.hosts import AUTO_HOST, host_of
+from cachecost.providers.prices import PriceBook, moment_of, terms_of
+from cachecost.providers.usage import ZERO, Prices, ToolUses, Usage, plus
+
+KEYS = ("prompt", "output", "prefixes")
+MOST_PREFIXES = 2
+
+
+@value
+class PrefixLength:
+    """The length in tokens of the prompt up to a block: `layer`, `message` (from 0; −1 outside messages), `index`."""
+
+    layer: str
+    message: int
+    index: int
+    tokens: int
+
+    def wire(self) -> dict[str, Any]:
+        message = [self.message] if self.message >= 0 else []
+        return {"at": [self.layer, *message, self.index], "tokens": self.tokens}
+
+
+@value
+class KnownLengths:
+    """The lengths of a call in tokens. `prompt` is 0 and `output` None where they are not known."""
+
+    prompt: int = 0
+    output: int | None = None
+    prefixes: tuple[PrefixLength, ...] = ()
+
+    def wire(self) -> dict[str, Any]:
+        """What a line of a request log says; parses back to these lengths."""
+        parts = {
+            "prompt": self.prompt or None,
+            "output": self.output,
+            "prefixes": [prefix.wire() for prefix in self.prefixes] or None,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    @property
+    def usage(self) -> Usage:
+        """A usage with these lengths, as if all breakpoints had been written."""
+        ends = [prefix.tokens for prefix in self.prefixes]
+        last, hour = (ends[-1], ends[0] if len(ends) > 1 else 0) if ends else (0, 0)
+        return Usage(max(0, self.prompt - last), write_5m=max(0, last - hour), write_1h=hour)
+
+    def breakpoints(self, request: Request) -> tuple[Breakpoint, ...]:
+        """The breakpoints at the prefixes, on a request that has these blocks; none where it has not."""
+        nodes = {node.length - 1: node for node in request.thread.back()} if self.prefixes else {}
+        found = []
+        for number, one in enumerate(self.prefixes):
+            node = nodes.get(one.message)
+            message = node.message if node else None
+            part = request.tools if one.layer == Layer.TOOLS else request.system
+            blocks = message.blocks if message else part.blocks if one.message < 0 else ()
+            if one.index >= len(blocks):
+                return ()
+            is_hour = number == 0 and len(self.prefixes) > 1
+            found.append(Breakpoint(Layer(one.layer), one.index, "1h" if is_hour else "5m", node))
+        return tuple(found)
+
+
+def billed_lengths(call: RecordedCall) -> KnownLengths:
+    """The lengths that the bill of a recorded call shows. A bill of several passes shows only that of the answer."""
+    billed = call.billed
+    if billed is None or call.iterations:
+        return KnownLengths(output=call.output_tokens)
+    cached = billed.read + billed.write
+    sent = sent_breakpoints(call.request).breakpoints
+    if not cached or not sent:
+        return KnownLengths(billed.total_input, billed.output_tokens)
+    hours = [breakpoint for breakpoint in sent if breakpoint.ttl == "1h"] if billed.write_1h and billed.write_5m else []
+    ends = [(hours[-1], billed.read + billed.write_1h)] if hours else []
+    ends.append((sent[-1], cached))
+    prefixes = tuple(_prefix_length(breakpoint, tokens) for breakpoint, tokens in ends)
+    return KnownLengths(billed.total_input, billed.output_tokens, prefixes)
+
+
+def _prefix_length(breakpoint: Breakpoint, tokens: int) -> PrefixLength:
+    message = breakpoint.node.length - 1 if breakpoint.node else -1
+    return PrefixLength(str(breakpoint.layer), message, breakpoint.index, tokens)
+
+
+def parse_lengths(found: Any) -> KnownLengths:
+    """The `lengths` of a line. Raises NotAMessage with the path of what is wrong."""
+    if not isinstance(found, dict):
+        raise NotAMessage("lengths", "an object", found)
+    if unknown := sorted(found.keys() - set(KEYS)):
+        raise NotAMessage(f"lengths.{unknown[0]}", f"one of {', '.join(KEYS)}", unknown[0])
+    prefixes = found.get("prefixes", [])
+    if not isinstance(prefixes, list) or len(prefixes) > MOST_PREFIXES:
+        raise NotAMessage("lengths.prefixes", f"a list of at most {MOST_PREFIXES}", prefixes)
+    ends = tuple(_parse_prefix(one, f"lengths.prefixes.{number}") for number, one in enumerate(prefixes))
+    output = _tokens(found["output"], "lengths.output") if "output" in found else None
+    return KnownLengths(_tokens(found.get("prompt", 0), "lengths.prompt"), output, ends)
+
+
+def _parse_prefix(found: Any, path: str) -> PrefixLength:
+    if not isinstance(found, dict):
+        raise NotAMessage(path, "an object", found)
+    tokens = _tokens(found.get("tokens"), f"{path}.tokens")
+    match found.get("at"):
+        case [("tools" | "system") as layer, index] if is_tokens(index):
+            return PrefixLength(layer, -1, index, tokens)
+        case ["messages", message, index] if is_tokens(message) and is_tokens(index):
+            return PrefixLength("messages", message, index, tokens)
+    raise NotAMessage(f"{path}.at", 'a place like ["system", 0] or ["messages", 0, 0]', found.get("at"))
+
+
+def _tokens(found: Any, path: str) -> int:
+    if not is_tokens(found):
+        raise NotAMessage(path, "a whole number of tokens", found)
+    return int(found)
+
 
 SEARCHES = ("web_search_tool_result", "web_search_call")
 """Blocks that show one search each: of the Messages API, and of the Responses API."""
@@ -281,4 +405,158 @@ def derive_call(call: Call, request: Request, start: float, output_tokens: int |
         purpose=purpose,
         turn=call.turn,
         inquiry=call.inquiry,
+    )
+
+
+APART = ("compaction", "advisor_message")
+"""Passes that the usage of a call leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
+NO_INPUT = "the usage has no input tokens, so what was sent is unknown; `cachecost replay` estimates it"
+
+
+class BillTotal(msgspec.Struct):
+    """The sum of the bills of calls. Without `prices` there are no dollars; `host` is for calls that name none.
+
+    `usage` is the usage that the API returned and `dollars` its cost in USD, both with the passes that the usage leaves
+    out; `unpriced` counts, by reason, the calls that are not in the dollars. A failed call costs nothing.
+    """
+
+    prices: PriceBook | None = None
+    host: str = AUTO_HOST
+    calls: int = 0
+    usage: Usage = msgspec.field(default_factory=Usage)
+    unpriced: Counter[str] = msgspec.field(default_factory=Counter)
+    charged: Decimal = ZERO
+    """USD that the answers themselves say were charged (gateways), part of `dollars`."""
+    charged_calls: int = 0
+    listed: Decimal | None = ZERO
+    """What these calls cost at list prices; None where one has none."""
+    _priced: dict[int, tuple[Prices, Usage]] = msgspec.field(default_factory=dict)
+    """The usage at each of the prices, by their identity: dollars are exact, so they can be summed at the end."""
+
+    @property
+    def dollars(self) -> Decimal:
+        return sum((prices.total_cost(usage) for prices, usage in self._priced.values()), self.charged)
+
+    def add(self, call: RecordedCall) -> None:
+        """Add a call to the sums."""
+        self.calls += 1
+        if call.has_failed:
+            return
+        if call.billed is None:
+            self.unpriced.update([NO_INPUT] if self.prices and call.output_billed is not None else [])
+            return
+        parts = [("", call.billed)]
+        if call.iterations:
+            parts += [(one.model, one.usage) for one in call.iterations if one.kind in APART]
+        for _, usage in parts:
+            self.usage += usage
+        if self.prices:
+            self._price(call, parts, self.prices)
+
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+        """Yield the calls unchanged, and add each to the sums."""
+        for call in calls:
+            self.add(call)
+            yield call
+
+    def _price(self, call: RecordedCall, parts: list[tuple[str, Usage]], book: PriceBook) -> None:
+        charged = call.billed.charged_usd if call.billed else None
+        if charged is not None:
+            self.charged += charged
+            self.charged_calls += 1
+        try:
+            priced = [(self._prices(call, model or call.request.model, usage, book), usage) for model, usage in parts]
+        except CannotEvaluate as error:
+            if charged is None:
+                self.unpriced[str(error)] += 1
+            else:
+                self.listed = None
+            return
+        if charged is not None:
+            self.listed = plus(self.listed, sum((prices.total_cost(usage) for prices, usage in priced), ZERO))
+            return
+        for prices, usage in priced:
+            known = self._priced.get(id(prices))
+            self._priced[id(prices)] = prices, usage if known is None else known[1] + usage
+
+    def _prices(self, call: RecordedCall, model: str, usage: Usage, book: PriceBook) -> Prices:
+        moment = moment_of(None if call.timestamp is None else call.start, call.day)
+        terms = terms_of(call.request.params, call.is_batch)
+        return book.quote(host_of(call.host, self.host, model), model, moment, terms).of(usage.total_input)
+
+
+NOTHING: dict[str, Any] = {}
+TICKS_A_DOLLAR = 10**10
+"""Of xAI's `cost_in_usd_ticks`."""
+
+
+def parse_usage(value: Any, path: str) -> Usage:
+    """A wire `usage` object. Creation that its 5m/1h split leaves out is 5m. Raises NotAMessage."""
+    if not isinstance(value, dict):
+        raise NotAMessage(path, "a usage object", value)
+    split = value.get("cache_creation") or NOTHING
+    written = _wire_usage_tokens(value, "cache_creation_input_tokens", path)
+    hour = _wire_usage_tokens(split, "ephemeral_1h_input_tokens", f"{path}.cache_creation")
+    five = _wire_usage_tokens(split, "ephemeral_5m_input_tokens", f"{path}.cache_creation")
+    return Usage(
+        _wire_usage_tokens(value, "input_tokens", path),
+        _wire_usage_tokens(value, "cache_read_input_tokens", path),
+        max(five, written - hour),
+        hour,
+        _wire_usage_tokens(value, "output_tokens", path),
+        reported_uses(value),
+        reported_charge(value),
+    )
+
+
+def reported_uses(value: Mapping[str, Any]) -> ToolUses:
+    """The uses of server tools that a usage counts."""
+    counts = value.get("server_tool_use")
+    if not isinstance(counts, Mapping):
+        return ()
+    found = ((str(name).removesuffix("_requests"), number) for name, number in counts.items())
+    return tuple(sorted((name, number) for name, number in found if is_tokens(number) and number))
+
+
+def reported_charge(value: Mapping[str, Any]) -> Decimal | None:
+    """USD that a usage says were charged; None: it does not say so. All of these are bills, not estimates.
+
+    OpenRouter (docs, Usage accounting): `cost`; with a key of one's own, that is its fee, and the upstream's charge
+    comes on top. Perplexity (docs, Pricing): `cost.total_cost`. xAI (docs, Cost tracking): `cost_in_usd_ticks`.
+    """
+    cost, ticks = value.get("cost"), value.get("cost_in_usd_ticks")
+    if isinstance(cost, Mapping):
+        cost = cost.get("total_cost")
+    if cost is None and ticks is not None and is_tokens(ticks):
+        return Decimal(ticks) / TICKS_A_DOLLAR
+    if isinstance(cost, bool) or not isinstance(cost, (int, float, Decimal)) or not is_number(cost):
+        return None
+    charged, details = Decimal(str(cost)), value.get("cost_details")
+    upstream = details.get("upstream_inference_cost") if isinstance(details, Mapping) else None
+    if value.get("is_byok") and isinstance(upstream, (int, float)) and is_number(upstream):
+        charged += Decimal(str(upstream))
+    return charged
+
+
+def _wire_usage_tokens(value: Any, name: str, path: str) -> int:
+    found = value.get(name) if type(value) is dict else value
+    if type(found) is int and 0 <= found <= MOST_TOKENS:
+        return found
+    if found is None:
+        return 0
+    if not is_tokens(found):
+        raise NotAMessage(f"{path}.{name}", "a whole number of tokens", found)
+    return found
+
+
+def parse_iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
+
+    passes = usage.get("iterations") if isinstance(usage, dict) else None
+    if not isinstance(passes, list) or not all(isinstance(one, dict) for one in passes):
+        return ()
+    return tuple(
+        Iteration(
+            str(one.get("type") or "message"), parse_usage(one, f"{path}.iterations.{n}"), str(one.get("model") or "")
+        )
+        for n, one in enumerate(passes)
     )

@@ -6,14 +6,19 @@ that mean and standard deviation) · {choices: […], weights?: […]}.
 A distribution is one class in this file, listed in `SHAPES`: its YAML, its JSON Schema, its mean and its draw. The draw
 takes its random numbers from a `RandomSource`, so the same formula gives one number from `random.Random` and, in
 sweep/montecarlo, an array with one number per seed.
+
+Synthetic conversations that branch: a person goes back to an earlier message and goes on another way.
+
+Seeded conversations from distributions: same spec, same conversation, to the byte.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b
 from itertools import accumulate
 from math import exp, floor, log, sqrt
 from operator import mul
@@ -21,11 +26,15 @@ from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from cachecost.base.errors import nearest
-from cachecost.base.limits import MOST_NUMBER, is_number
+from cachecost.base.limits import BLOCKS, MOST_NUMBER, OutOfLimits, is_number
+from cachecost.base.times import LATEST
+from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, ThreadRewrite
+from cachecost.prompts.blocks import NOTHING, Block, Part, given_block
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 Numbers = TypeVar("Numbers", float, "NDArray[np.float64]")
 WIDEST = 1_000_000
@@ -258,7 +267,6 @@ def parse_distribution(value: object) -> Distribution:
 
 
 def _check_keys(shape: type[DistributionShape], value: Mapping[str, object]) -> None:
-    """Raises ValueError for a key that is unknown or missing."""
     for name in value:
         if name not in shape.schema["properties"]:
             raise ValueError(f"{name}: unknown key{nearest(str(name), shape.schema['properties'])}; expected {SYNTAX}")
@@ -271,3 +279,258 @@ def _number(value: object) -> float:
     if not is_number(value):
         raise ValueError(f"expected a number from 0; got {value!r}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticForks:
+    """Turns after which a person goes back and asks something else: one message then has several continuations.
+
+    The branches follow one another in time; children that run at once are the change `fan_out`.
+    """
+
+    after: Collection[int] = ()
+    """The human turns, counted from 1 over all branches, after which the person goes back."""
+    rate: float = 0.0
+    """Probability that the person goes back after any other turn."""
+    back: Distribution = 1
+    """How many of the branch's turns are taken back: at least one, at most all."""
+
+
+class Branch:
+    """The branch that a conversation is on: how many messages it has, and how many before each of its turns."""
+
+    def __init__(self, forks: SyntheticForks) -> None:
+        self._forks = forks
+        self._after = frozenset(forks.after)
+        self._messages = 0
+        self._before_turn: list[int] = []
+
+    def take(self, event: Event) -> None:
+        """Go on by one event. One without blocks is no message."""
+        if isinstance(event, Human):
+            self._before_turn.append(self._messages)
+        self._messages += isinstance(event, Human | Reply | Results) and bool(event.blocks)
+
+    def go_back(self, turn: int, at: float, random: Random) -> ThreadRewrite | None:
+        """The return to an earlier message before human turn `turn` (from 0); None where the branch goes on.
+
+        The draws do not depend on `after`, so that naming a turn changes no other one.
+        """
+        is_drawn, back = random.random() < self._forks.rate, draw_whole(self._forks.back, random)
+        if not self._before_turn or not (is_drawn or turn in self._after):
+            return None
+        kept = max(0, len(self._before_turn) - max(1, back))
+        self._messages = self._before_turn[kept]
+        del self._before_turn[kept:]
+        return ThreadRewrite(at, self._messages, (), "fork")
+
+
+Parts = Sequence[tuple[str, Distribution]]
+START = 1_772_442_000.0
+"""2026-03-02T09:00:00Z, a Monday morning."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticSizes:
+    """Tokens of each block of a synthetic conversation. A text, thinking or answer of 0 tokens is no block."""
+
+    human: Distribution = 60
+    """A person's message."""
+    thinking: Distribution = 300
+    """Thinking before each reply."""
+    text: Distribution = 0
+    """Text before the tool calls of a reply."""
+    tool_use: Distribution = 80
+    """One tool call."""
+    tool_result: Distribution = 900
+    """What one tool returns."""
+    answer: Distribution = 250
+    """The text of a turn's last reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticPauses:
+    """Seconds between the calls of a synthetic conversation."""
+
+    loop: Distribution = 6.0
+    """From the start of a call to the results of its tools, when the next call starts."""
+    turn: Distribution = 120.0
+    """From the start of a turn's last call to the next human message."""
+    first_token: Distribution | None = None
+    """From the start of a call to its first token; null is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticInquiries:
+    """Questions that tools ask the assistant while they run, all of a batch halfway to the results."""
+
+    rate: float = 0.1
+    """Probability that a reply with tool calls is followed by questions."""
+    batch: Distribution = 1
+    """How many are asked at once."""
+    question: Distribution = 120
+    """Tokens of a question."""
+    answer: Distribution = 5
+    """Tokens of its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticSpec:
+    """A seeded conversation: the same seed and numbers, the same conversation."""
+
+    seed: int = 0
+    """The seed of all random numbers."""
+    turns: int = 10
+    """Human turns."""
+    calls: Distribution = 5
+    """Calls in a turn; each but the last uses tools."""
+    tools: Distribution = 1
+    """Tools that a call uses in parallel."""
+    sizes: SyntheticSizes = SyntheticSizes()
+    """Tokens of each block."""
+    pauses: SyntheticPauses = SyntheticPauses()
+    """Seconds between calls."""
+    inquiries: SyntheticInquiries | None = None
+    """Questions that tools ask; null is none."""
+    forks: SyntheticForks | None = None
+    """Turns after which the conversation branches from an earlier message; null is none."""
+    head_tools: tuple[int, ...] = ()
+    """Tokens of each tool definition."""
+    head_system: tuple[int, ...] = ()
+    """Tokens of each block of the system prompt."""
+    start: float = START
+    """Seconds since the epoch."""
+    name: str = "synthetic"
+    model: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether another seed is another conversation: some number of it is drawn."""
+        asked, forks = self.inquiries, self.forks
+        drawn = [self.calls, self.tools, *_numbers(self.sizes), *_numbers(self.pauses)]
+        drawn += [asked.batch, asked.question, asked.answer] if asked else []
+        drawn += [forks.back] if forks else []
+        rates = [*([asked.rate] if asked else []), *([forks.rate] if forks else [])]
+        return any(isinstance(each, DistributionShape) for each in drawn) or any(0 < rate < 1 for rate in rates)
+
+
+def _numbers(spec: SyntheticSizes | SyntheticPauses) -> list[Distribution | None]:
+    return [getattr(spec, each.name) for each in fields(spec)]
+
+
+def synthetic(spec: SyntheticSpec) -> Conversation:
+    """The conversation of `spec`. Its blocks have token counts and no content.
+
+    Raises OutOfLimits where it would have too many blocks (`limits.BLOCKS`) or end beyond the years there are.
+    """
+    return Conversation(
+        spec.name,
+        tuple(_Generator(spec).events()),
+        spec.model,
+        _part(spec, "tool", "", spec.head_tools),
+        _part(spec, "text", "system", spec.head_system),
+        source=f"synthetic, seed {spec.seed}",
+        params=spec.params,
+    )
+
+
+def _part(spec: SyntheticSpec, kind: str, role: str, sizes: tuple[int, ...]) -> Part:
+    blocks = tuple(given_block(kind, role, f"{spec.seed}/{n}:{tokens}", tokens) for n, tokens in enumerate(sizes))
+    return Part(blocks) if blocks else NOTHING
+
+
+class _Generator:
+    """A synthetic conversation while it is made: the clock and the count of batches."""
+
+    def __init__(self, spec: SyntheticSpec) -> None:
+        self.spec = spec
+        self.at = spec.start
+        self.batch = 0
+        self.blocks = 0
+        self.most = BLOCKS.value()
+
+    def events(self) -> Iterator[Event]:
+        spec, asking = self.spec, self.spec.inquiries
+        questions = 2 * asking.rate * average(asking.batch) if asking else 0.0
+        self._take(round(spec.turns * (2 + (average(spec.calls) - 1) * (2 * average(spec.tools) + questions))))
+        self.blocks = 0
+        branch = Branch(self.spec.forks) if self.spec.forks else None
+        for turn in range(self.spec.turns):
+            if branch is None:
+                yield from self._turn(turn)
+                continue
+            if back := branch.go_back(turn, self.at, self._random(f"{turn}/fork")):
+                yield back
+            for event in self._turn(turn):
+                branch.take(event)
+                yield event
+
+    def _turn(self, turn: int) -> Iterator[Event]:
+        self._take(2)
+        random = self._random(f"{turn}")
+        yield Human(self.at, self._blocks(f"{turn}", "user", (("text", self.spec.sizes.human),), random))
+        calls = max(1, draw_whole(self.spec.calls, random))
+        for call in range(1, calls):
+            yield from self._loop(f"{turn}/{call}")
+        yield self._reply(f"{turn}/{calls}", [("text", self.spec.sizes.answer)], self._random(f"{turn}/{calls}"))
+        self._wait(self.spec.pauses.turn, random)
+
+    def _loop(self, place: str) -> Iterator[Event]:
+        random, sizes = self._random(place), self.spec.sizes
+        tools = max(1, draw_whole(self.spec.tools, random))
+        self._take(2 * tools)
+        reply = self._reply(place, [("text", sizes.text), *[("tool_use", sizes.tool_use)] * tools], random)
+        yield reply
+        self._wait(self.spec.pauses.loop, random)
+        yield from self._questions(f"{place}/asks", tools, at=round((reply.at + self.at) / 2, 6))
+        yield Results(self.at, self._blocks(place, "user", [("tool_result", sizes.tool_result)] * tools, random))
+
+    def _reply(self, place: str, parts: Parts, random: Random) -> Reply:
+        first = self.spec.pauses.first_token
+        waited = None if first is None else round(draw(first, random), 6)
+        blocks = self._blocks(place, "assistant", (("thinking", self.spec.sizes.thinking), *parts), random)
+        return Reply(self.at, blocks, waited)
+
+    def _questions(self, place: str, tools: int, at: float) -> Iterator[Inquiry]:
+        asking = self.spec.inquiries
+        if asking is None:
+            return
+        random = self._random(place)
+        if random.random() >= asking.rate:
+            return
+        self.batch += 1
+        questions = max(1, draw_whole(asking.batch, random))
+        self._take(2 * questions)
+        for n in range(questions):
+            question = self._block(f"{place}/{n}", "text", "user", draw_whole(asking.question, random))
+            answer = self._block(f"{place}/{n}", "text", "assistant", draw_whole(asking.answer, random))
+            yield Inquiry(at, question, answer, "boolean", f"{place}/{n % tools}", self.batch)
+
+    def _blocks(self, place: str, role: str, parts: Parts, random: Random) -> tuple[Block, ...]:
+        """The blocks at `place`. What the assistant leaves empty, its tool calls aside, is no block."""
+        blocks = []
+        for n, (kind, size) in enumerate(parts):
+            tokens = draw_whole(size, random)
+            if tokens or role == "user" or kind == "tool_use":
+                blocks.append(self._block(f"{place}/{n}", kind, role, tokens))
+        return tuple(blocks)
+
+    def _block(self, place: str, kind: str, role: str, tokens: int) -> Block:
+        """The name tells the tokens too: another size is another text."""
+        return given_block(kind, role, f"{self.spec.seed}/{place}:{tokens}", tokens)
+
+    def _wait(self, pause: Distribution, random: Random) -> None:
+        self.at = round(self.at + draw(pause, random), 6)
+        if self.at >= LATEST:
+            raise OutOfLimits("pauses that end before the year 9000", "longer ones")
+
+    def _take(self, blocks: int) -> None:
+        """Count blocks before they are made. Raises OutOfLimits."""
+        self.blocks += blocks
+        if self.blocks > self.most:
+            raise BLOCKS.error(f"{self.blocks:,}")
+
+    def _random(self, place: str) -> Random:
+        seed = blake2b(f"{self.spec.seed}/{place}".encode(), digest_size=16).digest()
+        return Random(int.from_bytes(seed, "big"))

@@ -1,33 +1,143 @@
-"""Imports any known format as cachecost recordings. Each file is written whole or not at all."""
+"""Imports any known format as cachecost recordings. Each file is written whole or not at all.
+
+The result of an import, file by file.
+
+Blocks of unknown types: kept unchanged, counted as JSON, and reported.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from hashlib import blake2b
 from itertools import count as count_from
 from pathlib import Path
+from typing import Any
 
 from cachecost.base.atomic_files import CannotWrite, private_mode
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations import call_recording, recording
-from cachecost.conversations.bills import BillTotal
-from cachecost.conversations.block_table import BlockWriter, Count
+from cachecost.base.formatting import count_text
+from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.content_free import ContentFree, key_from, key_of
-from cachecost.conversations.import_report import ImportedFile, ImportReport
+from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.input_files import Warn, input_path, quiet
-from cachecost.conversations.logs import Logs
-from cachecost.conversations.merging import InputFile, merge_calls
+from cachecost.conversations.logs import InputFile, Logs, merge_calls
+from cachecost.conversations.model import BlockWriter, Content, ContentFree, Count, key_from, key_of
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
-from cachecost.conversations.recording import Content
 from cachecost.conversations.sessions import CallTree
-from cachecost.conversations.unknown_blocks import UnknownBlocks
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, Part, Thread
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.prices import PriceBook
+from cachecost.providers.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """One file, or several merged ones: the detected format and the reason, and the recording with its contents.
+
+    `calls` counts the calls of a log, or the replies of a conversation. `bill` has the usage and dollars of the file.
+    """
+
+    file: str
+    format: str
+    reason: str
+    recording: str
+    name: str
+    calls: int
+    conversations: int = 1
+    inquiries: int = 0
+    bill: BillTotal = field(default_factory=BillTotal)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The result of an import. `refused` files left nothing behind; `skipped` files in folders have no known format."""
+
+    imported: list[ImportedFile] = field(default_factory=list)
+    refused: list[Fault] = field(default_factory=list)
+    files: int = 0
+    skipped: list[Fault] = field(default_factory=list)
+
+    @property
+    def calls(self) -> int:
+        return sum(one.calls for one in self.imported)
+
+    @property
+    def billed_usage(self) -> Usage:
+        """The usage in the files."""
+        return sum((one.bill.usage for one in self.imported), Usage())
+
+    @property
+    def billed_usd(self) -> Decimal:
+        """Its dollars, at the prices of each call's day."""
+        return sum((one.bill.dollars for one in self.imported), Decimal(0))
+
+    @property
+    def unpriced_calls(self) -> Counter[str]:
+        """The calls that are missing from the dollars, by reason."""
+        return sum((one.bill.unpriced for one in self.imported), Counter())
+
+    def json(self) -> dict[str, Any]:
+        """The object of `import --json` (docs/reference/output-formats.md), without dollars: a view formats them."""
+        return {
+            "format": 1,
+            "files": self.files,
+            "conversations": sum(one.conversations for one in self.imported),
+            "calls": self.calls,
+            "billed": self.billed_usage.wire(),
+            "refused": [{"file": one.file, "line": one.line, "reason": one.message} for one in self.refused],
+            "skipped": [{"file": one.file, "reason": one.message} for one in self.skipped],
+        }
+
+
+KNOWN = frozenset(
+    {"text", "image", "document", "search_result", "tool", "tool_use", "server_tool_use", "mcp_tool_use"}
+    | {"tool_reference", "container_upload", "thinking", "redacted_thinking", "compaction", "item_reference"}
+)
+RESULT = "tool_result"
+"""The end of all result types: of tools, server tools and MCP servers."""
+
+
+@dataclass(slots=True)
+class UnknownBlocks:
+    """Counts unknown blocks in a stream of calls; a block that calls share counts once."""
+
+    found: Counter[str] = field(default_factory=Counter)
+    _seen: set[Thread | Part] = field(default_factory=set)
+
+    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+        """Yield the calls unchanged, and count their unknown blocks."""
+        for call in calls:
+            for blocks in self._new(call):
+                for block in blocks:
+                    if not is_known(block.kind):
+                        self.found[block.kind] += 1
+            yield call
+
+    def report(self, warn: Warn) -> None:
+        """Warn of each type, with its number of blocks."""
+        for kind, times in sorted(self.found.items()):
+            warn(f"{count_text(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
+
+    def _new(self, call: RecordedCall) -> Iterator[tuple[Block, ...]]:
+        request, seen = call.request, self._seen
+        for part in (request.tools, request.system):
+            if part not in seen:
+                seen.add(part)
+                yield part.blocks
+        node: Thread | None = request.thread
+        while node is not None and node.message is not None and node not in seen:
+            seen.add(node)
+            yield node.message.blocks
+            node = node.parent
+
+
+def is_known(kind: str) -> bool:
+    """Whether the Messages API, or a translation to it, has blocks of this type."""
+    return kind in KNOWN or kind.endswith(RESULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,24 +272,27 @@ def _count_once(count: Count) -> Count:
 def _import(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
     format_, _ = group[0].format
     if len(group) == 1 and format_ in CONVERSATIONS:
-        return _import_conversation(group[0], target, options)
+        one = group[0]
+        name, reason = one.format
+        read = CONVERSATIONS[name].read(one.path, options.warn)
+        title = options.header(read.name, read.source, read.licence)
+        place = target.place(title.name, [one.path])
+        whole = replace(read, source=title.source, licence=title.licence)
+        model.write(whole, place, options.blocks([one.path]), options.overwrite, private_mode([one.path]))
+        return ImportedFile(
+            str(one.path), name, reason, str(place), title.name, len(read.replies), 1, len(read.inquiries)
+        )
     return _import_calls(group, target, options)
-
-
-def _import_conversation(one: _Source, target: _Target, options: ImportOptions) -> ImportedFile:
-    name, reason = one.format
-    read = CONVERSATIONS[name].read(one.path, options.warn)
-    title = options.header(read.name, read.source, read.licence)
-    place = target.place(title.name, [one.path])
-    whole = replace(read, source=title.source, licence=title.licence)
-    recording.write(whole, place, options.blocks([one.path]), options.overwrite, private_mode([one.path]))
-    return ImportedFile(str(one.path), name, reason, str(place), title.name, len(read.replies), 1, len(read.inquiries))
 
 
 def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
-    header = _header_of(paths[0]) if name == "calls" and len(group) == 1 else Title(_name_of(paths, target))
+    header = (
+        _header_of(paths[0])
+        if name == "calls" and len(group) == 1
+        else Title(paths[0].stem if len(paths) == 1 else target.out.stem)
+    )
     title = options.header(header.name, header.source, header.licence)
     place = target.place(title.name, paths)
     bill, tree = BillTotal(options.prices, options.host), CallTree()
@@ -197,10 +310,6 @@ def _header_of(path: Path) -> Title:
     from cachecost.conversations.readers.call_recording import reader
 
     return reader.title(path)
-
-
-def _name_of(paths: Sequence[Path], target: _Target) -> str:
-    return paths[0].stem if len(paths) == 1 else target.out.stem
 
 
 class _Target:

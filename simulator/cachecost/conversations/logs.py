@@ -5,24 +5,250 @@ file that can be read counts and the others are left out, with their errors. The
 time order, each call once, whose conversations grow from one root: what the requests have in common is in one cache,
 across files and sessions, and nothing else is; a file without times has a cache of its own. Each call says in which
 file and line it was recorded.
+
+Many files as one stream of calls: all files of a folder, in time order, each call once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import merge
+from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.inert import inert
+from cachecost.base.formatting import count_text, inert
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, calls_in_time, lacks, read_calls
+from cachecost.conversations.readers.detect import (
+    CALLS,
+    CONVERSATIONS,
+    UNRECOGNIZED,
+    Unrecognized,
+    calls_in_time,
+    detect,
+    is_companion,
+    lacks,
+    read_calls,
+)
+from cachecost.conversations.start_times import SECONDS_BETWEEN_UNTIMED
 
 if TYPE_CHECKING:
-    from cachecost.conversations.merging import InputFile
     from cachecost.conversations.model import Conversation
+
+
+NEVER_LOGS = (
+    *(".md", ".txt", ".png", ".jpg", ".py", ".toml", ".lock", ".html", ".css", ".js", ".sh", ".part"),
+    *("sessions-index.json", ".meta.json", "-wal", "-shm"),
+    *("api_conversation_history.json", "task_metadata.json", "history_item.json", "context_history.json"),
+    *("taskHistory.json", ".compaction.json"),
+)
+"""Endings of files in a log folder that are no logs; they are not opened."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read. `format_` is the value of --format ("auto": detect it)."""
+
+    path: Path
+    format_: str = "auto"
+
+    @cached_property
+    def format(self) -> tuple[str, str]:
+        """(name of its format, why). What can be read only once is a request log. Raises InputError if no reader
+        knows the file."""
+        return detect(self.path, self.format_, None if self.path.is_file() else "request-log")
+
+    @property
+    def is_empty(self) -> bool:
+        return self.path.is_file() and not self.path.stat().st_size
+
+    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
+        """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
+        name, reason = self.format
+        if name not in CALLS:
+            what = f"is a conversation ({name}: {reason})"
+            raise InputError([Fault(str(self.path), f"{what}: choose a folder for the output, not one file")])
+        return calls_in_time(self.path, name, warn, says=warn)
+
+
+def find_input_files(paths: Sequence[Path], format_: str, warn: Warn, skipped: list[Fault]) -> Iterator[InputFile]:
+    """The files among `paths` and below its folders, each once, in the order given, those of a folder sorted.
+
+    Files that no reader knows are added to `skipped`, with a warning. Empty files are ignored, with a warning.
+    """
+    for path, folder in _expand(paths):
+        found = InputFile(path, format_)
+        if _is_log(found, warn, skipped) and not (folder and is_companion(path, found.format[0], folder)):
+            yield found
+
+
+def expand_folders(paths: Sequence[Path]) -> Iterator[Path]:
+    """The files of `paths` and of its folders, each once; in folders only those that may be logs."""
+    return (path for path, _ in _expand(paths))
+
+
+def _expand(paths: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Each file, and the folder among `paths` that it is in (None: it was named)."""
+    seen = set()
+    for path in paths:
+        folder = path if path.is_dir() else None
+        for one in _files_in(path) if folder else [path]:
+            status = one.stat()
+            if (where := (status.st_dev, status.st_ino)) not in seen:
+                seen.add(where)
+                yield one, folder
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.name.startswith(".") and not path.name.endswith(NEVER_LOGS):
+            yield path
+
+
+def _is_log(one: InputFile, warn: Warn, skipped: list[Fault]) -> bool:
+    """Whether a reader knows the file; if not, that is said. Raises InputError where --format names no reader."""
+    if one.is_empty:
+        warn(f"{one.path}: empty, ignored")
+        return False
+    try:
+        return bool(one.format)
+    except Unrecognized as error:
+        skipped += error.faults
+        warn(f"{one.path}: {UNRECOGNIZED}, skipped ({error.hint})")
+    except InputError as error:
+        if one.format_ != "auto":
+            raise
+        skipped += error.faults
+        warn(f"{error}, skipped")
+    return False
+
+
+def merge_calls(streams: Sequence[Iterable[RecordedCall]], warn: Warn) -> Iterator[RecordedCall]:
+    """The calls of all streams in the order they start. A call that several streams hold comes once.
+
+    Copies share id and input; without an id, they share time, request, answer and bill. The copy with the most output
+    counts: a session that was copied during an answer has less of it. It has the earliest time of all copies, as a
+    session that is resumed may copy its calls under a new one. Streams without any time come after the others,
+    one after another, with a warning.
+    """
+    if len(streams) == 1:
+        yield from streams[0]
+        return
+    found = [sorted(stream, key=_start) for stream in streams]
+    kept = [sorted(stream, key=_start) for stream in _without_copies(found)]
+    if copies := sum(map(len, found)) - sum(map(len, kept)):
+        warn(f"{count_text(copies, 'repeated call')} in several files: each call is counted once")
+    timed = [stream for stream in kept if _has_times(stream)]
+    untimed = [stream for stream in kept if stream and not _has_times(stream)]
+    in_order = merge(*timed, key=_start)
+    if not untimed:
+        yield from in_order
+        return
+    warn(f"{count_text(len(untimed), 'file')} without timestamps: taken after all others, in the order given")
+    yield from join_in_order([list(in_order), *untimed])
+
+
+def join_in_order(streams: Iterable[Sequence[RecordedCall]]) -> Iterator[RecordedCall]:
+    """The calls of one stream after those of another; one without times begins when the one before it has ended."""
+    last: float | None = None
+    for stream in streams:
+        is_untimed = all(call.timestamp is None for call in stream)
+        later = last + SECONDS_BETWEEN_UNTIMED - stream[0].start if stream and is_untimed and last is not None else 0.0
+        for call in stream:
+            yield replace(call, start=call.start + later)
+            last = call.start + later
+
+
+def _without_copies(streams: Sequence[Sequence[RecordedCall]]) -> Iterator[Iterator[RecordedCall]]:
+    """Each stream without the calls that another one, or itself, has with more output or earlier."""
+    keys = CopyKeys(streams)
+    whole: dict[object, RecordedCall] = {}
+    first: dict[object, RecordedCall] = {}
+    named = [[(call, keys.key(call, number)) for call in stream] for number, stream in enumerate(streams)]
+    for call, key in chain.from_iterable(named):
+        if key is None:
+            continue
+        if _place(call) < _place(first.setdefault(key, call)):
+            first[key] = call
+        known = whole.setdefault(key, call)
+        if (-_output(call), _place(call)) < (-_output(known), _place(known)):
+            whole[key] = call
+    return (
+        (_at(call, first.get(key, call)) for call, key in stream if whole.get(key, call) is call) for stream in named
+    )
+
+
+def _place(call: RecordedCall) -> float:
+    return inf if call.timestamp is None else call.start
+
+
+def _at(call: RecordedCall, first: RecordedCall) -> RecordedCall:
+    """The call at the time of its first copy."""
+    if _place(first) == _place(call):
+        return call
+    return replace(call, start=first.start, timestamp=first.timestamp, day=first.day)
+
+
+class CopyKeys:
+    """What the copies of a call have in common.
+
+    A call with an id is copied where id and input are equal, also within one file. Without an id all that is known must
+    be equal, the time included, and the copies are in several files: the second such call of a file is a call of its
+    own, a copy only of the second one elsewhere.
+    """
+
+    def __init__(self, streams: Sequence[Sequence[RecordedCall]]) -> None:
+        met: dict[tuple[object, ...], int] = {}
+        self._several: set[tuple[object, ...]] = set()
+        for number, stream in enumerate(streams):
+            for call in stream:
+                if not call.id and met.setdefault(_moment(call), number) != number:
+                    self._several.add(_moment(call))
+        self._times: Counter[tuple[object, ...]] = Counter()
+
+    def key(self, call: RecordedCall, stream: int) -> object:
+        """Equal for all copies of a call of the `stream`-th file; None for a call without any."""
+        if call.id:
+            billed = call.billed
+            return (call.id, replace(billed, output_tokens=0) if billed else None)
+        if call.timestamp is None or _moment(call) not in self._several:
+            return None
+        content = _content(call)
+        self._times[stream, content] += 1
+        return (content, self._times[stream, content])
+
+
+def _has_times(stream: Sequence[RecordedCall]) -> bool:
+    return any(call.timestamp is not None for call in stream)
+
+
+def _moment(call: RecordedCall) -> tuple[object, ...]:
+    return call.timestamp, call.request.model, call.request.thread.blocks, call.billed
+
+
+def _content(call: RecordedCall) -> tuple[object, ...]:
+    """All that is known of a call but where it was recorded."""
+    request = call.request
+    messages = tuple(node.message.digest for node in request.thread.back() if node.message)
+    answer = tuple(block.digest for block in call.response)
+    place = call.host, call.workspace, call.session, call.agent, call.source, call.status, call.first_token_s
+    return (*_moment(call), *place, request.tools.digest, request.system.digest, messages, answer)
+
+
+def _start(call: RecordedCall) -> float:
+    return call.start
+
+
+def _output(call: RecordedCall) -> int:
+    return call.billed.output_tokens if call.billed else 0
+
 
 NO_LOGS = "has no file of a known format"
 NO_CALLS = "is a conversation without calls; cachecost replay --strategy NAME plans them"
@@ -63,7 +289,6 @@ class Logs:
 
         Raises InputError if there are none.
         """
-        from cachecost.conversations.merging import InputFile, find_input_files
 
         if self.single is not None:
             return [InputFile(self.single, self.format_)]
@@ -126,8 +351,7 @@ def _conversations_of_files(logs: Logs, files: Sequence[InputFile]) -> Iterator[
 
 def _merged(logs: Logs, streams: Iterator[list[RecordedCall]]) -> list[RecordedCall]:
     """The calls of several files, numbered anew and grown from one root."""
-    from cachecost.conversations.merging import merge_calls
-    from cachecost.conversations.thread_joining import ThreadJoiner
+    from cachecost.conversations.call_recording import ThreadJoiner
 
     joiner = ThreadJoiner()
     found = list(streams)

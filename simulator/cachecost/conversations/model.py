@@ -1,18 +1,48 @@
 """A conversation as it happened, before any strategy decides what to send and where to place breakpoints.
 
 Times are seconds since the epoch (UTC). Blocks carry their role, so an event is a message to be.
+
+Removes content: keyed digests replace everything that a person or a model wrote.
+
+The block table of a recording: each block is written once, where it is first used.
+
+Our recording of a conversation: JSON Lines, with content or content-free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
 
-from cachecost.base.formatting import count_text
-from cachecost.base.inert import inert
-from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
-from cachecost.prompts.request import Request
+import msgspec
+
+from cachecost.base.atomic_files import write_lines
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import count_text, inert
+from cachecost.base.limits import FILE, read_whole
+from cachecost.base.times import iso
+from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
+from cachecost.prompts.blocks import (
+    DIGEST_BYTES,
+    NO_COUNTS,
+    NOTHING,
+    Block,
+    Message,
+    Part,
+    Thread,
+    compact,
+    encode_simple,
+)
+from cachecost.prompts.exact_json import PackedBlock, packed_content, plain_block
+from cachecost.prompts.output_format import PLACES, counts_unseen, schema_text
+from cachecost.prompts.passes import main_kind
+from cachecost.prompts.request import ROLES, Request, show_found, text_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +171,465 @@ class Conversation:
     @property
     def inquiries(self) -> list[Inquiry]:
         return [event for event in self.events if isinstance(event, Inquiry)]
+
+
+ANSWER_TYPES = frozenset({"boolean", "select", "text", "number", "string"})
+# Parameter names and values of the Messages API; any other word may be somebody's own.
+# fmt: off
+KNOWN_KEYS = frozenset({
+    "tool_choice", "type", "name", "disable_parallel_tool_use", "thinking", "budget_tokens", "display",
+    "output_config", "effort", "format", "schema", "task_budget", "total", "remaining", "output_format", "speed",
+    "container", "skills", "skill_id", "version", "inference_geo", "max_tokens", "temperature", "top_p", "top_k",
+    "stream", "service_tier", "context_management", "edits", "betas", "keep", "trigger", "value", "clear_at_least",
+    "clear_tool_inputs", "verbosity", "parallel_tool_calls", "prompt_cache_key", "cache_salt", "extra_key", "user_id",
+    "anthropic_beta", "thread", "previous_message_id", "compaction", "instructions", "instruction_blocks",
+})
+KNOWN_WORDS = frozenset({
+    "message", "compaction", "advisor_message", "fallback_message", "clear_thinking_20251015", "all",
+    "clear_tool_uses_20250919", "compact_20260112", "thinking_turns", "tool_uses", "input_tokens",
+    "auto", "any", "tool", "none", "enabled", "disabled", "adaptive", "summarized", "omitted", "low", "medium",
+    "high", "xhigh", "max", "json_schema", "tokens", "fast", "standard", "priority", "standard_only", "global",
+    "us", "flex", "default", "custom", "anthropic", "latest", "context-1m-2025-08-07", "context-management-2025-06-27",
+    "extended-cache-ttl-2025-04-11", "interleaved-thinking-2025-05-14", "structured-outputs-2025-11-13",
+    "create", "continue", "summarize",
+})
+# fmt: on
+TOOL_REFUSED = re.compile(
+    r"Tool '(.*)' cannot (have both defer_loading=true and cache_control set\. "
+    r"Tools with defer_loading cannot use prompt caching\.)",
+    re.DOTALL,
+)
+BODY_REFUSED = re.compile(
+    r"(?:tools|system|messages)(?:\.(?:\d+|content|source|text|thinking|redacted_thinking|cache_control))*: "
+    r"(?:Extra inputs are not permitted|cache_control cannot be set for empty text blocks)"
+)
+LENGTHS = re.compile(r"cl100k|ctok-.*|unseen|sealed")
+"""The counts of a block that are lengths: tokens by tokenizer, and bytes that only a signature or a file holds."""
+
+
+def key_of(path: Path) -> bytes:
+    """The key for a source's digests: a digest of all its bytes. Raises InputError if it cannot be read."""
+    with open_input(path) as stream:
+        return file_digest(stream, lambda: blake2b(digest_size=32, person=b"recording key")).digest()
+
+
+def key_from(path: Path) -> bytes:
+    """The key from a user's own file: a digest of its bytes, packed or not, as hard to guess as they are.
+
+    It differs from the key that `key_of` derives from the same file. Raises InputError: unreadable, or empty.
+    """
+    data = read_whole(path, FILE.value())
+    if not data:
+        raise InputError([Fault(str(path), "expected a key, which may be any bytes; the file is empty")])
+    return blake2b(data, digest_size=32, person=b"key of a user").digest()
+
+
+@dataclass(frozen=True, slots=True)
+class ContentFree:
+    """Replaces words by digests under `key` (1 to 64 bytes). Equal words stay equal; nothing else is kept.
+
+    Sizes and token counts of blocks are rounded up to multiples of `round_to`; 1 leaves them exact.
+    """
+
+    key: bytes
+    round_to: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.key) <= 64:
+            raise ValueError(f"key of {len(self.key)} bytes: expected 1 to 64, e.g. key_of(source)")
+        if self.round_to < 1:
+            raise ValueError(f"round_to={self.round_to}: expected a whole number from 1")
+
+    def size(self, number: int) -> int:
+        """A length in bytes or tokens, rounded up."""
+        return -(-number // self.round_to) * self.round_to
+
+    def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """The counts of a block: lengths rounded up; how many parameters, pages … it has, and of what size, stays."""
+        return {name: self.size(number) if LENGTHS.fullmatch(name) else number for name, number in counts.items()}
+
+    def prose(self, prose: str) -> str:
+        """The content kinds of a block; where lengths are rounded, the largest alone, as shares tell a text too."""
+        return prose if self.round_to == 1 else main_kind(prose)
+
+    def digest(self, digest: bytes) -> bytes:
+        """A block's identity, under the key."""
+        return blake2b(digest, key=self.key, digest_size=DIGEST_BYTES, person=b"block").digest()
+
+    def word(self, text: str) -> str:
+        """Stands for `text`: "~" and 16 hex digits. Empty stays empty."""
+        data = text.encode("utf-8", "surrogatepass")
+        return "~" + blake2b(data, key=self.key, digest_size=8, person=b"word").hexdigest() if text else ""
+
+    def answer_type(self, inquiry: Inquiry) -> str:
+        return inquiry.answer_type if inquiry.answer_type in ANSWER_TYPES else self.word(inquiry.answer_type)
+
+    def params(self, value: Any) -> Any:
+        """Request parameters: the API's own words and numbers stay, all else becomes digests."""
+        if isinstance(value, dict):
+            return dict(self._pair(key, inner) for key, inner in value.items())
+        if isinstance(value, list):
+            return [self.params(inner) for inner in value]
+        if isinstance(value, str) and value not in KNOWN_WORDS:
+            return self.word(value)
+        return value
+
+    def fault(self, text: str) -> str:
+        """The API's error for a body: its own words stay, the name of a tool does not."""
+        if named := TOOL_REFUSED.fullmatch(text):
+            return f"Tool '{self.word(named[1])}' cannot {named[2]}"
+        return text if BODY_REFUSED.fullmatch(text) else self.word(text)
+
+    def _pair(self, key: str, value: Any) -> tuple[str, Any]:
+        if key in KNOWN_KEYS and (key != "schema" or value is None):
+            return key, self.params(value)
+        hidden = self.word(compact({"": value}).decode("utf-8", "surrogatepass"))
+        return (key if key in KNOWN_KEYS else self.word(key)), hidden
+
+
+PLAIN_FIELDS = frozenset({"block", "role", "content"})
+"""Of a block that follows from its content."""
+Count = Callable[[Block], tuple[Mapping[str, int], str]]
+"""Counts a block's content: (tokens by tokenizer name, content kinds)."""
+DEFAULT_PROSE = "text"
+
+
+@dataclass(slots=True)
+class BlockWriter:
+    """Numbers blocks from 1. With `free` it writes no content; `count` counts the content before."""
+
+    free: ContentFree | None = None
+    count: Count | None = None
+    _numbers: dict[tuple[bytes, int], int] = field(default_factory=dict)
+
+    def add(self, blocks: Iterable[Block]) -> tuple[list[int], list[dict[str, Any]]]:
+        """The numbers of `blocks`, and the lines of those that were not written before."""
+        numbers: list[int] = []
+        lines: list[dict[str, Any]] = []
+        for block in blocks:
+            key = (block.digest, block.size)
+            if key not in self._numbers:
+                self._numbers[key] = len(self._numbers) + 1
+                lines.append({"block": self._numbers[key], **self._fields(block)})
+            numbers.append(self._numbers[key])
+        return numbers, lines
+
+    def params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Request parameters as written. The token counts of a removed schema stay."""
+        if self.free is None:
+            return dict(params)
+        made: dict[str, Any] = self.free.params(dict(params))
+        for place in PLACES:
+            wanted, written = _within(params, place), _within(made, place)
+            if isinstance(wanted, dict) and wanted.get("schema") is not None:
+                counts = counts_unseen(wanted)
+                if counts is not None:
+                    written.pop(self.free.word("counts"), None)
+                elif self.count:
+                    counts = self.count(text_block("system", schema_text(wanted["schema"])))[0]
+                if counts:
+                    written["counts"] = dict(sorted(self.free.counts(counts).items()))
+        return made
+
+    def _fields(self, block: Block) -> dict[str, Any]:
+        if self.free is None and (content := packed_content(block)):
+            return {"role": block.role, "content": msgspec.Raw(content)}
+        if self.free:
+            return _block_fields(block, block.digest, *self._count(block), free=self.free)
+        return _block_fields(block, block.digest, block.counts, block.prose, free=None)
+
+    def _count(self, block: Block) -> tuple[Mapping[str, int], str]:
+        if block.content is None or block.tokens is not None or self.count is None:
+            return block.counts, block.prose
+        return self.count(block)
+
+
+def _within(value: Any, names: Iterable[str]) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _block_fields(
+    block: Block, digest: bytes, counts: Mapping[str, int], prose: str, free: ContentFree | None
+) -> dict[str, Any]:
+    content = None if free else block.content
+    base = None if content is None else plain_block(block.role, content)
+    size, tokens = (block.size, block.tokens) if free is None else _round(block, free)
+    counts, prose = (free.counts(counts), free.prose(prose)) if free else (counts, prose)
+    fields: dict[str, Any] = {
+        "kind": block.kind if base is None or base.kind != block.kind else None,
+        "role": block.role,
+        "digest": (free.digest(digest) if free else digest).hex() if base is None or base.digest != digest else None,
+        "size": size if base is None or base.size != size else None,
+        "tokens": tokens,
+        "counts": dict(sorted(counts.items())) or None,
+        "prose": prose if prose != DEFAULT_PROSE else None,
+        "image": block.has_image if block.has_image != (base is not None and base.has_image) else None,
+        "citations": block.has_citations if block.has_citations != (base is not None and base.has_citations) else None,
+        "empty": block.is_empty_text if block.is_empty_text != (base is not None and base.is_empty_text) else None,
+        "brought": list(block.brought) or None if content is not None else None,
+        "content": content,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _round(block: Block, free: ContentFree) -> tuple[int, int | None]:
+    return free.size(block.size), None if block.tokens is None else free.size(block.tokens)
+
+
+class BlockReader:
+    """The blocks read so far, by number."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Block] = {}
+
+    def add(self, line: JsonObject) -> None:
+        """Read a block line. Errors go to its file."""
+        number = line.whole("block", required=True)
+        if number in self.blocks:
+            line.fault("block", f"{number} is already defined")
+        block = _block(line)
+        self.blocks[number or 0] = block
+        line.refuse_unknown_keys()
+
+    def get(self, line: JsonObject, name: str, required: bool = True) -> tuple[Block, ...]:
+        """The blocks that field `name` of `line` numbers; one that no earlier line defines is an error."""
+        numbers = line.wholes(name, required)
+        for number in numbers:
+            if number not in self.blocks:
+                line.fault(name, f"no line{' before this one' if required else ''} defines block {number}")
+        return tuple(self.blocks[number] for number in numbers if number in self.blocks)
+
+
+def _block(line: JsonObject) -> Block:
+    role = line.one_of("role", (*ROLES, ""))
+    content = line.mapping("content", required=False) if line.has("content") else None
+    base = plain_block(role, content) if content is not None else None
+    if isinstance(base, PackedBlock) and PLAIN_FIELDS.issuperset(line.data):
+        return base  # as most are; it keeps its content packed
+    return Block(
+        line.text("kind", base.kind if base else None),
+        role,
+        _digest(line, base),
+        line.whole("size", base.size if base else None, required=base is None) or 0,
+        base.content if base else None,
+        line.whole("tokens"),
+        _counts(line),
+        line.text("prose", DEFAULT_PROSE),
+        line.flag("image", bool(base and base.has_image)),
+        line.flag("citations", bool(base and base.has_citations)),
+        line.flag("empty", bool(base and base.is_empty_text)),
+        tuple(line.get("brought", "an array of tools", _are_tools, [], required=False)),
+    )
+
+
+def _are_tools(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+
+
+def _digest(line: JsonObject, base: Block | None) -> bytes:
+    if base and not line.has("digest"):
+        return base.digest
+    text = line.get("digest", f"{2 * DIGEST_BYTES} hex digits", _is_digest, "00" * DIGEST_BYTES)
+    return bytes.fromhex(text)
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")
+
+
+def _counts(line: JsonObject) -> Mapping[str, int]:
+    if not line.has("counts"):
+        return NO_COUNTS
+    counts = JsonObject(line.mapping("counts"), line.faults, line.file, line.line, f"{line.place}counts.")
+    return {name: counts.whole(name) or 0 for name in counts.data}
+
+
+FORMAT = 1
+Content = Literal["keep", "digest"]
+CONTENTS = ("keep", "digest")
+KINDS = ("conversation",)
+EVENTS: dict[type, str] = {Human: "human", Reply: "reply", Results: "results", Inquiry: "inquiry"}
+
+
+# ---------------------------------------------------------------------------------------- writing
+
+
+def write(
+    conversation: Conversation,
+    target: str | Path | BinaryIO,
+    blocks: BlockWriter | None = None,
+    overwrite: bool = True,
+    mode: int | None = None,
+) -> None:
+    """Write a recording to a path (whole or not at all) or to an open binary stream.
+
+    `blocks` decides what is written of the content: by default all of it. Raises CannotWrite; without `overwrite`,
+    InputError where other content is there.
+    """
+    write_lines(map(encode_record, records(conversation, blocks or BlockWriter())), target, overwrite, mode)
+
+
+def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str, Any]]:
+    """The lines of a recording as objects, in order."""
+    tools, tool_lines = table.add(conversation.tools.blocks)
+    system, system_lines = table.add(conversation.system.blocks)
+    yield _header(conversation, table, tools, system)
+    yield from tool_lines + system_lines
+    for event in conversation.events:
+        if not isinstance(event, ConversationState):
+            raise ValueError(f"{conversation.name}: built from calls; write the calls (call_recording.write)")
+        numbers, lines = table.add(_blocks(event))
+        yield from lines
+        yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **_details(event, table.free)}
+
+
+def _header(conversation: Conversation, table: BlockWriter, tools: list[int], system: list[int]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "kind": "conversation",
+        "content": "digest" if table.free else "keep",
+        "name": conversation.name,
+        "model": conversation.model,
+        "source": conversation.source,
+        "licence": conversation.licence,
+        "params": table.params(conversation.params),
+        "tools": tools,
+        "system": system,
+    }
+
+
+def _blocks(event: ConversationState) -> tuple[Block, ...]:
+    return (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
+
+
+def _details(event: ConversationState, free: ContentFree | None) -> dict[str, Any]:
+    if isinstance(event, Reply):
+        details = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
+        return {name: value for name, value in details.items() if value is not None}
+    if isinstance(event, Inquiry):
+        return {
+            "answer_type": free.answer_type(event) if free else event.answer_type,
+            "tool_use": free.word(event.tool_use) if free else event.tool_use,
+            "batch": event.batch,
+        }
+    return {}
+
+
+def encode_record(record: dict[str, Any]) -> bytes:
+    """One line of JSON. Non-ASCII stays as it is, unless it is half a surrogate pair."""
+    if data := encode_simple(record):
+        return data + b"\n"
+    try:
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+# ---------------------------------------------------------------------------------------- reading
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like a recording of ours; None if they do not."""
+    first = parse_json(head.split(b"\n", 1)[0])
+    if isinstance(first, dict) and "format" in first and "kind" in first:
+        return "its first line says format and kind"
+    return None
+
+
+def read(path: str | Path, warn: Warn = quiet) -> Conversation:
+    """The conversation of a recording. Raises InputError with every fault found, each with its line.
+
+    A last line that was cut off is left out and said to `warn`.
+    """
+    faults: list[Fault] = []
+    parser = _RecordingParser(faults)
+    for line in json_lines(Path(path), faults, warn):
+        if not parser.parse_line(line):
+            break
+    whole = parser.conversation()
+    if whole is None and not faults:
+        faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
+    if whole is None or faults:
+        raise InputError(faults)
+    return whole
+
+
+class _RecordingParser:
+    """A recording while it is read, line by line."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = faults
+        self.header: JsonObject | None = None
+        self.table = BlockReader()
+        self.events: list[ConversationState] = []
+
+    def parse_line(self, line: JsonObject) -> bool:
+        """Read a line; False if nothing after it can be understood."""
+        if self.header is None:
+            return self._head(line)
+        if "block" in line.data:
+            self.table.add(line)
+        elif "event" in line.data:
+            event = READERS[line.one_of("event", READERS)](line, line.time("at"), self.table.get(line, "blocks"))
+            line.refuse_unknown_keys()
+            if event is not None:
+                self.events.append(event)
+        else:
+            line.fault("line", "expected a block or an event")
+        return True
+
+    def _head(self, line: JsonObject) -> bool:
+        number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
+        if number is None:
+            return False
+        if number != FORMAT or isinstance(number, bool):
+            line.fault("format", f"expected {FORMAT}; got {show_found(number)}, which this version cannot read")
+            return False
+        self.header = line if line.one_of("kind", KINDS) == line.data.get("kind") else None
+        return self.header is not None
+
+    def conversation(self) -> Conversation | None:
+        """The whole; None if no header was understood. The header's own faults are found here."""
+        head = self.header
+        if head is None:
+            return None
+        head.one_of("content", CONTENTS)
+        whole = Conversation(
+            head.text("name"),
+            tuple(self.events),
+            head.text("model", "") or None,
+            self._part(head, "tools"),
+            self._part(head, "system"),
+            head.text("source", ""),
+            head.text("licence", ""),
+            head.mapping("params", required=False),
+        )
+        head.refuse_unknown_keys()
+        return whole
+
+    def _part(self, head: JsonObject, name: str) -> Part:
+        blocks = self.table.get(head, name, required=False)
+        return Part(blocks) if blocks else NOTHING
+
+
+def _reply(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Reply:
+    return Reply(at, blocks, line.number("first_token_s"), line.whole("output_tokens"))
+
+
+def _inquiry(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Inquiry | None:
+    answer_type = line.text("answer_type", "boolean")
+    tool_use = line.text("tool_use", "")
+    batch = line.whole("batch", 0) or 0
+    if len(line.data.get("blocks") or ()) != 2:
+        line.fault("blocks", "expected two blocks, question and answer")
+    return Inquiry(at, *blocks, answer_type, tool_use, batch) if len(blocks) == 2 else None
+
+
+READERS: dict[str, Callable[[JsonObject, float, tuple[Block, ...]], ConversationState | None]] = {
+    "human": lambda line, at, blocks: Human(at, blocks),
+    "reply": _reply,
+    "results": lambda line, at, blocks: Results(at, blocks),
+    "inquiry": _inquiry,
+}

@@ -14,7 +14,7 @@ Only the requests are needed; sessions named in the log are respected. The rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,12 @@ class CallTree:
         if turn.before is not None:
             turn.before.after.append(turn)
         self.turns.append(turn)
-        self._enter(turn, place)
+        self._ends.setdefault((place, turn.thread), []).append(turn)
+        self._latest[place, turn.head] = turn
+        for node in turn.thread.back():
+            if (place, node) in self._through:
+                break
+            self._through[place, node] = turn
 
     def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """Yield the calls unchanged, and add each to the tree."""
@@ -124,20 +129,14 @@ class CallTree:
         """How many conversations the calls are, forks included."""
         return sum(1 for _ in self.mains())
 
-    def _enter(self, turn: Turn, place: Place) -> None:
-        self._ends.setdefault((place, turn.thread), []).append(turn)
-        self._latest[place, turn.head] = turn
-        for node in turn.thread.back():
-            if (place, node) in self._through:
-                break
-            self._through[place, node] = turn
-
     def _before(self, turn: Turn, place: Place) -> Turn | None:
         """The call that this one goes on from: by its messages, else by some of them, else by its session."""
         shared: Turn | None = None
         for node in turn.thread.back():
             if node is not turn.thread and (place, node) in self._ends:
-                return _nearest(turn, self._ends[place, node])
+                candidates = self._ends[place, node]
+                same = [one for one in candidates if one.head == turn.head]
+                return (same or list(candidates))[-1]
             shared = shared or self._through.get((place, node))
         tip = self._latest.get((place, turn.head))
         if tip is not None and not place[2] and shared is None:
@@ -185,12 +184,6 @@ def _stands_aside(turn: Turn) -> bool:
 
 def _place(call: RecordedCall) -> Place:
     return call.workspace, call.host, call.session, call.is_batch, call.agent
-
-
-def _nearest(turn: Turn, candidates: Sequence[Turn]) -> Turn:
-    """The latest of the candidates with the same head, else the latest."""
-    same = [one for one in candidates if one.head == turn.head]
-    return (same or list(candidates))[-1]
 
 
 def _root(turn: Turn) -> Turn:
@@ -242,11 +235,6 @@ class _ConversationBuilder:
         if index and _request_settings(call) != _request_settings(self._main[index - 1].call):
             request = call.request
             self._events.append(Switch(call.start, request.model, request.tools, request.system, request.params))
-        self._add_messages(turn, index)
-        self._events.append(_reply(call, self._answer(index)))
-
-    def _add_messages(self, turn: Turn, index: int) -> None:
-        """What came into the thread since the main call before."""
         at = turn.call.start
         keep = self._main[index - 1].thread.common(turn.thread).length if index else 0
         goes_on = index > 0 and turn.goes_on
@@ -259,6 +247,7 @@ class _ConversationBuilder:
         if last is not None:
             has_results = any(block.kind == "tool_result" for block in last.blocks)
             self._events.append((Results if has_results else Human)(at, last.blocks))
+        self._events.append(_reply(call, self._answer(index)))
 
     def _why(self, turn: Turn, index: int, keep: int) -> str:
         if index == 0:

@@ -27,20 +27,196 @@ one, makes a wrong bill. The conventions, with their sources (November 2026):
 
 OpenAI's TTLs are mapped: 30 minutes to 5m, 12 hours to 1h. A write without a TTL counts as 5m; otel, Bedrock's log and
 most of Langfuse never state it.
+
+The field names of each provider's and tool's usage. usage_shapes.py interprets them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cachecost.base.limits import is_tokens
 from cachecost.base.structs import replace
-from cachecost.conversations.usage_names import DETAILS, SHAPES, Names, UsageShape
-from cachecost.conversations.wire_usage import parse_usage, reported_charge, reported_uses
-from cachecost.prompts.wire import BareWord, NotAMessage
+from cachecost.conversations.calls import parse_usage, reported_charge, reported_uses
+from cachecost.prompts.request import BareWord, NotAMessage
 from cachecost.providers.usage import Usage
+
+Names = tuple[str, ...]
+M5, H1 = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageShape:
+    """The field names of a usage; of several names, the first that is present and not 0 counts.
+
+    "a/b" is b inside a. `more_input` and `more_output` are counted in addition to input and output. `includes`: the
+    input includes the cached tokens; `doubtful`: unless the numbers show otherwise; `total_decides`: unless only
+    another reading adds up to the total.
+    """
+
+    input: Names
+    output: Names
+    read: Names = ()
+    write: Names = ()
+    five: Names = ()
+    hour: Names = ()
+    total: Names = ()
+    more_input: Names = ()
+    more_output: Names = ()
+    includes: bool = True
+    doubtful: bool = False
+    total_decides: bool = False
+
+
+DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+"""Those of Chat Completions, of Responses, and of the Realtime API."""
+
+
+def _in_details(*names: str) -> Names:
+    return tuple(f"{details}/{name}" for name in names for details in DETAILS)
+
+
+OPENAI = UsageShape(
+    input=("prompt_tokens", "input_tokens"),
+    output=("completion_tokens", "output_tokens"),
+    read=(
+        "cache_read_input_tokens",
+        *_in_details("cached_tokens"),
+        *("prompt_cache_hit_tokens", "cached_tokens", "cached_input_tokens", "cached_prompt_text_tokens"),
+    ),
+    write=(
+        "cache_creation_input_tokens",
+        *_in_details("cache_creation_tokens", "cache_write_tokens"),
+        "cache_write_tokens",
+        "cache_write_input_tokens",
+    ),
+    five=(*_in_details(f"cache_creation_token_details/{M5}"), f"cache_creation/{M5}"),
+    hour=(
+        *_in_details(f"cache_creation_token_details/{H1}", "cache_write_tokens_details/ttl_12h_tokens"),
+        f"cache_creation/{H1}",
+    ),
+    total=("total_tokens",),
+    more_output=(
+        *(f"{details}/reasoning_tokens" for details in ("completion_tokens_details", "output_tokens_details")),
+        "reasoning_tokens",
+    ),
+    total_decides=True,
+)
+LANGCHAIN = UsageShape(
+    input=("input_tokens",),
+    output=("output_tokens",),
+    read=tuple(f"input_token_details/{tier}cache_read" for tier in ("", "priority_", "flex_")),
+    write=("input_token_details/cache_creation",),
+    five=(f"input_token_details/{M5}",),
+    hour=(f"input_token_details/{H1}",),
+)
+GEMINI = UsageShape(
+    input=("promptTokenCount", "prompt_token_count"),
+    output=("candidatesTokenCount", "candidates_token_count", "responseTokenCount", "response_token_count"),
+    read=("cachedContentTokenCount", "cached_content_token_count"),
+    more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+    more_output=("thoughtsTokenCount", "thoughts_token_count"),
+)
+GEMINI_CLI = UsageShape(
+    input=("input",),
+    output=("output",),
+    read=("cached",),
+    more_input=("tool",),
+    more_output=("thoughts",),
+)
+QWEN_CODE = UsageShape(
+    input=("promptTokenCount", "input_token_count"),
+    output=("candidatesTokenCount", "output_token_count"),
+    read=("cachedContentTokenCount", "cached_content_token_count"),
+    total=("totalTokenCount", "total_token_count"),
+    more_output=("thoughtsTokenCount", "thoughts_token_count"),
+    doubtful=True,
+)
+BEDROCK = UsageShape(
+    input=("inputTokens", "inputTokenCount"),
+    output=("outputTokens", "outputTokenCount"),
+    read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
+    write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
+    hour=("cacheDetails/1h",),
+    includes=False,
+)
+CLAUDE_CODE = UsageShape(
+    input=("input_tokens",),
+    output=("output_tokens",),
+    read=("cache_read_tokens",),
+    write=("cache_creation_tokens",),
+    includes=False,
+)
+AI_SDK = UsageShape(
+    input=("inputTokens",),
+    output=("outputTokens",),
+    read=("inputTokenDetails/cacheReadTokens", "cachedInputTokens"),
+    write=("inputTokenDetails/cacheWriteTokens",),
+    total=("totalTokens",),
+    doubtful=True,
+)
+LANGFUSE = UsageShape(
+    input=("input", "input_tokens", "prompt_tokens"),
+    output=("output", "output_tokens", "completion_tokens"),
+    read=(
+        *("cache_read_input_tokens", "input_cache_read", "input_cached_tokens", "input_cache_read_tokens"),
+        *("cached_content_token_count", "input_flex_cache_read", "input_priority_cache_read", "cached_tokens"),
+        *("cache_read.input_tokens", "cache_read_tokens", "cached_modality_"),
+    ),
+    write=(
+        *("cache_creation_input_tokens", "input_cache_creation", "input_cache_creation_tokens", "input_cache_write"),
+        *("input_cache_write_tokens", "cache_creation.input_tokens", "cache_write_tokens", "cache_creation_tokens"),
+    ),
+    five=("input_cache_creation_5m", f"input_{M5}", f"cache_creation_{M5}"),
+    hour=("input_cache_creation_1h", f"input_{H1}", f"cache_creation_{H1}"),
+    total=("total", "total_tokens"),
+    more_input=("input_",),
+    more_output=("output_",),
+    includes=False,
+    doubtful=True,
+)
+OTEL = UsageShape(
+    input=(
+        *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+        *("ai.usage.inputTokens", "ai.usage.promptTokens"),
+    ),
+    output=(
+        *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+        *("ai.usage.outputTokens", "ai.usage.completionTokens"),
+    ),
+    read=(
+        *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+        *("gen_ai.usage.details.cache_read_input_tokens", "gen_ai.usage.cache_read_tokens"),
+        *("gen_ai.usage.input_tokens.cached", "llm.token_count.prompt_details.cache_read"),
+        *("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+    ),
+    write=(
+        *("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
+        *("gen_ai.usage.details.cache_creation_input_tokens", "gen_ai.usage.cache_write_tokens"),
+        *("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens"),
+        *("gen_ai.usage.input_tokens.cache_write", "llm.token_count.prompt_details.cache_write"),
+        "ai.usage.inputTokenDetails.cacheWriteTokens",
+    ),
+    total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens"),
+    doubtful=True,
+)
+SHAPES: dict[str, UsageShape] = {
+    "openai": OPENAI,
+    "litellm": OPENAI,
+    "langchain": LANGCHAIN,
+    "gemini": GEMINI,
+    "gemini-cli": GEMINI_CLI,
+    "qwen-code": QWEN_CODE,
+    "bedrock": BEDROCK,
+    "ai-sdk": AI_SDK,
+    "claude-code": CLAUDE_CODE,
+    "langfuse": LANGFUSE,
+    "otel": OTEL,
+}
+
 
 MOST_AFTER_BREAKPOINT = 64
 """Tokens that follow the last breakpoint of a request at most; of a short cached prefix, this part of its length."""
@@ -55,7 +231,12 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
     if not isinstance(raw, Mapping):
         raise NotAMessage(path, "a usage object", raw)
     reported = {key: value for key, value in raw.items() if value is not None}
-    name = shape_of(reported, path) if shape == "auto" or _is_another(reported, shape) else shape
+    name = (
+        shape_of(reported, path)
+        if shape == "auto"
+        or (shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(reported))
+        else shape
+    )
     if name == "anthropic":
         usage = parse_usage(reported, path)
     elif name in SHAPES:
@@ -125,11 +306,6 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 """What each is known by, the surest first."""
 
 
-def _is_another(reported: Mapping[str, Any], shape: str) -> bool:
-    """Whether a gateway's row with OpenAI's shape contains only the provider's own fields."""
-    return shape in ("openai", "litellm") and not _any("prompt_tokens", "cached_input_tokens", *DETAILS)(reported)
-
-
 def _refuse_unknown_cache(reported: Mapping[str, Any], path: str) -> None:
     """A usage of which nothing cached was understood has nothing cached."""
     for key, value in _leaves(reported):
@@ -194,22 +370,14 @@ class _UsageCounts:
         if self.shape.doubtful:
             includes, apart = self._convention()
         elif self.shape.total_decides:
-            includes, apart = self._by_total()
+            total = self._first(self.shape.total)
+            readings = [(True, False), (True, True), (False, False), (False, True)]
+            includes, apart = next((one for one in readings if total and self._sum(*one) == total), readings[0])
         else:
             return self.shape.includes, True
-        return includes or self._repeats_cache, apart
-
-    @property
-    def _repeats_cache(self) -> bool:
-        """Whether the input is the cached tokens and the few after the last breakpoint: then it includes them, though
-        the kinds were declared, or added up, as if it did not (langfuse/langfuse#12306)."""
-        return 0 <= self.input - self.cached <= min(MOST_AFTER_BREAKPOINT, self.cached // MOST_AFTER_BREAKPOINT)
-
-    def _by_total(self) -> tuple[bool, bool]:
-        """As documented, with `more_output` inside output, unless only another reading adds up to the total."""
-        total = self._first(self.shape.total)
-        readings = [(True, False), (True, True), (False, False), (False, True)]
-        return next((one for one in readings if total and self._sum(*one) == total), readings[0])
+        return includes or (
+            0 <= self.input - self.cached <= min(MOST_AFTER_BREAKPOINT, self.cached // MOST_AFTER_BREAKPOINT)
+        ), apart
 
     def _was_read_in_full(self, apart: bool) -> bool:
         """Whether the cached tokens exceed the input by what the provider puts before it: the total has no more."""

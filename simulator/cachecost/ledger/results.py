@@ -1,8 +1,14 @@
-"""The ledger: what each call used, what it cost, and why. Views read only these types."""
+"""The ledger: what each call used, what it cost, and why. Views read only these types.
+
+What an answer takes for granted, and what becomes of it at other values.
+
+The prompt timeline of a call: where its breakpoints were, and which kinds of blocks were not read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -12,22 +18,121 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
-from cachecost.ledger.assumptions import Assumption
-from cachecost.ledger.conversation_shares import CallKey, CallSize, LessInput, less_input, sizes_by_call
-from cachecost.ledger.rows import COST_CLASSES as COST_CLASSES
-from cachecost.ledger.rows import TOKEN_CLASSES as TOKEN_CLASSES
-from cachecost.ledger.rows import ZERO as ZERO
+from cachecost.base.structs import value
+from cachecost.caches.breakpoints import Outcome
+from cachecost.ledger.rows import CallKey, CallSize, LessInput, less_input, sizes_by_call
 from cachecost.ledger.rows import CallRow as CallRow
 from cachecost.ledger.rows import Cost as Cost
 from cachecost.ledger.rows import LayerTokens as LayerTokens
-from cachecost.ledger.timelines import CallTimeline
-from cachecost.prompts.blocks import Layer
+from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.render import PrefixSizes, Prompt
+from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
+from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
+from cachecost.providers.usage import ZERO as ZERO
 from cachecost.providers.usage import ToolUses, Usage, add_uses, usage_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from cachecost.ledger.findings import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class TriedValue:
+    """The answer at another value: the cheapest strategy, and what the strategies cost that the assumption is about.
+
+    Costs are what strategies are ranked by (USD; without prices, tokens to compute) by name, `questions` USD of one
+    side question.
+    """
+
+    value: Any
+    best: str
+    costs: dict[str, Decimal]
+    questions: dict[str, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """Where an answer changes: it holds as far as `holds_to`, and is another one from `changes_at` on.
+
+    `claim` is what holds, `instead` what comes in its place.
+    """
+
+    claim: str
+    instead: str
+    holds_to: Any
+    changes_at: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Something that an answer takes for granted.
+
+    `changes` says whether it would change the answer within the values tried; None: it was not tried. `effect` is what
+    was found, in a sentence.
+    """
+
+    name: str
+    why: str = ""
+    source: str = ""
+    value: Any = None
+    changes: bool | None = None
+    effect: str = ""
+    tried: tuple[TriedValue, ...] = ()
+    impact: Decimal = Decimal(0)
+    """How much the cost of the cheapest strategy changes at the values tried, at most, as a ratio."""
+    break_evens: tuple[BreakEven, ...] = ()
+
+
+@value
+class BreakpointAt:
+    """A breakpoint that reached the minimum: the tokens up to it, and its TTL."""
+
+    tokens: int
+    ttl: str
+
+
+@value
+class CallTimeline:
+    """One call of a prompt timeline. `fresh` counts the blocks that were not read, by kind, in prompt order.
+
+    `is_human`: its last message is a human message and not only tool results (rule 3).
+    """
+
+    breakpoints: tuple[BreakpointAt, ...] = ()
+    fresh: tuple[tuple[str, int], ...] = ()
+    is_human: bool = False
+
+
+EMPTY_TIMELINE = CallTimeline()
+"""The timeline of a call without usage."""
+
+
+def build_timeline(prompt: Prompt, sizes: PrefixSizes, outcome: Outcome) -> CallTimeline:
+    """The timeline of a call, from its first pass."""
+    breakpoints = tuple(BreakpointAt(sizes.of(breakpoint.prefix), breakpoint.ttl) for breakpoint in outcome.breakpoints)
+    kinds = Counter(block.kind for block in _after(outcome.hit, prompt.end))
+    return CallTimeline(breakpoints, tuple(reversed(kinds.items())), _answers_a_person(prompt))
+
+
+def _answers_a_person(prompt: Prompt) -> bool:
+    """Whether the last message holds anything besides tool results."""
+    node: Prefix | None = prompt.end
+    while node is not None and node.block is not None and node.block.role == "user":
+        if node.block.kind != "tool_result":
+            return node.layer is Layer.MESSAGES
+        node = node.parent
+    return False
+
+
+def _after(hit: Prefix | None, end: Prefix) -> Iterator[Block]:
+    """The blocks of a prompt that ends at `end`, from the last one back to what was read."""
+    depth = hit.depth if hit else 0
+    node: Prefix | None = end
+    while node is not None and node.depth > depth:
+        if node.block is not None:
+            yield node.block
+        node = node.parent
 
 
 USAGE_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")

@@ -13,11 +13,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.caches.breakpoints import Outcome
-from cachecost.ledger.results import ZERO
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.sizes import AS_COUNTED, PrefixSizes
+from cachecost.prompts.render import AS_COUNTED, PrefixSizes
 from cachecost.providers.prices import Prices
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,9 @@ class UnreadTracker:
         """Record one pass of the call with this number: what it read is used, what it wrote is not used yet."""
         if outcome.hit is not None and (entry := self._entries.get(outcome.hit)):
             self._use(entry)
-        written = _describe_writes(call, outcome, prices)
+        a = outcome.read
+        b = a + outcome.write_1h
+        written = _PassWrites(call, a, b, b + outcome.write_5m, prices, read=a)
         depth = outcome.hit.depth if outcome.hit else 0
         for breakpoint in outcome.breakpoints:
             if breakpoint.prefix.depth > depth:
@@ -110,9 +111,3 @@ class UnreadTracker:
     def __iter__(self) -> Iterator[tuple[int, UnreadWrites]]:
         """The calls that wrote something that no call has read yet."""
         return ((call, wasted) for call, wasted in self._by_call.items() if wasted.tokens)
-
-
-def _describe_writes(call: int, outcome: Outcome, prices: Prices) -> _PassWrites:
-    a = outcome.read
-    b = a + outcome.write_1h
-    return _PassWrites(call, a, b, b + outcome.write_5m, prices, read=a)

@@ -215,19 +215,16 @@ class Thread:
         self.setting: Thread | None = None
         self.beginning: Thread = self
         if parent is not None and message is not None:
-            self._continue(parent, message)
-
-    def _continue(self, parent: Thread, message: Message) -> None:
-        self.length = parent.length + 1
-        self.blocks = parent.blocks + len(message.blocks)
-        self.has_image = parent.has_image or message.has_image
-        self.has_citations = parent.has_citations or message.has_citations
-        self.has_thinking = parent.has_thinking or message.has_thinking
-        self.compaction = self if message.has_compaction else parent.compaction
-        self.human = self if message.is_human else parent.human
-        self.system = parent.system or (self if message.role == "system" else None)
-        self.setting = parent.setting or (self if message.effort else None)
-        self.beginning = parent.beginning if parent.length else self
+            self.length = parent.length + 1
+            self.blocks = parent.blocks + len(message.blocks)
+            self.has_image = parent.has_image or message.has_image
+            self.has_citations = parent.has_citations or message.has_citations
+            self.has_thinking = parent.has_thinking or message.has_thinking
+            self.compaction = self if message.has_compaction else parent.compaction
+            self.human = self if message.is_human else parent.human
+            self.system = parent.system or (self if message.role == "system" else None)
+            self.setting = parent.setting or (self if message.effort else None)
+            self.beginning = parent.beginning if parent.length else self
 
     def then(self, message: Message) -> Thread:
         """The thread continued by `message`: the same object for the same content."""

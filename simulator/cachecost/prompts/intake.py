@@ -1,30 +1,44 @@
-"""Turns logged request bodies into `Request`s that share what they repeat.
+r"""Turns logged request bodies into `Request`s that share what they repeat.
 
 Every message, tool list and system prompt is parsed once, however many bodies repeat it: the
 digest of the bytes as sent is the key, so the bytes need not be kept. A body that continues
 an earlier one of its conversation is compared with that one, so a growing log costs a byte
 comparison and a parse of what is new.
+
+A fast path for messages of text blocks whose bytes already are the compact JSON of rule 19: no parse needed.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from cachecost.prompts.blocks import Block, Layer, Part, Thread, digest_of
+from cachecost.prompts.blocks import (
+    NO_COUNTS,
+    Block,
+    Layer,
+    Message,
+    Part,
+    Thread,
+    digest_of,
+    digesting,
+    message_digest,
+)
 from cachecost.prompts.exact_json import decode, load, load_with_writer
-from cachecost.prompts.host_cache_keys import CACHE_KEYS
-from cachecost.prompts.plain import plain_message
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.prompts.wire import (
+from cachecost.prompts.output_format import CACHE_KEYS
+from cachecost.prompts.request import (
     BREAKPOINT,
     PROVIDER_TOOLS,
+    TTL,
     BareWord,
+    Breakpoint,
     NotAMessage,
     ParsedMessage,
+    Request,
     Write,
     block_of,
     collect_breakpoints,
@@ -32,6 +46,66 @@ from cachecost.prompts.wire import (
     parse_message,
     ttl_of,
 )
+
+TEXT = b'{"type":"text","text":"'
+OPENINGS = [(b'{"role":"%b","content":[%b' % (role.encode(), TEXT), role) for role in ("user", "assistant")]
+BETWEEN, QUOTES_BETWEEN = b'"},' + TEXT, 8
+CLOSING = b'"}'
+TEXT_AND_CLOSING = len(TEXT + CLOSING)
+BEGUN = {role: digesting(role, "text", TEXT) for _, role in OPENINGS}
+"""The digests of text blocks as far as all those of a role are alike."""
+ENDS: tuple[tuple[bytes, TTL | None], ...] = (
+    (b'"}]}', None),
+    (b'","cache_control":{"type":"ephemeral"}}]}', "5m"),
+    (b'","cache_control":{"type":"ephemeral","ttl":"1h"}}]}', "1h"),
+    (b'","cache_control":{"type":"ephemeral","ttl":"5m"}}]}', "5m"),
+)
+"""How a message may end, with the breakpoint on its last block."""
+BACKSLASH, NEWLINE, QUOTE = b"\\", rb"\n", rb"\""
+ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+SAME = frozenset(b'nrtbf"\\'[index : index + 1] for index in range(7))
+"""What may follow a backslash where Python's encoder writes it the same way."""
+
+
+def plain_message(data: bytes) -> ParsedMessage | None:
+    """The message of these bytes, without its content; None where it has to be parsed."""
+    for opening, role in OPENINGS:
+        if data.startswith(opening):
+            for end, ttl in ENDS:
+                if data.endswith(end) and len(data) >= len(opening) + len(end):
+                    return _of(role, data[len(opening) : -len(end)], ttl)
+    return None
+
+
+def _of(role: str, inner: bytes, ttl: TTL | None) -> ParsedMessage | None:
+    """The message of the texts in `inner` and what stands between them."""
+    escaped = _escaped_quotes(inner) if BACKSLASH in inner else 0
+    if escaped is None:
+        return None
+    quotes = inner.count(b'"') - escaped
+    texts = inner.split(BETWEEN) if quotes else [inner]
+    if quotes != QUOTES_BETWEEN * (len(texts) - 1) or (ttl and not texts[-1]):
+        return None
+    blocks = tuple([_text_block(role, text) for text in texts]) if len(texts) > 1 else (_text_block(role, texts[0]),)
+    message = Message(role, blocks, message_digest(role, blocks), role == "user")
+    return ParsedMessage(message, ((len(blocks) - 1, ttl),)) if ttl else ParsedMessage(message)
+
+
+def _escaped_quotes(data: bytes) -> int | None:
+    """The number of escaped quotes; None if an escape is not written as Python's encoder writes it."""
+    others = data.count(BACKSLASH) - data.count(NEWLINE)
+    if not others or data.count(QUOTE) == others:  # each backslash begins one of these, as in most texts
+        return others
+    escapes = ESCAPE.findall(data)
+    return escapes.count(b'"') if SAME.issuperset(escapes) else None
+
+
+def _text_block(role: str, text: bytes) -> Block:
+    hashed = BEGUN[role].copy()
+    hashed.update(text + CLOSING)
+    size = TEXT_AND_CLOSING + len(text)
+    return Block("text", role, hashed.digest(), size, None, None, NO_COUNTS, is_empty_text=not text)
+
 
 MOST_RECENT = 64
 """Conversations whose last body is kept to compare with; the least recent goes first."""
@@ -236,7 +310,7 @@ class Intake:
         system_values, write_system = load_with_writer(system_json, "system")
         tools = _objects(tool_values, "tools")
         system = content_blocks(system_values or [], "system")
-        theirs = [number for number, tool in enumerate(tools) if _is_provider_tool(tool)]
+        theirs = [number for number, tool in enumerate(tools) if str(tool.get("type") or "").startswith(PROVIDER_TOOLS)]
         deferred = [number for number, tool in enumerate(tools) if tool.get("defer_loading") is True]
         ours = [number for number in range(len(tools)) if number not in theirs and number not in deferred]
         tool_breakpoints, tool_faults = collect_breakpoints(tools, "tools")
@@ -314,7 +388,3 @@ def _objects(value: Any, path: str) -> list[Mapping[str, Any]]:
         if not isinstance(item, Mapping):
             raise NotAMessage(f"{path}.{number}", "a tool object", item)
     return value
-
-
-def _is_provider_tool(tool: Mapping[str, Any]) -> bool:
-    return str(tool.get("type") or "").startswith(PROVIDER_TOOLS)

@@ -2,15 +2,111 @@
 
 When the API compacts, it first reads the prompt as sent to summarize it, then answers the rest: tools, system prompt
 and summary. Each pass is charged (platform.claude.com, Compaction: `usage.iterations`).
+
+Turns a Request into a Messages API body: what was priced is what is sent.
+
+The content kinds of a block (`Block.prose`): one ("text"), or several with their shares ("data:1200,text:8800").
+
+Requests as their hosts receive them, rendered into one tree of prefixes for each tokenizer generation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
 
-from cachecost.base.structs import replace
-from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message
-from cachecost.prompts.request import TTL, Breakpoint, Request
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace, value
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Thread
+from cachecost.prompts.render import Prompt, Renderer, TokenCounter
+from cachecost.prompts.request import BREAKPOINT, TTL, Breakpoint, Request, SentBreakpoints, sent_breakpoints
+from cachecost.prompts.translated import HostRequest, translate
+from cachecost.providers.rules import ModelRules
+
+Body = dict[str, Any]
+
+
+def body_of(request: Request) -> Body:
+    """The body that parses back to `request`: same blocks, breakpoints and parameters.
+
+    Server tools, which are rendered at the start of the system layer (rule 2), are listed among the tools again. Raises
+    CannotEvaluate for a block whose content is not known.
+    """
+    placed = {breakpoint.block_key: breakpoint.ttl for breakpoint in request.breakpoints}
+    system = list(_part(request.system, Layer.SYSTEM, placed))
+    theirs, texts = ([item for block, item in system if bool(block.role) is told] for told in (False, True))
+    body: Body = {"model": request.model, **request.params}
+    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs, *_deferred_tools(request)]:
+        body["tools"] = tools
+    if texts:
+        body["system"] = texts
+    body["messages"] = [_message(node, placed) for node in [*request.thread.back()][::-1]]
+    if request.automatic:
+        body[BREAKPOINT] = breakpoint_of(request.automatic)
+    return body
+
+
+def _deferred_tools(request: Request) -> list[Body]:
+    """The deferred tools that messages refer to, each once, in the order of the references."""
+    messages = [node.message for node in [*request.thread.back()][::-1] if node.message]
+    found = (tool for message in messages for block in message.blocks for tool in block.brought)
+    return list({str(tool.get("name")): dict(tool) for tool in found}.values())
+
+
+def breakpoint_of(ttl: TTL) -> Mapping[str, str]:
+    """A `cache_control` with this TTL; the API's default is five minutes."""
+    return {"type": "ephemeral", "ttl": ttl} if ttl == "1h" else {"type": "ephemeral"}
+
+
+Placed = Mapping[tuple[Layer, int, int], TTL]
+
+
+def _part(part: Part, layer: Layer, placed: Placed) -> Iterator[tuple[Block, Body]]:
+    for index, block in enumerate(part.blocks):
+        yield block, _wire_block(block, placed.get(Breakpoint(layer, index).block_key))
+
+
+def _message(node: Thread, placed: Placed) -> Body:
+    message = node.message
+    assert message is not None
+    blocks = enumerate(message.blocks)
+    content = [_wire_block(block, placed.get((Layer.MESSAGES, node.length, index))) for index, block in blocks]
+    config = {"output_config": {"effort": message.effort}} if message.effort else {}
+    return {"role": message.role, "content": content, **config}
+
+
+def _wire_block(block: Block, ttl: TTL | None) -> Body:
+    if block.content is None:
+        raise CannotEvaluate(f"a {block.kind} block of {block.size} bytes has no content, so it cannot be sent")
+    return {**block.content, BREAKPOINT: breakpoint_of(ttl)} if ttl else dict(block.content)
+
+
+WHOLE = 10_000
+"""All shares of a block together."""
+
+
+@lru_cache(maxsize=4096)
+def shares_in(prose: str) -> Mapping[str, int]:
+    """The share of each kind, of `WHOLE`. What is no list of shares is a kind alone, which may be any word: who uses it
+    knows the kinds.
+    """
+    pairs = [part.partition(":") for part in prose.split(",")]
+    shares = {kind: int(share) for kind, _, share in pairs if share.isdecimal() and len(share) <= len(str(WHOLE))}
+    return shares if len(shares) == len(pairs) and sum(shares.values()) == WHOLE else {prose: WHOLE}
+
+
+def main_kind(prose: str) -> str:
+    """The kind with the largest share."""
+    shares = shares_in(prose)
+    return max(sorted(shares), key=shares.__getitem__)
+
+
+def write_shares(shares: Mapping[str, int]) -> str:
+    """The only kind whose share is not 0, or all such kinds with their shares, in the order given."""
+    some = {kind: share for kind, share in shares.items() if share}
+    return next(iter(some)) if len(some) == 1 else ",".join(f"{kind}:{share}" for kind, share in some.items())
+
 
 SECONDS_BETWEEN_PASSES = 0.001
 """A later pass starts once the one before it has begun to answer, however little later."""
@@ -60,3 +156,47 @@ def _continue_request(request: Request, answer: tuple[Block, ...]) -> Request:
         results = (number for number, block in enumerate(answer) if is_server_result(block))
         breakpoints = (*breakpoints, *(Breakpoint(Layer.MESSAGES, number, LOOP_TTL, thread) for number in results))
     return replace(request, thread=thread, breakpoints=breakpoints, automatic=None)
+
+
+@value
+class PreparedRequest:
+    """A request as its host receives it, and the breakpoints that the host sees."""
+
+    told: HostRequest
+    breakpoints: SentBreakpoints
+
+
+class HostPrompts:
+    """The prompts of all hosts of a replay. `counter_for` gives the counter of a tokenizer generation."""
+
+    def __init__(self, counter_for: Callable[[str], TokenCounter]) -> None:
+        self._counter_for = counter_for
+        self._renderers: dict[str, Renderer] = {}
+
+    def prepare_request(self, request: Request, rules: ModelRules) -> PreparedRequest:
+        """`request` as the host of `rules` receives it."""
+        told = translate(request, rules)
+        return PreparedRequest(told, sent_breakpoints(told.request))
+
+    def render_prompts(
+        self, sent: PreparedRequest, response: tuple[Block, ...], rules: ModelRules, workspace: str
+    ) -> list[Prompt]:
+        """One prompt for each pass; a host that ran server tools made several. Raises CannotCount."""
+        renderer, looks_at = self.renderer(rules.generation), sent.told.looks_at
+        requests = passes(sent.told.request, response) if rules.uses_breakpoints else [sent.told.request]
+        breakpoints = [sent.breakpoints.breakpoints, *[sent_breakpoints(one).breakpoints for one in requests[1:]]]
+        prompts = [
+            renderer.render(one, of_one, rules, workspace, looks_at)
+            for one, of_one in zip(requests, breakpoints, strict=True)
+        ]
+        if not sent.told.uncached:
+            return prompts
+        more = sum(map(renderer.counter.block, sent.told.uncached))
+        return [replace(prompt, total_tokens=prompt.total_tokens + more) for prompt in prompts]
+
+    def renderer(self, generation: str) -> Renderer:
+        """The renderer of a tokenizer generation. Raises CannotEvaluate if no counter can count its tokens."""
+        renderer = self._renderers.get(generation)
+        if renderer is None:
+            renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
+        return renderer

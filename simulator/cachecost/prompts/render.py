@@ -1,17 +1,280 @@
-"""Renders a request to the prompt that the provider hashes: cache keys, thinking, hidden tokens (rules 1-5)."""
+"""Renders a request to the prompt that the provider hashes: cache keys, thinking, hidden tokens (rules 1-5).
+
+The cache keys of a request, where they are by layer: what each depends on besides its blocks (rule 2).
+
+The interface of token counters, and their error margin.
+
+Context editing and compaction: what the server removes from a thread before the cache look-up.
+
+Lengths of prefixes and prompts: as counted when rendered, or as bills say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from json import JSONEncoder
+from typing import Any, Protocol
 
-from cachecost.base.structs import value
-from cachecost.prompts.blocks import Block, Layer, Message, Part, Prefix, Thread
-from cachecost.prompts.cache_keys import CacheKeys, cache_keys_of, thread_key
-from cachecost.prompts.counting import Hidden, TokenCounter, thread_traits
-from cachecost.prompts.edits import apply_edits, edits_of, since_compaction
+import msgspec
+
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace, value
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Prefix, Thread, digest_of
+from cachecost.prompts.output_format import (
+    effort_asked,
+    effort_layer,
+    host_cache_keys,
+    output_format,
+    skills_asked,
+    thinking_asked,
+)
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.rules import ModelRules
+
+CacheKeys = tuple[str, str, str]
+ENCODER = JSONEncoder(separators=(",", ":"))
+
+
+def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
+    """The cache keys of tools, system and messages: what each depends on besides its blocks (rule 2, `keyed_by`)."""
+    if rules.keyed_by is not None:
+        return host_cache_keys(request, rules, rules.keyed_by)
+    params = request.params
+    assumptions = rules.assumptions
+    tools: list[Any] = [rules.model, params.get("speed") == "fast"]
+    system: list[Any] = [
+        (request.thread.has_citations or request.system.has_citations),
+        skills_asked(request),
+        (params.get("output_config") or {}).get("task_budget"),
+    ]
+    choice = params.get("tool_choice") or {}
+    single = choice.get("disable_parallel_tool_use") is True
+    kind, name = choice.get("type") or "auto", choice.get("name")
+    readings: dict[str, Callable[[], Any]] = {
+        "rendered_class": lambda: None if kind in ("auto", "none") else [kind, name],
+        "any_change": lambda: None if kind == "auto" else [kind, name],
+        "never": lambda: None,
+    }
+    messages: list[Any] = [
+        [readings[assumptions.tool_choice_invalidation](), single],
+        request.thread.has_image,
+        *thread_key(request, rules),
+    ]
+    where = {"tools": tools, "system": system, "messages": messages}
+    where[assumptions.structured_output_at].append(output_format(request.params))
+    where[assumptions.thinking_rendered_at].append(thinking_asked(request, rules))
+    where[effort_layer(rules)].append(effort_asked(request, rules))
+    return _text(tools), _text(system), _text(messages)
+
+
+def thread_key(request: Request, rules: ModelRules) -> tuple[str, ...]:
+    """The message thread, where its messages are not shared with other requests; else nothing."""
+    thread = request.message_thread
+    return (thread.id,) if thread is not None and thread.id and rules.thread_reads == "system" else ()
+
+
+def _text(cache_key: list[Any]) -> str:
+    return ENCODER.encode(cache_key)
+
+
+class CannotCount(CannotEvaluate):
+    """A block that has neither content nor the counts this counter needs. The text says what to do."""
+
+
+@value
+class Hidden:
+    """Hidden prompt tokens by place (rule 4), in tokens.
+
+    `tools`, `system`, `messages` come at the start of that layer; `turn` before the first block
+    of each run of equal roles; `parallel` before the second of a run of tool results (results of
+    parallel calls are rendered with their names); `tail` after the last block, so never read or
+    written. `after_results` come after a run of tool results: they are cached with the block after the
+    run, or belong to `tail` (negative: that many more are cached with the run). With `each_message`, `turn` comes
+    before every message, also where the one before it has the same role. `format` says how many of all these are the
+    prompt of a structured output.
+    """
+
+    tools: int = 0
+    system: int = 0
+    messages: int = 0
+    turn: int = 0
+    tail: int = 0
+    parallel: int = 0
+    after_results: int = 0
+    each_message: bool = False
+    format: int = 0
+
+
+NOTHING_HIDDEN = Hidden()
+
+
+class TokenCounter(Protocol):
+    """Counts blocks for one tokenizer generation.
+
+    `name` is what `--tokens` calls it, `source` one phrase for reports, `error_margin` the relative error
+    (0.031 is ±3.1 %) at the 95th percentile of its measurements; 0.0 is exact.
+    """
+
+    name: str
+    source: str
+    error_margin: float
+
+    def block(self, block: Block) -> int:
+        """Tokens of `block` alone, without its breakpoint. Raises CannotCount if the block has neither content nor
+        counts.
+        """
+        ...
+
+    def hidden(self, request: Request, rules: ModelRules) -> Hidden:
+        """The hidden prompt tokens of `request`.
+
+        Of its messages they depend on nothing but `thread_traits`.
+        """
+        ...
+
+
+def thread_traits(thread: Thread) -> tuple[bool, str, str]:
+    """What of the messages decides how many hidden tokens there are: citations, and how the last message ends."""
+    last = thread.message
+    if last is None:
+        return thread.has_citations, "", ""
+    return thread.has_citations, last.role, last.blocks[-1].kind if last.blocks else ""
+
+
+CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
+TRIGGER_TOKENS, KEPT_TOOL_USES = 100_000, 3
+"""The API's defaults, of the type's own date: another default would be another type."""
+PLACEHOLDER_TOKENS = 12
+"""What stands for a cleared result; its length is not published: an assumption."""
+
+
+def edits_of(request: Request) -> list[Mapping[str, Any]]:
+    """The requested edits, as sent."""
+    edits = (request.params.get("context_management") or {}).get("edits")
+    return [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
+
+
+def apply_edits(
+    request: Request, breakpoints: tuple[Breakpoint, ...], prompt_tokens: int
+) -> tuple[Request, tuple[Breakpoint, ...]]:
+    """The request and its breakpoints after the edits; `prompt_tokens` is its length before them."""
+    plan = _Plan()
+    for edit in edits_of(request):
+        if edit.get("type") == CLEAR_THINKING:
+            plan.thoughts |= set(_find_cleared_thinking(request.thread, edit))
+        elif edit.get("type") == CLEAR_TOOLS and _is_due(request.thread, edit, prompt_tokens):
+            keep = edit.get("keep")
+            kept = int(keep.get("value", KEPT_TOOL_USES)) if isinstance(keep, Mapping) else KEPT_TOOL_USES
+            plan.results |= set(list(_results(request.thread))[kept:])
+    return plan.applied(request, breakpoints) if plan.thoughts or plan.results else (request, breakpoints)
+
+
+def since_compaction(request: Request, breakpoints: tuple[Breakpoint, ...]) -> tuple[Request, tuple[Breakpoint, ...]]:
+    """The request without everything before its last compaction block, which the API ignores."""
+    first = request.thread.compaction
+    if first is None or first.message is None:
+        return request, breakpoints
+    kinds = [block.kind for block in first.message.blocks]
+    cut = len(kinds) - 1 - kinds[::-1].index(COMPACTION)
+    nodes = list(request.thread.back())[::-1]
+    thread, places = nodes[0].parent or Thread(), {}
+    for node in nodes[first.length - 1 :]:
+        assert node.message is not None
+        blocks = node.message.blocks[cut:] if node is first else node.message.blocks
+        thread = places[node] = thread.then(Message.of(node.message.role, blocks))
+    moved = tuple(
+        kept for breakpoint in breakpoints if (kept := _keep_breakpoint(breakpoint, first, cut, places)) is not None
+    )
+    return replace(request, thread=thread, breakpoints=moved), moved
+
+
+def _keep_breakpoint(
+    breakpoint: Breakpoint, first: Thread, cut: int, places: Mapping[Thread, Thread]
+) -> Breakpoint | None:
+    if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None:
+        return breakpoint
+    index = breakpoint.index - cut if breakpoint.node is first else breakpoint.index
+    return (
+        replace(breakpoint, node=places[breakpoint.node], index=index)
+        if breakpoint.node in places and index >= 0
+        else None
+    )
+
+
+class _Plan(msgspec.Struct):
+    """The edits of a request: messages whose thinking is removed, by number from 1, and (message, block) of removed
+    results.
+    """
+
+    thoughts: set[int] = msgspec.field(default_factory=set)
+    results: set[tuple[int, int]] = msgspec.field(default_factory=set)
+
+    def applied(self, request: Request, breakpoints: tuple[Breakpoint, ...]) -> tuple[Request, tuple[Breakpoint, ...]]:
+        nodes = list(request.thread.back())[::-1]
+        thread = nodes[0].parent if nodes else request.thread
+        places: dict[Thread, Thread] = {}
+        for node in nodes:
+            assert thread is not None and node.message is not None
+            blocks = tuple(self._blocks(node))
+            thread = thread.then(Message.of(node.message.role, blocks)) if blocks else thread
+            places[node] = thread
+        moved = tuple(self._moved(breakpoint, places) for breakpoint in breakpoints)
+        return replace(request, thread=thread or request.thread, breakpoints=moved), moved
+
+    def _blocks(self, node: Thread) -> Iterator[Block]:
+        assert node.message is not None
+        for index, block in enumerate(node.message.blocks):
+            if (node.length, index) in self.results:
+                yield _placeholder(block)
+            elif not (block.is_thinking and node.length in self.thoughts):
+                yield block
+
+    def _moved(self, breakpoint: Breakpoint, places: Mapping[Thread, Thread]) -> Breakpoint:
+        if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None or breakpoint.node.message is None:
+            return breakpoint
+        gone = 0
+        if breakpoint.node.length in self.thoughts:
+            gone = sum(block.is_thinking for block in breakpoint.node.message.blocks[: breakpoint.index])
+        return replace(breakpoint, node=places[breakpoint.node], index=breakpoint.index - gone)
+
+
+def _placeholder(block: Block) -> Block:
+    digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
+    return Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
+
+
+def _find_cleared_thinking(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:
+    """Messages before the last `keep` turns with thinking; a turn begins with a human message."""
+    keep = edit.get("keep")
+    kept = keep.get("value") if isinstance(keep, Mapping) else None
+    if not isinstance(kept, int):
+        return
+    turns: list[Thread | None] = []
+    for node in thread.back():
+        if node.message is not None and node.message.has_thinking:
+            if node.human not in turns:
+                turns.append(node.human)
+            if turns.index(node.human) >= kept:
+                yield node.length
+
+
+def _is_due(thread: Thread, edit: Mapping[str, Any], prompt_tokens: int) -> bool:
+    trigger = edit.get("trigger")
+    threshold: Mapping[str, Any] = trigger if isinstance(trigger, Mapping) else {"value": TRIGGER_TOKENS}
+    limit = int(threshold.get("value", TRIGGER_TOKENS))
+    if threshold.get("type") == "tool_uses":
+        return sum(1 for _ in _results(thread)) >= limit
+    return prompt_tokens >= limit
+
+
+def _results(thread: Thread) -> Iterator[tuple[int, int]]:
+    """(message, block) of every tool result, latest first."""
+    for node in thread.back():
+        assert node.message is not None
+        for index in range(len(node.message.blocks) - 1, -1, -1):
+            if node.message.blocks[index].kind == "tool_result":
+                yield node.length, index
+
 
 NEW_MESSAGE = b"message"
 """Stands between two messages of one role where each has a frame of its own: one message of both has other tokens."""
@@ -114,7 +377,16 @@ class Renderer:
         workspace: str,
         looks_at: tuple[Breakpoint, ...] | None = None,
     ) -> Prompt:
-        setting = self._setting(request, rules, workspace)
+        thread_id = thread_key(request, rules)
+        thread, traits = request.thread, thread_traits(request.thread)
+        settled = request.params_id, id(rules), request.tools, request.system, workspace
+        key = (*settled, thread_id, thread.has_image, traits)
+        found = self._settings.get(key)
+        if found is None:
+            if len(self._settings) >= MOST_SETTINGS:
+                self._settings.clear()
+            found = self._settings[key] = self._new_setting(request, rules, workspace)
+        setting = found
         head, hidden = setting.head, setting.hidden
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
         marked = [
@@ -135,19 +407,6 @@ class Renderer:
             places,
             hidden.format,
         )
-
-    def _setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:
-        """Hidden tokens, cache keys and head, found once for all requests that are alike in what these depend on."""
-        thread_id = thread_key(request, rules)
-        thread, traits = request.thread, thread_traits(request.thread)
-        settled = request.params_id, id(rules), request.tools, request.system, workspace
-        key = (*settled, thread_id, thread.has_image, traits)
-        found = self._settings.get(key)
-        if found is None:
-            if len(self._settings) >= MOST_SETTINGS:
-                self._settings.clear()
-            found = self._settings[key] = self._new_setting(request, rules, workspace)
-        return found
 
     def _new_setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:
         hidden, cache_keys = self.counter.hidden(request, rules), cache_keys_of(request, rules)
@@ -173,7 +432,11 @@ class Renderer:
         system_start = tools_end.cache_key(cache_keys[1].encode(), Layer.SYSTEM, hidden.system)
         system_nodes = self._layer(system_start, system, Layer.SYSTEM)
         system_end = system_nodes[-1] if system_nodes else system_start
-        start = system_end.cache_key(_frame_salt(cache_keys[2], hidden), Layer.MESSAGES, hidden.messages)
+        start = system_end.cache_key(
+            f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{cache_keys[2]}".encode(),
+            Layer.MESSAGES,
+            hidden.messages,
+        )
         return _RenderedHead(tool_nodes, system_nodes, tools_end, system_end, start)
 
     def _layer(self, start: Prefix, part: Part, layer: Layer) -> tuple[Prefix, ...]:
@@ -251,11 +514,6 @@ class Renderer:
         return sum(not (stripped and block.is_thinking) for block in after)
 
 
-def _frame_salt(cache_key: str, hidden: Hidden) -> bytes:
-    """The cache key of the messages, including the frames of their blocks (which may change by day, as rules do)."""
-    return f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{cache_key}".encode()
-
-
 def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
     """Hidden tokens before `block`, where it opens a turn or is the second of a run of parallel results."""
     last = before.block if before.layer is Layer.MESSAGES else None
@@ -284,3 +542,61 @@ def _then_bare(thread: Thread, message: Message) -> Thread:
         return thread.then(message)
     blocks = tuple(block for block in message.blocks if not block.is_thinking)
     return thread.then(Message.of(message.role, blocks)) if blocks else thread
+
+
+Place = tuple[float, int]
+"""Where a prefix ends: its tokens as counted, and its depth in blocks."""
+EVERYWHERE: Place = (float("inf"), 0)
+
+
+class PrefixSizes(Protocol):
+    """Lengths of prefixes and prompts in tokens: as counted, or as bills say."""
+
+    def of(self, prefix: Prefix) -> int:
+        """Tokens up to and including `prefix`."""
+        ...
+
+    def total(self, prompt: Prompt) -> int:
+        """Tokens of the whole prompt, including what comes after its last block."""
+        ...
+
+    def at(self, counted: int) -> int:
+        """Tokens up to the place whose counted position is `counted`, such as the end of a layer."""
+        ...
+
+    def shared(self) -> tuple[object, Place]:
+        """What else has an equal first item gives the same lengths up to the second: the earlier place of both."""
+        ...
+
+    def doubt(self, tokens: int) -> int:
+        """The uncertain tokens of a length: those between it and the nearest billed length."""
+        ...
+
+    def doubt_of_total(self, prompt: Prompt) -> int:
+        """Like `doubt`, for the whole prompt."""
+        ...
+
+
+class CountedSizes:
+    """Lengths as counted when the prompt was rendered."""
+
+    def of(self, prefix: Prefix) -> int:
+        return prefix.tokens
+
+    def total(self, prompt: Prompt) -> int:
+        return prompt.total_tokens
+
+    def at(self, counted: int) -> int:
+        return counted
+
+    def shared(self) -> tuple[object, Place]:
+        return CountedSizes, EVERYWHERE
+
+    def doubt(self, tokens: int) -> int:
+        return tokens
+
+    def doubt_of_total(self, prompt: Prompt) -> int:
+        return prompt.total_tokens
+
+
+AS_COUNTED = CountedSizes()

@@ -22,8 +22,14 @@ from operator import attrgetter
 
 from cachecost.base.structs import replace, value
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
-from cachecost.prompts.refusals import accepts_breakpoint, last_breakpoint_place, sent_breakpoints
-from cachecost.prompts.request import TTL, Breakpoint, Request
+from cachecost.prompts.request import (
+    TTL,
+    Breakpoint,
+    Request,
+    accepts_breakpoint,
+    last_breakpoint_place,
+    sent_breakpoints,
+)
 from cachecost.providers.rules import ModelRules
 
 EARLIER_ENDS = 20
@@ -50,54 +56,40 @@ def translate(request: Request, rules: ModelRules) -> HostRequest:
     count = None if rules.caches_instructions else request.params.get("instruction_blocks")
     if not isinstance(count, int) or count < 1:
         return _translated(request, rules)
-    told = _translated(_without_instructions(request, count), rules)
-    return replace(told, uncached=request.system.blocks[:count])
-
-
-def _translated(request: Request, rules: ModelRules) -> HostRequest:
-    if rules.uses_breakpoints:
-        return _keep_heeded(request, rules)
-    if rules.matching == "breakpoint":
-        return _breakpoint_openai(request, rules)
-    if rules.matching == "named":
-        return _breakpoint_named_object(request, rules)
-    return _without_breakpoints(request, rules)
-
-
-def _without_instructions(request: Request, count: int) -> Request:
-    """The request without its first `count` system blocks and the breakpoints there."""
     kept = []
     for one in request.breakpoints:
         if one.layer is not Layer.SYSTEM:
             kept.append(one)
         elif one.index >= count:
             kept.append(replace(one, index=one.index - count))
-    return replace(request, system=_part_after(request.system, count), breakpoints=tuple(kept))
+    told = _translated(replace(request, system=_part_after(request.system, count), breakpoints=tuple(kept)), rules)
+    return replace(told, uncached=request.system.blocks[:count])
+
+
+def _translated(request: Request, rules: ModelRules) -> HostRequest:
+    if rules.uses_breakpoints:
+        able = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer in rules.breakpoint_layers]
+        most = rules.maximum_breakpoints - (request.automatic is not None)
+        kept = able[-most:] if rules.surplus_breakpoints == "oldest_dropped" and len(able) > most else able
+        if len(kept) == len(request.breakpoints):
+            return HostRequest(request)
+        notes = (*_unmarkable(len(request.breakpoints) - len(able), rules), *_dropped_note(able, kept, rules))
+        return HostRequest(replace(request, breakpoints=tuple(kept)), notes=notes)
+    if rules.matching == "breakpoint":
+        return _breakpoint_openai(request, rules)
+    if rules.matching == "named":
+        return _breakpoint_named_object(request, rules)
+    if not request.breakpoints and request.automatic is None:
+        return HostRequest(request)
+    by_itself = "caches by itself" if rules.matching != "none" else f"has no prompt cache for {rules.model}"
+    note = f"{rules.host} {by_itself}: breakpoints and TTLs are left out."
+    return HostRequest(replace(request, breakpoints=(), automatic=None), notes=(note,))
 
 
 @lru_cache(maxsize=MOST_PARTS)
 def _part_after(part: Part, count: int) -> Part:
     """A part without its first `count` blocks, the same one each time."""
     return Part(part.blocks[count:])
-
-
-def _keep_heeded(request: Request, rules: ModelRules) -> HostRequest:
-    """The breakpoints at places that the host supports; where it drops surplus ones, the latest of them."""
-    able = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer in rules.breakpoint_layers]
-    most = rules.maximum_breakpoints - (request.automatic is not None)
-    kept = able[-most:] if rules.surplus_breakpoints == "oldest_dropped" and len(able) > most else able
-    if len(kept) == len(request.breakpoints):
-        return HostRequest(request)
-    notes = (*_unmarkable(len(request.breakpoints) - len(able), rules), *_dropped_note(able, kept, rules))
-    return HostRequest(replace(request, breakpoints=tuple(kept)), notes=notes)
-
-
-def _without_breakpoints(request: Request, rules: ModelRules) -> HostRequest:
-    if not request.breakpoints and request.automatic is None:
-        return HostRequest(request)
-    by_itself = "caches by itself" if rules.matching != "none" else f"has no prompt cache for {rules.model}"
-    note = f"{rules.host} {by_itself}: breakpoints and TTLs are left out."
-    return HostRequest(replace(request, breakpoints=(), automatic=None), notes=(note,))
 
 
 def _breakpoint_named_object(request: Request, rules: ModelRules) -> HostRequest:

@@ -52,11 +52,12 @@ class Assumptions:
 
     def on(self, host: str) -> Assumptions:
         """These assumptions on `host`: with the host's own defaults where the user set nothing."""
-        own = {name: value for name, value in host_defaults(host).items() if self._is_default(name)}
+        own = {
+            name: value
+            for name, value in host_defaults(host).items()
+            if (name not in self.given and getattr(self, name) == getattr(DEFAULT, name))
+        }
         return replace(self, **own) if own else self
-
-    def _is_default(self, name: str) -> bool:
-        return name not in self.given and getattr(self, name) == getattr(DEFAULT, name)
 
 
 DEFAULT = Assumptions()

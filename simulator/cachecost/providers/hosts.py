@@ -2,16 +2,32 @@
 
 What of each names which host is in hosts.toml. An address that nobody knows is a host without rules and prices, and
 named as it is written, unless `--host` says what is behind it.
+
+How a host spells model ids, and the endpoint (and so the price) that an id names.
+
+The parts of a rule file: sources, dated rows, rules and models.
+
+Parses a rule file into rules and models, on their own or over those of its base host.
+
+Rule files: the dated, sourced rows of a host, and the look-up of a model's row on a day.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 from re import Pattern
+from typing import Any
+
+from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
+from cachecost.base.structs import value
+from cachecost.providers.usage import TOKEN_CLASSES
 
 FILE = Path(__file__).with_name("hosts.toml")
 AUTO_HOST = "auto"
@@ -152,3 +168,519 @@ def own_name(model: str) -> str:
 
 def _plain(provider: str) -> str:
     return provider.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+ANY_ENDPOINT = "*"
+
+
+@value
+class Naming:
+    """The ids of a host. `pattern` has the groups `model` and, where ids have them, `endpoint` and `version`.
+
+    `endpoints` maps an endpoint ("us", "global"; "*" for any other) to the price modifiers it implies;
+    `default` is the endpoint of an id that names none; `spelling` writes an id that names another.
+    """
+
+    pattern: re.Pattern[str]
+    spelling: str
+    default: str
+    endpoints: Mapping[str, tuple[str, ...]]
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    """As `spelling`, for models whose name begins so."""
+
+    def read(self, name: str) -> tuple[str, str] | None:
+        """The model's own name and the endpoint in `name`; None if this host has no such ids."""
+        found = self.pattern.fullmatch(name)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        endpoint = groups.get("endpoint") or self.default
+        return (_dated_id(groups), endpoint) if (endpoint in self.endpoints or ANY_ENDPOINT in self.endpoints) else None
+
+    def write(self, model: str, endpoint: str) -> str:
+        """The id of `model` at `endpoint`: its own name at the default one. `read` understands it."""
+        own = (spelling for start, spelling in self.spellings.items() if model.startswith(start))
+        spelling = next(own, self.spelling)
+        return model if endpoint == self.default else spelling.format(model=model, endpoint=endpoint)
+
+    def modifiers(self, endpoint: str) -> tuple[str, ...]:
+        """The price modifiers of `endpoint`."""
+        return self.endpoints.get(endpoint, self.endpoints.get(ANY_ENDPOINT, ()))
+
+
+def naming_of(data: Mapping[str, Any]) -> Naming:
+    """The [naming] table of a rule file."""
+    endpoints = {name: tuple(modifiers) for name, modifiers in data["endpoints"].items()}
+    return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints, data.get("spellings", {}))
+
+
+def _dated_id(groups: Mapping[str, str | None]) -> str:
+    """Anthropic writes `claude-opus-4-5@20251101` as claude-opus-4-5-20251101; @default names no day."""
+    model, version = groups["model"] or "", groups.get("version") or ""
+    return f"{model}-{version}" if version.isdigit() else model
+
+
+CONFIDENCES = ("documented", "measured", "assumed", "unknown")
+"""Confidence of a row: documented by the provider, measured, assumed by analogy, or a guess."""
+
+
+@value
+class Source:
+    """The source of a row: title, the day it was read, and its confidence (one of CONFIDENCES)."""
+
+    title: str
+    date: date
+    confidence: str
+
+
+@value
+class DatedRow:
+    """One value of a rule: holds from `start` until the day before `end` (None: until a later row)."""
+
+    value: Any
+    start: date
+    end: date | None
+    source: Source
+    confidence: str
+
+    def holds(self, day: date) -> bool:
+        return self.start <= day and (self.end is None or day < self.end)
+
+
+@value
+class Rule:
+    """A rule's meaning, its unit ("" for none), and the rows that hold for all models."""
+
+    name: str
+    meaning: str
+    unit: str
+    rows: tuple[DatedRow, ...]
+
+
+@value
+class Model:
+    """A model of a host: its ids, dates, and the rows of its own or its generation.
+
+    `name` is its name in the rule file; `id` includes the endpoint where that is not the host's default.
+    `modifiers` are the price modifiers of the endpoint. `ways` are the endpoints with their own rules that serve it,
+    `own_ways` its rows at one of them; where `id` names one of these, `is_other_way` is set and it may have its own
+    prices.
+    """
+
+    id: str
+    aliases: tuple[str, ...]
+    generation: str
+    released: date
+    retired: date | None
+    source: Source
+    rows: Mapping[str, tuple[DatedRow, ...]]
+    name: str
+    endpoint: str = ""
+    modifiers: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+    is_other_way: bool = False
+    own_ways: Mapping[str, Mapping[str, tuple[DatedRow, ...]]] = field(default_factory=dict)
+    price: Mapping[str, Any] = field(default_factory=dict)
+    """USD per 10**6 tokens by class, of `source`, from `released` on, until a price file says otherwise."""
+    is_priced: bool = True
+    """False: no price of it was found (`unpriced = true`); its calls need one with --prices."""
+
+    @property
+    def price_names(self) -> tuple[str, ...]:
+        """The names under which prices may be listed; the last that has one wins."""
+        return (self.name, self.id) if self.is_other_way else (self.name,)
+
+
+@value
+class AliasRow:
+    """What an alias means from `start` on, until the day before `end` (None: until a later row of it)."""
+
+    model: str
+    start: date
+    end: date | None
+    source: Source
+
+
+@value
+class AssumptionRows:
+    """Rows that hold under an assumption, for models whose id matches one of `models` (`*` matches any text)."""
+
+    rows: Mapping[str, tuple[DatedRow, ...]]
+    models: tuple[str, ...] = ("*",)
+
+    def is_of(self, model: str) -> bool:
+        return any(fnmatchcase(model, pattern) for pattern in self.models)
+
+
+@value
+class RefutedRow:
+    """A published value that recordings of the same days contradict: shown, never used."""
+
+    rule: str
+    models: tuple[str, ...]
+    row: DatedRow
+    by: Source
+
+
+Rows = Mapping[str, tuple[DatedRow, ...]]
+FACTS = frozenset(
+    {"id", "aliases", "released", "retired", "source", "generation", "family", "ways", "at", "price", "unpriced"}
+)
+"""Keys of a [[model]] other than rules."""
+NO_ROWS: Mapping[Any, Rows] = {}
+NO_ALIASES: Mapping[str, tuple[AliasRow, ...]] = {}
+NO_READINGS: Mapping[tuple[str, str], AssumptionRows] = {}
+
+
+@value
+class ParsedRules:
+    """The parsed content of a rule file."""
+
+    rules: Mapping[str, Rule]
+    models: Mapping[str, Model]
+    refuted: tuple[RefutedRow, ...] = ()
+    naming: Naming | None = None
+    ways: Mapping[str, Rows] = NO_ROWS
+    readings: Mapping[tuple[str, str], AssumptionRows] = NO_READINGS
+    aliases: Mapping[str, tuple[AliasRow, ...]] = NO_ALIASES
+
+
+def parse(data: Mapping[str, Any], base: ParsedRules | None = None) -> ParsedRules:
+    """Parse the tables of a rule file. Raises ValueError or KeyError if it is malformed."""
+    return _File(data, base or ParsedRules({}, {})).parsed()
+
+
+class _File:
+    """The tables of a rule file, and the parsed base."""
+
+    def __init__(self, data: Mapping[str, Any], base: ParsedRules) -> None:
+        self._data = data
+        self._base = base
+        self._naming = naming_of(data["naming"]) if "naming" in data else None
+        self._sources = {key: _source(key, source) for key, source in data.get("sources", {}).items()}
+        self._said: Mapping[str, Any] = data.get("rules", {})
+        self._rules = {**base.rules, **{name: self._rule(name, rule) for name, rule in self._said.items()}}
+
+    def parsed(self) -> ParsedRules:
+        models = self._models()
+        return ParsedRules(
+            self._rules,
+            models,
+            tuple(self._refuted()),
+            self._naming,
+            self._ways(),
+            dict(self._readings()),
+            self._aliases(models),
+        )
+
+    def _aliases(self, models: Mapping[str, Model]) -> dict[str, tuple[AliasRow, ...]]:
+        """By alias, what it means, in the order of the days. Raises ValueError for a model that is not here."""
+        found: dict[str, tuple[AliasRow, ...]] = {}
+        for entry in sorted(self._data.get("alias", []), key=lambda entry: entry["from"]):
+            if entry["model"] not in models:
+                raise ValueError(f"alias {entry['name']}: no model is called {entry['model']}")
+            row = AliasRow(entry["model"], entry["from"], entry.get("to"), self._sources[entry["source"]])
+            found[entry["name"]] = (*found.get(entry["name"], ()), row)
+        return found
+
+    def _ways(self) -> dict[str, Rows]:
+        """By endpoint, the rows that replace the model's."""
+        return {name: self._stated(f"way {name}", said, None) for name, said in self._data.get("ways", {}).items()}
+
+    def _readings(self) -> Iterator[tuple[tuple[str, str], AssumptionRows]]:
+        for entry in self._data.get("assumption", []):
+            said = {name: value for name, value in entry.items() if name not in ("name", "value", "models")}
+            rows = self._stated(f"assumption {entry['name']}", said, None)
+            yield (entry["name"], entry["value"]), AssumptionRows(rows, tuple(entry.get("models", "*")))
+
+    def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
+        """A rule with its rows for all models; its meaning may come from the base."""
+        known = self._base.rules.get(name)
+        meaning = said["meaning"] if known is None else said.get("meaning", known.meaning)
+        unit = said.get("unit", known.unit if known else "")
+        rows = self._rows(name, said["default"], None) if "default" in said else (known.rows if known else ())
+        return Rule(name, meaning, unit, rows)
+
+    def _models(self) -> dict[str, Model]:
+        """The models of this file over those of its base, newest first."""
+        said = {entry["id"]: entry for entry in self._data.get("model", [])}
+        inherited = {name: model for name, model in self._base.models.items() if name not in self._lacks()}
+        models = {name: self._over(model, said.pop(name, {"id": name})) for name, model in inherited.items()}
+        models |= {name: self._new(entry) for name, entry in said.items()}
+        return dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
+
+    def _lacks(self) -> frozenset[str]:
+        """Models of the base that this host does not serve."""
+        lacks = frozenset(self._data["data"].get("lacks", ()))
+        if unknown := lacks - set(self._base.models):
+            raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
+        return lacks
+
+    def _new(self, entry: Mapping[str, Any]) -> Model:
+        """A model of this file: its own rows win over those of its family, these over its generation's."""
+        released = entry["released"]
+        found: Mapping[str, Any] = self._data["families"][entry["family"]] if "family" in entry else {}
+        group = {**self._data["generations"][entry["generation"]], **found}
+        price: Mapping[str, Any] = entry.get("price", {})
+        if unknown := set(price) - set(TOKEN_CLASSES):
+            raise ValueError(f"model {entry['id']}: price: no token class is called {', '.join(sorted(unknown))}")
+        at: Mapping[str, Any] = entry.get("at", {})
+        return self._at_default(
+            Model(
+                entry["id"],
+                tuple(entry.get("aliases", ())),
+                entry["generation"],
+                entry["released"],
+                entry.get("retired"),
+                self._sources[entry["source"]],
+                {**self._stated(f"model {entry['id']}", group, released), **self._own(entry, released)},
+                entry["id"],
+                ways=tuple(entry.get("ways", self._data.get("ways", {}))),
+                own_ways={
+                    way: self._stated(f"model {entry['id']} at {way}", said, released) for way, said in at.items()
+                },
+                price=price,
+                is_priced=not entry.get("unpriced", False),
+            )
+        )
+
+    def _over(self, model: Model, entry: Mapping[str, Any]) -> Model:
+        """A model of the base with the changes of this file. Retirements are not inherited."""
+        head = self._data["data"]
+        released = entry["released"] if "released" in entry else max(model.released, head["since"])
+        kept = model.retired if head.get("retires_with_base") else None
+        return self._at_default(
+            replace(
+                model,
+                aliases=(*model.aliases, *entry.get("aliases", ())),
+                released=released,
+                retired=entry.get("retired", kept),
+                source=self._sources[entry["source"]] if "source" in entry else model.source,
+                ways=tuple(way for way in model.ways if way in self._data.get("ways", {})),
+                rows={**self._kept(model.rows), **self._own(entry, released)},
+            )
+        )
+
+    def _kept(self, rows: Rows) -> Rows:
+        """Rows of a base model, without rules that this file states for all models."""
+        return {name: row for name, row in rows.items() if not self._said.get(name, {}).get("over_models")}
+
+    def _at_default(self, model: Model) -> Model:
+        naming = self._naming
+        return replace(model, endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
+
+    def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
+        said = {name: value for name, value in entry.items() if name not in FACTS}
+        return self._stated(f"model {entry['id']}", said, released)
+
+    def _stated(self, what: str, said: Mapping[str, Any], released: date | None) -> Rows:
+        if unknown := [name for name in said if name not in self._rules]:
+            raise ValueError(f"{what}: no rule is called {', '.join(unknown)}")
+        return {name: self._rows(name, value, released) for name, value in said.items()}
+
+    def _rows(self, rule: str, value: Any, released: date | None) -> tuple[DatedRow, ...]:
+        """The three ways to write a value, as rows. A list without rows in it is a value."""
+        is_history = isinstance(value, list) and value and all(_is_row(item) for item in value)
+        return tuple(
+            self._row(rule, item if _is_row(item) else {"value": item}, released)
+            for item in (value if is_history else [value])
+        )
+
+    def _row(self, rule: str, entry: Mapping[str, Any], released: date | None) -> DatedRow:
+        start = entry.get("from", released)
+        source = entry.get("source") or self._said.get(rule, {}).get("source")
+        if start is None:
+            raise ValueError(f"rule {rule}: a row that holds for all models needs a 'from'")
+        if source is None:
+            raise ValueError(f"rule {rule}: a row of it needs a 'source', as the rule names none here")
+        read = self._sources[source]
+        sure = _known_confidence(f"rule {rule}", entry.get("confidence", read.confidence))
+        return DatedRow(entry["value"], start, entry.get("to"), read, sure)
+
+    def _refuted(self) -> Iterator[RefutedRow]:
+        for entry in self._data.get("refuted", []):
+            source = self._sources[entry["source"]]
+            row = DatedRow(entry["value"], entry["from"], entry["to"], source, source.confidence)
+            yield RefutedRow(entry["rule"], tuple(entry["models"]), row, self._sources[entry["by"]])
+
+
+def _source(key: str, said: Mapping[str, Any]) -> Source:
+    """Raises ValueError for a source without a confidence."""
+    return Source(said["title"], said["date"], _known_confidence(f"source {key}", said.get("confidence")))
+
+
+def _known_confidence(what: str, said: str | None) -> str:
+    if said not in CONFIDENCES:
+        raise ValueError(f"{what}: confidence is one of {', '.join(CONFIDENCES)}; got {said!r}")
+    return said
+
+
+def _is_row(item: Any) -> bool:
+    return isinstance(item, dict) and "value" in item
+
+
+__all__ = ["Catalogue", "DatedRow", "Model", "RefutedRow", "Rule", "Source", "catalogue", "hosts"]
+
+FOLDER = Path(__file__).with_name("rules")
+NO_HOST = frozenset({"assumptions"})
+ANY = "*"
+"""Stands for any text in the id of a model that its user names."""
+
+
+@value
+class Catalogue:
+    """One host's rule file. `data_date` is that of the shipped data.
+
+    `base` is the host whose rows are inherited where this file has none. `ways` are the rows of an endpoint, `readings`
+    those of an assumption (name, value); both replace the model's own. A host that `is_priced` has public prices in
+    dollars.
+    """
+
+    host: str
+    data_date: date
+    rules: Mapping[str, Rule]
+    models: Mapping[str, Model]
+    names: Mapping[str, Model]
+    """Models by id and by alias."""
+    refuted: tuple[RefutedRow, ...]
+    base: str | None = None
+    naming: Naming | None = None
+    ways: Mapping[str, Rows] = NO_ROWS
+    readings: Mapping[tuple[str, str], AssumptionRows] = NO_READINGS
+    is_priced: bool = True
+    aliases: Mapping[str, tuple[AliasRow, ...]] = NO_ALIASES
+    """Aliases whose meaning changed, in the order of the days."""
+
+    def model(self, name: str, day: date | None = None) -> Model:
+        """The model of an alias, or of an id as this host writes it, on `day` (None: that of the shipped data).
+
+        Raises CannotEvaluate naming the nearest.
+        """
+        found = self._known(name, day) or self._spelt(name, day) or self._named_by_user(name)
+        if found is None and (own := own_name(name)) != name:
+            found = self._known(own, day) or self._spelt(own, day)
+        if found is None:
+            raise CannotEvaluate(f"unknown model '{name}' on host {self.host}{near_model(self.host, name)}")
+        return found
+
+    def inherits(self, name: str) -> bool:
+        """Whether the model is its base's: a host may serve other makers' models beside those."""
+        return self.base is not None and name in catalogue(self.base).models
+
+    def _known(self, name: str, day: date | None) -> Model | None:
+        """The model of an id or alias. After the last day of an alias its last meaning is kept, as a retired model."""
+        when = day or self.data_date
+        rows = self.aliases.get(name, ())
+        begun = [row for row in rows if row.start <= when]
+        if not begun:
+            if rows and name not in self.names:
+                known = f"known from {rows[0].start}: --as-of {rows[0].start}"
+                raise CannotEvaluate(f"what '{name}' meant on host {self.host} on {when} is not known; {known}")
+            return self.names.get(name)
+        meant = self.names[begun[-1].model]
+        ends = [end for end in (meant.retired, begun[-1].end) if end]
+        return replace(meant, retired=min(ends, default=None))
+
+    def _spelt(self, name: str, day: date | None) -> Model | None:
+        read = self.naming.read(name) if self.naming else None
+        known = self._known(read[0], day) if read else None
+        if self.naming is None or read is None or known is None:
+            return None
+        endpoint = read[1]
+        found = replace(
+            known,
+            id=self.naming.write(known.name, endpoint),
+            endpoint=endpoint,
+            modifiers=self.naming.modifiers(endpoint),
+        )
+        if endpoint not in self.ways:
+            return found
+        rows = {**known.rows, **self.ways[endpoint], **known.own_ways.get(endpoint, {})}
+        return replace(found, rows=rows, is_other_way=True) if endpoint in known.ways else None
+
+    def _named_by_user(self, name: str) -> Model | None:
+        """A self-hosted model: the first of the file whose id, with `*` for any text, fits the name."""
+        open_ids = (model for key, model in self.models.items() if ANY in key and fnmatchcase(name, key))
+        found = next(open_ids, None)
+        return replace(found, id=name, name=name) if found else None
+
+    def other_ways(self, model: Model) -> Iterator[Model]:
+        """The model under each id that selects another way of caching."""
+        if self.naming:
+            yield from (self.model(self.naming.write(model.name, way)) for way in model.ways)
+
+    def under(self, model: Model, assumptions: object) -> Model:
+        """The model with the rows of the current assumptions."""
+        read = [one for (name, value), one in self.readings.items() if getattr(assumptions, name) == value]
+        rows = (one.rows.items() for one in read if one.is_of(model.name))
+        return replace(model, rows={**model.rows, **{key: row for items in rows for key, row in items}})
+
+    def states(self, model: Model, rule: str) -> bool:
+        """Whether the host has the rule, and says it of all models or of this one."""
+        return rule in self.rules and bool(model.rows.get(rule) or self.rules[rule].rows)
+
+    def value(self, model: Model, rule: str, day: date) -> Any:
+        """The value of `rule` for `model` on `day`. Raises CannotEvaluate if no row matches."""
+        rows = model.rows.get(rule) or self.rules[rule].rows
+        for row in reversed(rows):
+            if row.holds(day):
+                return row.value
+        known = f"known from {rows[0].start} on: --as-of {rows[0].start}" if rows else "not known"
+        raise CannotEvaluate(f"{model.id} on host {self.host} has no rule {rule} for {day}: it is {known}")
+
+
+@lru_cache(maxsize=1024)
+def near_model(host: str, name: str) -> str:
+    """ " (did you mean 'x'?)" for the nearest model, with the day it was retired on; "" where none is near.
+
+    Cached, as every call of a log may name the same unknown model.
+    """
+    book = catalogue(host)
+    found = nearest_name(name, book.models) or nearest_name(name, (*book.names, *book.aliases))
+    if not found:
+        return ""
+    retired = book.model(found).retired
+    ended = f" It was retired on {retired}." if retired and retired <= book.data_date else ""
+    return f" (did you mean '{found}'?{ended})"
+
+
+@cache
+def hosts() -> tuple[str, ...]:
+    """Every host that has a rule file, sorted."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem not in NO_HOST))
+
+
+def unknown_host(what: str, host: str) -> CannotEvaluate:
+    """That nothing is known of a host: a name that is mistyped, or the machine of a recording."""
+    if "." in host:
+        return CannotEvaluate(f"no {what} for host '{host}': name the host behind it with --host")
+    return CannotEvaluate(f"no {what} for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
+
+
+def catalogue(host: str) -> Catalogue:
+    """The rule file of `host`, read once. Raises CannotEvaluate for a host that has none."""
+    if host not in hosts():
+        raise unknown_host("rules", host)
+    return _load(host)
+
+
+@cache
+def _load(host: str) -> Catalogue:
+    data = tomllib.loads((FOLDER / f"{host}.toml").read_text(encoding="utf-8"))
+    head = data["data"]
+    base = catalogue(head["base"]) if "base" in head else None
+    read = parse(data, ParsedRules(base.rules, base.models) if base else None)
+    return Catalogue(
+        head["host"],
+        head["date"],
+        read.rules,
+        read.models,
+        {name: model for model in read.models.values() for name in (model.id, *model.aliases)},
+        read.refuted,
+        head.get("base"),
+        read.naming,
+        read.ways,
+        read.readings,
+        head.get("is_priced", True),
+        read.aliases,
+    )

@@ -1,16 +1,80 @@
-"""Rows of the rule data for the commands `models` and `rules`."""
+"""Rows of the rule data for the commands `models` and `rules`.
+
+How often recorded calls were seen to follow each dated row of the rules, and to contradict it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, replace
 from datetime import date
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from cachecost.providers.assumptions import assumption_table, number_range, show_assumption
-from cachecost.providers.rulefile import Catalogue, DatedRow, Model, catalogue, hosts
+from cachecost.base.errors import CannotEvaluate
+from cachecost.providers.assumptions import Assumptions, assumption_table, number_range, show_assumption
+from cachecost.providers.hosts import Catalogue, DatedRow, Model, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.sightings import RowSightings, sightings_of_rows
+
+DATA = Path(__file__).with_name("sightings.json")
+COLUMNS = ("host", "model", "day", "rule", "held", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """How many calls of a model followed, or contradicted, a rule as it was on `day` (YYYY-MM-DD)."""
+
+    host: str
+    model: str
+    day: str
+    rule: str
+    held: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowSightings:
+    """How many recorded calls followed a row of the rules, and how many contradicted it."""
+
+    held: int = 0
+    failed: int = 0
+
+    def __add__(self, other: RowSightings) -> RowSightings:
+        return RowSightings(self.held + other.held, self.failed + other.failed)
+
+
+def sightings_text(sightings: Iterable[Sighting], day: date) -> str:
+    """The data file: a line a row, so that differences can be read."""
+    rows = ",\n".join(json.dumps(astuple(one)) for one in sightings)
+    head = f'"format": 1, "date": "{day}", "columns": {json.dumps(COLUMNS)}'
+    return f'{{{head}, "rows": [\n{rows}\n]}}\n'
+
+
+@cache
+def sightings_of_rows() -> Mapping[tuple[str, int], RowSightings]:
+    """The sightings of each dated row that was in force, by host and the row's identity."""
+    found: dict[tuple[str, int], RowSightings] = {}
+    for values in json.loads(DATA.read_text(encoding="utf-8"))["rows"]:
+        one = Sighting(*values)
+        row = _row_in_force(one)
+        if row is not None:
+            key = one.host, id(row)
+            found[key] = found.get(key, RowSightings()) + RowSightings(one.held, one.failed)
+    return found
+
+
+def _row_in_force(one: Sighting) -> DatedRow | None:
+    """The row that gave the rule's value; None where the data no longer has the host's rule, or the model."""
+    book, day = catalogue(one.host), date.fromisoformat(one.day)
+    try:
+        model = book.under(book.model(one.model), Assumptions().on(one.host))
+    except CannotEvaluate:
+        return None
+    rule = book.rules.get(one.rule)
+    rows = model.rows.get(one.rule) or (rule.rows if rule else ())
+    return next((row for row in reversed(rows) if row.holds(day)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +174,7 @@ def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
     """Every dated row of `host` (None: of all): those of all models, then model by model, then the refuted."""
     for name in (host,) if host else hosts():
         book = catalogue(name)
-        inherited = _rows_of(book.base)
+        inherited = frozenset(id(rows) for _, _, rows in _histories(catalogue(book.base))) if book.base else frozenset()
         for rule, model, rows in _histories(book):
             as_on = book.base if id(rows) in inherited else None
             yield from (_rule_row(book, rule, model, row, None, as_on) for row in rows)
@@ -138,11 +202,6 @@ def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[DatedRow, ...]
     yield from ((rule.name, "*", rule.rows) for rule in book.rules.values())
     for model in book.models.values():
         yield from ((rule, model.name, rows) for rule, rows in model.rows.items())
-
-
-def _rows_of(host: str | None) -> frozenset[int]:
-    """The identities of a host's histories: an inherited one is the same object."""
-    return frozenset(id(rows) for _, _, rows in _histories(catalogue(host))) if host else frozenset()
 
 
 def assumption_rows(*hosts: str) -> Iterator[AssumptionRow]:

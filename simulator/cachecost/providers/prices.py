@@ -16,11 +16,18 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.providers.hosts import DEFAULT_HOST, host_of
-from cachecost.providers.pricefile import load_shipped
-from cachecost.providers.pricerows import ANY_HOST, ANY_MODEL, Modifier, Peak, PriceRow, PriceSubstitute, Sheet
-from cachecost.providers.quotes import ModelPricing, ObjectStorage, Prices, Quote
-from cachecost.providers.rulefile import Catalogue, Model, catalogue, hosts, unknown_host
+from cachecost.providers.hosts import DEFAULT_HOST, Catalogue, Model, catalogue, host_of, hosts, unknown_host
+from cachecost.providers.pricerows import (
+    ANY_HOST,
+    ANY_MODEL,
+    Modifier,
+    Peak,
+    PriceRow,
+    PriceSubstitute,
+    Sheet,
+    load_shipped,
+)
+from cachecost.providers.usage import ModelPricing, ObjectStorage, Prices, Quote
 
 __all__ = ["STANDARD", "CallTerms", "NoPrice", "PriceBook", "Prices", "moment_of", "terms_of"]
 
@@ -134,7 +141,7 @@ class PriceBook:
         """The shipped prices, with those of the file `own` over them. Raises InputError with all its faults."""
         if own is None:
             return cls(None, as_of)
-        from cachecost.providers.own_prices import own_sheet
+        from cachecost.providers.served_models import own_sheet
 
         return cls(own_sheet(own), as_of)
 
@@ -250,7 +257,11 @@ class PriceBook:
         for name in asked:
             modifier = self._modifier(name, host, model, day)
             if modifier:
-                _check_together(modifier, asked, model)
+                for other in asked:
+                    if other in modifier.not_with:
+                        raise CannotEvaluate(
+                            f"{model} has no {_in_words(modifier.name)} together with {_in_words(other)}"
+                        )
                 factor *= modifier.multiplier
                 sources.append(f"{_in_words(name)} × {modifier.multiplier}: {modifier.source}")
         return factor, sources
@@ -319,12 +330,6 @@ def _other_day(rows: Sequence[PriceRow | Modifier]) -> str:
     days = [row.end - timedelta(days=1) if row.end else row.start for row in rows]
     known = [day for day in days if day]
     return f": --as-of {max(known)}" if known else ""
-
-
-def _check_together(modifier: Modifier, asked: list[str], model: str) -> None:
-    for other in asked:
-        if other in modifier.not_with:
-            raise CannotEvaluate(f"{model} has no {_in_words(modifier.name)} together with {_in_words(other)}")
 
 
 def _in_words(name: str) -> str:

@@ -2,22 +2,209 @@
 
 They come from the dated, sourced rows of `rules/HOST.toml`; the code has no constants. Reading a file takes a few
 milliseconds, once.
+
+Reads a user's TOML file: its values and their line numbers.
+
+A user's own rules file (`--rules FILE`), often written by `python -m tools.probes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from datetime import date
+from decimal import Decimal
 from math import exp
+from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import CannotEvaluate, OtherCache
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
+from cachecost.base.limits import (
+    DEEPEST,
+    MOST_FILE,
+    TOO_DEEP,
+    OutOfLimits,
+    check_depth,
+    is_tokens,
+    read_whole,
+    within_limits,
+)
 from cachecost.base.structs import value
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
-from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
-from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
-from cachecost.providers.rulefile import Catalogue, Model, catalogue
+from cachecost.providers.hosts import ANY, AUTO_HOST, DEFAULT_HOST, Catalogue, Model, catalogue, host_of, hosts
+
+NAMED = re.compile(r"[^\W\d]\.")
+"""A name, and the dot of a dotted key after it."""
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], TomlLines]:
+    """The file's values, decimals as Decimal. Raises InputError if it cannot be read or is not TOML."""
+    value, text = read_toml_text(path)
+    return value, TomlLines(text)
+
+
+def read_toml_text(path: Path, most: int = MOST_FILE) -> tuple[dict[str, Any], str]:
+    """The file's values and its text. Raises InputError as `read_toml`, and for a file of more than `most` bytes."""
+    data = read_whole(path, most)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InputError([Fault(str(path), "cannot be read: it is not UTF-8 text")]) from None
+    return _toml(text, str(path)), text
+
+
+def _toml(text: str, file: str) -> dict[str, Any]:
+    try:
+        if max(map(_levels, text.splitlines()), default=0) > DEEPEST:  # tomllib takes the square of a dotted key
+            raise OutOfLimits(*TOO_DEEP)
+        with within_limits():
+            value = tomllib.loads(text, parse_float=Decimal)
+        check_depth(value)
+        return value
+    except OutOfLimits as error:
+        raise InputError([Fault(file, str(error), _longest(text))]) from None
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
+        message = str(error)[: place.start()] if place else str(error).removesuffix(" (at end of document)")
+        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
+        raise InputError([Fault(file, f"is not TOML: {message}", line, column)]) from None
+
+
+def _levels(line: str) -> int:
+    """An upper bound of the levels that the dotted keys of a line open."""
+    key, _, value = line.partition("=")
+    return 1 + max(key.count("."), len(NAMED.findall(value)))
+
+
+def _longest(text: str) -> int:
+    """The line that most likely exceeds a limit; parsers do not say which."""
+    lines = text.splitlines()
+    return 1 + max(range(len(lines)), key=lambda number: len(lines[number]))
+
+
+class TomlLines:
+    """Line numbers of the tables and keys of a TOML text; tomllib reports lines only for syntax errors."""
+
+    def __init__(self, text: str) -> None:
+        self._tables: dict[str, list[dict[str, int]]] = {}
+        self._top: dict[str, int] = {}
+        current: dict[str, int] = self._top
+        for number, line in enumerate(text.splitlines(), 1):
+            if header := re.match(r"\s*\[\[?\s*\"?([\w-]+)", line):
+                current = {"": number}
+                self._tables.setdefault(header[1], []).append(current)
+                self._top.setdefault(header[1], number)
+            elif key := re.match(r"\s*\"?([\w-]+)\"?\s*=", line):
+                current.setdefault(key[1], number)
+
+    def top(self, key: str) -> int | None:
+        return self._top.get(key)
+
+    def of(self, kind: str, number: int, key: str) -> int | None:
+        tables = self._tables.get(kind, [])
+        table = tables[number] if number < len(tables) else {}
+        return table.get(key, table.get(""))
+
+
+LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
+"""Rules in tokens that a file may give for a model, and the least that each can be."""
+VALUES = tuple(LEAST)
+TABLES = ("data", "assumptions", *VALUES, "evidence")
+VALUE_KEYS = ("host", "model", "value", "from", "source")
+NO_SWITCHES: Mapping[str, Any] = {}
+
+
+@value
+class OwnValue:
+    """A rule of a model on a host in tokens, from a day on."""
+
+    rule: str
+    host: str
+    model: str
+    value: int
+    begins: date
+
+
+@value
+class OwnRules:
+    """The content of a rules file: assumptions by name, and rules of models in the order of their days."""
+
+    assumptions: Mapping[str, Any] = field(default_factory=lambda: NO_SWITCHES)
+    rows: tuple[OwnValue, ...] = ()
+
+    def values(self, host: str, model: Model, day: date) -> dict[str, int]:
+        """The rules of the model on `day` in this file, by name; a row of the model wins over one for all models."""
+        found = [one for one in self.rows if one.host == host and one.begins <= day]
+        wanted = (ANY, model.id)
+        return {one.rule: one.value for name in wanted for one in found if one.model == name}
+
+
+NO_OWN_RULES = OwnRules()
+
+
+def own_rules(path: Path) -> OwnRules:
+    """The rules of a file. Raises InputError with every fault, each with file and line."""
+    data, lines = read_toml(path)
+    faults = sorted(_faults(data, lines, str(path)), key=lambda fault: fault.line or 0)
+    if faults:
+        raise InputError(faults)
+    rows = (
+        OwnValue(rule, host, catalogue(host).model(row["model"]).id, row["value"], row.get("from", date.min))
+        for rule in VALUES
+        for row in data.get(rule, [])
+        for host in (row.get("host", DEFAULT_HOST),)
+    )
+    return OwnRules(data.get("assumptions", {}), tuple(sorted(rows, key=lambda row: row.begins)))
+
+
+def _faults(data: Mapping[str, Any], lines: TomlLines, file: str) -> Iterator[Fault]:
+    for key in data:
+        if key not in TABLES:
+            yield Fault(file, f"{key}: expected one of {', '.join(TABLES)}{nearest(key, TABLES)}", lines.top(key))
+    assumptions = data.get("assumptions", {})
+    if not isinstance(assumptions, dict):
+        yield Fault(file, "assumptions: expected a table, NAME = VALUE a line", lines.top("assumptions"))
+    else:
+        _, problems = read_assumptions(assumptions)
+        for name, words in problems.items():
+            yield Fault(file, f"assumptions.{words}", lines.of("assumptions", 0, name))
+    for rule in VALUES:
+        yield from _value_faults(rule, data.get(rule, []), lines, file)
+
+
+def _value_faults(rule: str, rows: Any, lines: TomlLines, file: str) -> Iterator[Fault]:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        yield Fault(file, f"{rule}: expected [[{rule}]], one table a row", lines.top(rule))
+        return
+    for number, row in enumerate(rows):
+        for key, words in _row_faults(row, LEAST[rule]):
+            yield Fault(file, f"{rule}[{number}]{'.' if key else ''}{key}: {words}", lines.of(rule, number, key))
+
+
+def _row_faults(row: Mapping[str, Any], least: int) -> Iterator[tuple[str, str]]:
+    yield from ((key, f"unknown key{nearest(key, VALUE_KEYS)}") for key in row if key not in VALUE_KEYS)
+    yield from (("", f"{key} is missing") for key in ("model", "value") if key not in row)
+    value = row.get("value", least)
+    if not is_tokens(value) or value < least:
+        yield "value", f"expected tokens, a whole number from {least}; got {value!r}"
+    if "from" in row and type(row["from"]) is not date:
+        yield "from", f"expected a day like 2026-03-07; got {row['from']!r}"
+    host = row.get("host", DEFAULT_HOST)
+    if host not in hosts():
+        yield "host", f"no rules for host {host!r}{nearest(str(host), hosts())}; known: {', '.join(hosts())}"
+    elif "model" in row and (why := _unknown(host, row["model"])):
+        yield "model", why
+
+
+def _unknown(host: str, model: object) -> str | None:
+    try:
+        catalogue(host).model(str(model))
+    except CannotEvaluate as error:
+        return str(error)
+    return None
+
 
 __all__ = ["Assumptions", "HiddenTokens", "ModelRules", "RuleBook", "assumptions_from", "data_date", "read_assumptions"]
 
@@ -309,6 +496,7 @@ class RuleBook:
         if when < model.released:
             known = f"known from {model.released}: --as-of {model.released}"
             raise CannotEvaluate(f"{model.id} has no rules on {when}; {known}")
+        said = book.value(model, "visibility_lag", when) if "visibility_lag" in book.rules else NO_LAG
         rules = ModelRules(
             host=host,
             model=model.id,
@@ -316,7 +504,7 @@ class RuleBook:
             generation=model.generation,
             collapses_runs=self._collapses(book, model, when),
             hidden=_hidden_tokens(book, model, when),
-            visibility_lag=_visibility_lag(book, model, when),
+            visibility_lag=VisibilityLag(said["median"], said["sigma"]) if said else None,
             read_range=_read_range(book, model, when),
             assumptions=assumptions,
             retired=model.retired,
@@ -367,11 +555,6 @@ def _hidden_tokens(book: Catalogue, model: Model, day: date) -> HiddenTokens:
         adaptive["prefix"],
         adaptive["tail"],
     )
-
-
-def _visibility_lag(book: Catalogue, model: Model, day: date) -> VisibilityLag | None:
-    said = book.value(model, "visibility_lag", day) if "visibility_lag" in book.rules else NO_LAG
-    return VisibilityLag(said["median"], said["sigma"]) if said else None
 
 
 def _read_range(book: Catalogue, model: Model, day: date) -> StatedRange | None:

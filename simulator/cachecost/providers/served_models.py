@@ -1,12 +1,177 @@
-"""Which models a host serves on a day: out by then, and not yet withdrawn."""
+"""Which models a host serves on a day: out by then, and not yet withdrawn.
+
+Reads a user's price file and reports every error with its line.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
-from cachecost.base.errors import CannotEvaluate
-from cachecost.providers.rulefile import Model, catalogue
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.limits import is_amount, is_tokens
+from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts
+from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet, sheet_of
+from cachecost.providers.rules import TomlLines, read_toml
+from cachecost.providers.usage import PRICED_CLASSES
+
+MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount")
+DAYS = ("from", "to")
+PRICE_KEYS = ("host", "model", *DAYS, "above", *PRICED_CLASSES, "source")
+MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_with", "source")
+GPU_NEEDS = ("host", "usd_per_hour", "prefill_tokens_per_s")
+GPU_KEYS = (*GPU_NEEDS, "model", *DAYS, "output", "source")
+SHAPES = {"price": PRICE_KEYS, "modifier": MODIFIER_KEYS, "gpu": GPU_KEYS}
+SECONDS_PER_HOUR = 3600
+MEGATOKENS = 6
+SMALLEST = Decimal("0.000001")
+
+
+def own_sheet(path: Path) -> Sheet:
+    """A user's price file (`--prices`; its format is at the head of `prices/overlay.toml`).
+
+    Raises InputError with every fault, each with file and line, if it cannot be read or is not valid.
+    """
+    data, lines = read_toml(path)
+    faults = list(_Checker(data, lines, str(path)).faults())
+    if faults:
+        raise InputError(sorted(faults, key=lambda fault: fault.line or 0))
+    sheet = sheet_of(data, str(path))
+    rows = {key: list(found) for key, found in sheet.rows.items()}
+    for entry in data.get("gpu", []):
+        file = str(path)
+        seconds = Decimal(entry["usd_per_hour"]) / SECONDS_PER_HOUR
+        price = (seconds / Decimal(entry["prefill_tokens_per_s"])).scaleb(MEGATOKENS).quantize(SMALLEST)
+        prices = {"input": price, "read": Decimal(0), "write_5m": price, "write_1h": price}
+        prices["output"] = Decimal(entry.get("output", 0))
+        rows.setdefault((entry["host"], entry.get("model", ANY_MODEL)), []).insert(
+            0, PriceRow(entry.get("from"), entry.get("to"), 0, prices, entry.get("source", file))
+        )
+    return replace(sheet, rows={key: tuple(found) for key, found in rows.items()})
+
+
+class _Checker:
+    """Finds every error of a price file, with its line."""
+
+    def __init__(self, data: dict[str, Any], lines: TomlLines, file: str) -> None:
+        self._data = data
+        self._lines = lines
+        self._file = file
+
+    def faults(self) -> Iterator[Fault]:
+        yield from self._table_faults()
+        for kind, keys in SHAPES.items():
+            entries = self._data.get(kind)
+            for number, entry in enumerate(_tables(entries)):
+                for key, message in _entry_faults(kind, keys, entry):
+                    where = f"{kind}[{number}]" + (f".{key}" if key else "")
+                    yield Fault(self._file, f"{where}: {message}", self._lines.of(kind, number, key))
+
+    def _table_faults(self) -> Iterator[Fault]:
+        for key, value in self._data.items():
+            line = self._lines.top(key)
+            if key not in SHAPES:
+                yield Fault(
+                    self._file, f"{key}: expected [[price]], [[modifier]] or [[gpu]]{nearest(key, SHAPES)}", line
+                )
+            elif not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+                yield Fault(self._file, f"{key}: expected [[{key}]], one table a row", line)
+
+
+def _tables(entries: Any) -> list[dict[str, Any]]:
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _entry_faults(kind: str, keys: tuple[str, ...], entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
+    yield from _day_faults(entry)
+    yield from _name_faults(entry)
+    yield from FAULTS[kind](entry)
+
+
+def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    days = {key: entry[key] for key in DAYS if key in entry}
+    wrong = [key for key, day in days.items() if type(day) is not date]
+    yield from ((key, f"expected a day like 2026-03-07; got {_show(days[key])}") for key in wrong)
+    if len(days) == len(DAYS) and not wrong and days["to"] <= days["from"]:
+        yield "to", f"expected a day after from = {days['from']}; got {days['to']}"
+
+
+def _price_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in PRICED_CLASSES:
+        if name in entry and not is_amount(entry[name]):
+            yield name, f"expected USD per 10**6 tokens, a number from 0; got {_show(entry[name])}"
+    above = entry.get("above", 0)
+    if not is_tokens(above):
+        yield "above", f"expected tokens, a whole number from 0; got {_show(above)}"
+    if "model" not in entry:
+        yield "", "model is missing"
+    if not any(name in entry for name in PRICED_CLASSES):
+        yield "", f"no price in it; expected one of {', '.join(PRICED_CLASSES)}"
+
+
+def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from (("", f"{key} is missing") for key in ("name", "models", "multiplier") if key not in entry)
+    name = entry.get("name", MODIFIERS[0])
+    if name not in MODIFIERS:
+        yield "name", f"expected one of {', '.join(MODIFIERS)}; got {_show(name)}{nearest(str(name), MODIFIERS)}"
+    if not is_amount(entry.get("multiplier", 1)):
+        yield "multiplier", f"expected a number from 0; got {_show(entry['multiplier'])}"
+    excluded = entry.get("not_with", [])
+    if not isinstance(excluded, list) or any(other not in MODIFIERS for other in excluded):
+        yield "not_with", f"expected a list of {', '.join(MODIFIERS)}; got {_show(excluded)}"
+
+
+def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from (("", f"{key} is missing") for key in GPU_NEEDS if key not in entry)
+    for name in ("usd_per_hour", "output"):
+        if name in entry and not is_amount(entry[name]):
+            yield name, f"expected USD, a number from 0; got {_show(entry[name])}"
+    speed = entry.get("prefill_tokens_per_s", 1)
+    if not is_amount(speed) or not speed:
+        yield "prefill_tokens_per_s", f"expected tokens a second, a number above 0; got {_show(speed)}"
+    host = entry.get("host")
+    if host in hosts() and catalogue(str(host)).is_priced:
+        own = ", ".join(name for name in hosts() if not catalogue(name).is_priced)
+        yield "host", f"{host} is not a self-hosted server; expected one of {own}"
+
+
+def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Errors of host and models: a row with an unknown name would never match."""
+    host = entry.get("host", DEFAULT_HOST)
+    if host not in hosts():
+        yield "host", f"no rules for host {_show(host)}{nearest(str(host), hosts())}; known: {', '.join(hosts())}"
+        return
+    if "source" in entry and not isinstance(entry["source"], str):
+        yield "source", f"expected text; got {_show(entry['source'])}"
+    if "model" in entry:
+        yield from _model_faults("model", host, [entry["model"]])
+    for key in ("models", "except"):
+        value = entry.get(key, [])
+        if isinstance(value, list):
+            yield from _model_faults(key, host, [name for name in value if (key, name) != ("models", ANY_MODEL)])
+        else:
+            yield key, f'expected a list of models, or ["{ANY_MODEL}"]; got {_show(value)}'
+
+
+def _model_faults(key: str, host: str, names: list[Any]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        try:
+            catalogue(host).model(str(name))
+        except CannotEvaluate as error:
+            yield key, str(error)
+
+
+FAULTS = {"price": _price_faults, "modifier": _modifier_faults, "gpu": _gpu_faults}
+
+
+def _show(value: object) -> str:
+    return str(value) if isinstance(value, Decimal | date) else repr(value)
+
 
 CLAUDE_API = "anthropic"
 

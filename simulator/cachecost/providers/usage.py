@@ -1,12 +1,22 @@
-"""The usage of one call, in Anthropic's convention."""
+"""The usage of one call, in Anthropic's convention.
+
+The price of each token class of a model, by prompt length, resolved from its rows.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
-from decimal import Decimal
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_UP, Decimal
+from typing import TYPE_CHECKING
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
+
+if TYPE_CHECKING:
+    from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
+
 
 ZERO = Decimal(0)
 """No dollars: the start of every sum of money."""
@@ -90,3 +100,161 @@ def add_uses(one: ToolUses, other: ToolUses) -> ToolUses:
     if not one or not other:
         return one or other
     return tuple(sorted((Counter(dict(one)) + Counter(dict(other))).items()))
+
+
+PER_TOKEN = -6
+"""Prices are per 10**6 tokens."""
+SMALLEST = Decimal("0.000001")
+SMALLEST_PART = Decimal("1e-12")
+"""Dollars that a charge is divided to."""
+Amounts = tuple[Decimal, Decimal, Decimal, Decimal, Decimal, Decimal]
+HOUR = Decimal(3600)
+WRITES = {"write_5m": "5m", "write_1h": "1h"}
+CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
+
+
+@value
+class Prices:
+    """Prices by token class in USD per 10**6 tokens, modifiers included, and their `source`."""
+
+    read: Decimal
+    write_5m: Decimal
+    write_1h: Decimal
+    input: Decimal
+    output: Decimal
+    source: str = ""
+    fees: tuple[tuple[str, Decimal], ...] = ()
+    """USD a use of server tools, by tool; for a tool without a fee that is known, nothing is counted."""
+
+    @property
+    def are_known(self) -> bool:
+        """False: the prices are unknown, so no dollars may be shown."""
+        return self.source != NOBODY
+
+    def cost(self, usage: Usage) -> dict[str, Decimal]:
+        """Dollars of `usage` by class, exact: read, write_5m, write_1h, input, output, fees."""
+        return dict(zip(COST_CLASSES, self.amounts(usage), strict=True))
+
+    def amounts(self, usage: Usage) -> Amounts:
+        """The dollars of `cost`, in the order of `COST_CLASSES`."""
+        return (
+            _dollars(usage.read, self.read),
+            _dollars(usage.write_5m, self.write_5m),
+            _dollars(usage.write_1h, self.write_1h),
+            _dollars(usage.input_tokens, self.input),
+            _dollars(usage.output_tokens, self.output),
+            self._fees_of(usage.tool_uses) if usage.tool_uses else ZERO,
+        )
+
+    def _fees_of(self, uses: ToolUses) -> Decimal:
+        known = dict(self.fees)
+        return sum((number * known.get(tool, ZERO) for tool, number in uses), ZERO)
+
+    def total_cost(self, usage: Usage) -> Decimal:
+        """Dollars of `usage`, all classes together, exact."""
+        return sum(self.amounts(usage), ZERO)
+
+    def in_proportion(self, factor: Decimal) -> Prices:
+        """These prices times `factor`."""
+        classes = {name: getattr(self, name) * factor for name in TOKEN_CLASSES}
+        fees = tuple((tool, usd * factor) for tool, usd in self.fees)
+        return Prices(**classes, source=self.source, fees=fees)
+
+    def as_charged(self, usage: Usage) -> Prices:
+        """These prices as its answer says that a call was charged."""
+        factor = self.charge_factor(usage)
+        return self if factor == 1 else self.in_proportion(factor)
+
+    def charge_factor(self, usage: Usage) -> Decimal:
+        """What was charged ÷ the list price; 1 without a charge, or without list dollars to divide it by."""
+        listed = self.total_cost(usage) if usage.charged_usd is not None else ZERO
+        return Decimal(1) if usage.charged_usd is None or not listed else usage.charged_usd / listed
+
+
+NO_AMOUNTS: Amounts = (ZERO, ZERO, ZERO, ZERO, ZERO, ZERO)
+
+
+def call_amounts(usage: Usage, prices: Prices | None) -> Amounts | None:
+    """The dollars of one call, in the order of `COST_CLASSES`; they add up to the last digit. None: they are unknown.
+
+    What its answer says that it was charged is divided in the proportion of the list prices; where no list price is
+    known, all of it counts as uncached input, or as output where there is no input.
+    """
+    charged = usage.charged_usd
+    if charged is None:
+        return prices.amounts(usage) if prices else None
+    parts = list(prices.as_charged(usage).amounts(usage) if prices else NO_AMOUNTS)
+    parts = [part.quantize(SMALLEST_PART) for part in parts]
+    largest = parts.index(max(parts)) if any(parts) else COST_CLASSES.index("input" if usage.total_input else "output")
+    parts[largest] += charged - sum(parts, ZERO)
+    read, five, hour, uncached, output, fees = parts
+    return read, five, hour, uncached, output, fees
+
+
+NOBODY = "unknown"
+UNPRICED = Prices(ZERO, ZERO, ZERO, ZERO, ZERO, NOBODY)
+"""Prices of a self-hosted server without a stated cost: only tokens can be reported."""
+
+
+def _dollars(tokens: int, price: Decimal) -> Decimal:
+    return (tokens * price).scaleb(PER_TOKEN) if tokens else ZERO
+
+
+@value
+class Quote:
+    """Prices of a model on a day with given options, by prompt length: `tiers[i]` applies above `above[i - 1]`
+    tokens.
+    """
+
+    above: tuple[int, ...]
+    tiers: tuple[Prices, ...]
+
+    def of(self, tokens: int) -> Prices:
+        return self.tiers[bisect_left(self.above, tokens)]
+
+
+@value
+class ObjectStorage:
+    """The storage price of an explicit cache object, and its TTLs in seconds by name."""
+
+    storage: Storage
+    ttl_s: Mapping[str, float]
+
+    def of(self, write: str, found: Mapping[str, Decimal]) -> Decimal:
+        """The price of creating it, reading it in the same call, and storing it until it expires."""
+        hours = Decimal(self.ttl_s[WRITES[write]]) / HOUR
+        kept = (self.storage.usd_per_hour * hours).quantize(SMALLEST, ROUND_UP)
+        return found["input"] + found["read"] + kept
+
+
+@value
+class ModelPricing:
+    """The rows of a model on a day, and the substitutes for classes without a price."""
+
+    host: str
+    model: str
+    rows: list[PriceRow]
+    instead: Mapping[str, PriceSubstitute]
+    kept: ObjectStorage | None
+    fees: tuple[tuple[str, Decimal], ...]
+
+    def tier(self, length: int, factor: Decimal, notes: list[str]) -> Prices:
+        """Prices of prompts just above `length` tokens: the last row that names a class wins."""
+        chosen = {name: row for row in self.rows if row.above <= length for name in row.prices}
+        found: dict[str, Decimal] = {}
+        sources: list[str] = []
+        for name in PRICED_CLASSES:
+            found[name], source = self._price(name, chosen.get(name), found)
+            sources.append(source)
+        prices = {name: price * factor for name, price in found.items()}
+        return Prices(**prices, source=", ".join([*dict.fromkeys(sources), *notes]), fees=self.fees)
+
+    def _price(self, name: str, row: PriceRow | None, found: Mapping[str, Decimal]) -> tuple[Decimal, str]:
+        if row:
+            return row.prices[name], row.source
+        if self.kept and name in WRITES:
+            return self.kept.of(name, found), f"storage: {self.kept.storage.source}"
+        if other := self.instead.get(name):
+            return found[other.like] * other.times, other.source
+        words = CLASS_IN_WORDS.get(name, f"{name} tokens")
+        raise CannotEvaluate(f"no price of {words} known for {self.model} on host {self.host}; give one with --prices")

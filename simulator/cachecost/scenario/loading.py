@@ -1,27 +1,447 @@
-"""Scenario files: read whole, with every error at once, each at its line."""
+"""Scenario files: read whole, with every error at once, each at its line.
+
+Values of a scenario's text by their path from the top: as keys and numbers, or dotted, with names of strategies.
+
+Keys of a scenario whose conversation is what a command sends: which of them go together.
+
+Other values put into the text of a scenario: those of `--set`, of variants, of sweeps and of assumptions.
+
+Hosts and models that a scenario names: one that is not known is a fault at its line, with the nearest name.
+
+What stands in a scenario that its own file does not state: defaults of the project, with their places.
+
+What no single key of a scenario can tell: errors between keys, and between the file and the disk.
+
+The conversations that a scenario asks about: recorded or synthetic, with the head that it gives them.
+
+A scenario whose command ran: what the command sent stands in its place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from cachecost.base import yaml_text
-from cachecost.base.errors import Fault, InputError, NamesNotKnown
-from cachecost.base.limits import MOST_SWEPT
-from cachecost.base.schema_errors import faults_of, show_kind
-from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
-from cachecost.scenario.agent_keys import has_command, missing_faults
-from cachecost.scenario.cross_checks import check_across_keys
-from cachecost.scenario.edits import merge, put, put_all, with_set
-from cachecost.scenario.file_defaults import NO_DEFAULTS, FileDefaults, with_defaults
-from cachecost.scenario.models import Scenario
-from cachecost.scenario.names import unknown_names
-from cachecost.scenario.text import schema
-from cachecost.scenario.ways import get
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, NamesNotKnown
+from cachecost.base.formatting import count_text
+from cachecost.base.limits import BLOCKS, MOST_SWEPT, OutOfLimits
+from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way, faults_of, one_of, show_kind, show_value, value_at
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.distributions import SyntheticSpec, synthetic
+from cachecost.conversations.input_files import Warn, input_path, is_url, quiet
+from cachecost.conversations.model import Conversation, Event, Human
+from cachecost.conversations.sessions import read_conversations
+from cachecost.prompts.blocks import NOTHING, Part, given_block
+from cachecost.providers.assumptions import read_assumptions
+from cachecost.providers.hosts import AUTO_HOST, Catalogue, catalogue, host_of, hosts
+from cachecost.scenario.models import AS_RECORDED, CLAIM, FIGURE, Head, Scenario, schema
+from cachecost.scenario.set_names import begin_at_turn, stretch_pauses
+from cachecost.strategies.spec import StrategySpec
+
+NO_COST = (
+    *("name", "question", "question_about", "compare_to", "conclusion", "variants", "published_figures"),
+    *("assumptions", "budget"),
+)
+"""Keys of a scenario that no cost depends on."""
+
+
+def get(placed: PlacedValue, way: Way, default: Any = None) -> Any:
+    """The value at `way`; `default` where there is none."""
+    try:
+        return value_at(placed.value, way)
+    except LookupError:
+        return default
+
+
+STRATEGIES = "strategies."
+
+
+def numbered_path(dotted: str, names: Sequence[str]) -> str:
+    """A dotted path with the strategy that it names by its name (which may contain dots) named by its number.
+
+    Raises LookupError for a path that changes no cost, or to a strategy that there is not.
+    """
+    if dotted.partition(".")[0] in NO_COST:
+        raise LookupError(f"expected a path to what changes a cost; got {dotted!r}, which is only reported")
+    rest = dotted.removeprefix(STRATEGIES)
+    found = [name for name in names if rest.startswith(f"{name}.")] if rest != dotted else []
+    if not found and rest != dotted and names and not rest.partition(".")[0].isdecimal():
+        raise LookupError(one_of([*names, *map(str, range(len(names)))], rest))
+    if not found:
+        return dotted
+    name = max(found, key=len)
+    return f"{STRATEGIES}{names.index(name)}{rest[len(name) :]}"
+
+
+def item_names(placed: PlacedValue, key: str) -> dict[Way, str]:
+    """Where each item of the list at `key` has its name."""
+    items = get(placed, (key,))
+    names: dict[Way, str] = {}
+    for number, item in enumerate(items if isinstance(items, list) else ()):
+        own = "name" if isinstance(item, dict) and "name" in item else "preset"
+        way: Way = (key, number, own) if isinstance(item, dict) else (key, number)
+        if isinstance(name := get(placed, way), str):
+            names[way] = name
+    return names
+
+
+def numbered_paths(scenario: Scenario, paths: Sequence[str]) -> list[str]:
+    """Dotted paths with strategies named by their numbers. Raises LookupError."""
+    return [numbered_path(path, [strategy.name for strategy in scenario.strategies]) for path in paths]
+
+
+def value_as_written(scenario: Scenario, path: str) -> Any:
+    """The value at a dotted path, as `numbered_paths` has it: that of the file, else its default; None if unknown."""
+    assert scenario._placed is not None
+    way: Way = tuple(int(word) if word.isdecimal() else word for word in path.split("."))
+    written = get(scenario._placed, way)
+    return _default(scenario, way) if written is None else written
+
+
+def _default(scenario: Scenario, way: Way) -> Any:
+    """What a scenario has where its file has nothing: of a strategy that is a preset, the preset's."""
+    value: Any = scenario
+    for step in way:
+        if isinstance(value, StrategySpec):
+            value = value.resolve()
+        value = _item(value, step)
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def _item(value: Any, step: str | int) -> Any:
+    """An item of a list or a mapping, or an attribute; None where there is none."""
+    if isinstance(value, list):
+        return value[step] if isinstance(step, int) and step < len(value) else None
+    return value.get(step) if isinstance(value, Mapping) else getattr(value, str(step), None)
+
+
+def strategy_names(placed: PlacedValue) -> list[str]:
+    """The names of the strategies by their numbers; "" for one without."""
+    items = get(placed, ("strategies",))
+    names = {way[1]: name for way, name in item_names(placed, "strategies").items()}
+    return [names.get(number, "") for number in range(len(items) if isinstance(items, list) else 0)]
+
+
+CONVERSATION = "conversation"
+COMMAND = (CONVERSATION, "command")
+OF_COMMAND = ("answers", "cwd", "env", "timeout", "runs", "content")
+"""Keys of a conversation that say how its command runs; `turns` also has a meaning without one."""
+TURN = "{turn}"
+"""What a turn replaces in the words of a command, which then runs once per turn."""
+PROJECT_FILES = ("pyproject.toml", "cachecost.toml", "package.json", ".git")
+"""What the folder of a project has."""
+
+
+def has_command(placed: PlacedValue) -> bool:
+    """Whether the conversation is what a command sends."""
+    return get(placed, COMMAND) is not None
+
+
+def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
+    """Faults between a command and the keys beside it. Values may be of any type here."""
+    way = (CONVERSATION, "turns")
+    turns = get(placed, way)
+    if has_command(placed):
+        if turns is not None and not isinstance(turns, list):
+            yield placed.fault(way, f"expected a list of what a person says; got {show_value(turns)}")
+        if not turns and TURN in str(get(placed, COMMAND)):
+            yield placed.fault(COMMAND, f"expected turns for {TURN}: what a person says, a text per turn")
+        yield from _cwd_fault(placed, folder)
+        return
+    if isinstance(turns, list):
+        yield placed.fault(way, f"expected a whole number without a command; got {show_value(turns)}")
+    conversation = get(placed, (CONVERSATION,))
+    for key in OF_COMMAND:
+        if isinstance(conversation, dict) and key in conversation:
+            yield placed.fault((CONVERSATION, key), "expected only with a command")
+
+
+def _cwd_fault(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
+    way = (CONVERSATION, "cwd")
+    inner = get(placed, way)
+    if isinstance(inner, str) and not (folder / inner).is_dir():
+        yield placed.fault(way, f"expected a folder; got {show_value(inner)}, and there is no {folder / inner}")
+
+
+def missing_faults(placed: PlacedValue) -> Iterator[Fault]:
+    """Faults for what may be left out with a command only."""
+    for key, kind in (("model", "text"), ("strategies", "a list")):
+        if key not in placed.value:
+            yield placed.fault((key,), f"expected {kind}; got nothing")
+
+
+def project_folder(folder: Path) -> Path:
+    """The nearest folder from `folder` up that looks like a project; `folder` itself if none does."""
+    whole = folder.resolve()
+    return next((one for one in (whole, *whole.parents) if any((one / name).exists() for name in PROJECT_FILES)), whole)
+
+
+ALTERNATIVES = (("recording", "synthetic", "command"), ("tokens", "blocks"))
+"""Keys of which a variant's replaces the scenario's other one."""
+
+
+def with_set(placed: PlacedValue, text: str, faults: list[Fault]) -> PlacedValue:
+    """`placed` under one `--set`; what is wrong with that is added to `faults`."""
+    place = SourcePlace(f"--set {text}:")
+    dotted, equals, value = text.partition("=")
+    try:
+        if not equals:
+            raise LookupError("expected a.b=VALUE")
+        part = yaml_text.parse(value, place.file) if value.strip() else PlacedValue(None, {(): place})
+        faults += [Fault(place.file, fault.message) for fault in part.faults]
+        return put(placed, dotted, replace(part, places=dict.fromkeys(part.places, place)))
+    except LookupError as error:
+        faults.append(Fault(place.file, str(error.args[0])))
+    except InputError as error:
+        faults += [Fault(place.file, fault.message) for fault in error.faults]
+    return placed
+
+
+def put(placed: PlacedValue, dotted: str, part: PlacedValue) -> PlacedValue:
+    """`part` at a dotted path; a strategy that is a bare preset opens to take options. Raises LookupError."""
+    way = placed.way_of(".".join(dotted.split(".")[:2]))
+    preset = get(placed, way)
+    if way[0] == "strategies" and isinstance(preset, str) and dotted.count(".") > 1:
+        placed = placed.put(way, PlacedValue({"preset": preset}, {(): placed.place(way)}))
+    return placed.put(placed.way_of(dotted), part)
+
+
+def merge(base: PlacedValue, changes: PlacedValue, way: Way = ()) -> PlacedValue:
+    """`changes` over `base`: mappings key by key, everything else as a whole."""
+    for key, value in get(changes, way).items():
+        inner = (*way, key)
+        others = {name for group in ALTERNATIVES if key in group for name in group} - {key}
+        base = base.put(way, base.at(way).without(*others)) if way and others & set(get(base, way)) else base
+        both = isinstance(value, dict) and isinstance(get(base, inner), dict)
+        base = merge(base, changes, inner) if both else base.put(inner, changes.at(inner))
+    return base
+
+
+def put_all(placed: PlacedValue, paths: Sequence[str], part: PlacedValue) -> PlacedValue:
+    """`part` at each path, whose strategy may be named by its name. Raises LookupError."""
+    for path in paths:
+        placed = put(placed, numbered_path(path, strategy_names(placed)), part)
+    return placed
+
+
+def unknown_names(placed: PlacedValue) -> Iterator[Fault]:
+    """A fault for the host, if there are no rules for it, else one for each model that it does not have."""
+    host = get(placed, ("host",), AUTO_HOST)
+    if host == AUTO_HOST:
+        host = host_of(None, AUTO_HOST, str(get(placed, ("model",), "")))
+    if not isinstance(host, str):
+        return
+    if host not in hosts():
+        yield placed.fault(("host",), one_of(hosts(), host))
+        return
+    book = catalogue(host)
+    for way in _model_ways(placed):
+        yield from _unknown_model(placed, way, book)
+
+
+def _model_ways(placed: PlacedValue) -> Iterator[Way]:
+    """Where a model may be named: for all, for a strategy, for the questions of one."""
+    yield ("model",)
+    strategies = get(placed, ("strategies",))
+    for number in range(len(strategies) if isinstance(strategies, list) else 0):
+        yield ("strategies", number, "model")
+        yield ("strategies", number, "inquiry", "model")
+
+
+def _unknown_model(placed: PlacedValue, way: Way, book: Catalogue) -> Iterator[Fault]:
+    name = get(placed, way)
+    if not isinstance(name, str) or not name:
+        return
+    try:
+        book.model(name)
+    except CannotEvaluate as error:
+        yield placed.fault(way, str(error))
+
+
+FileDefaults = Mapping[Way, PlacedValue]
+"""Values by their way in a scenario; paths in them start at the current folder."""
+NO_DEFAULTS: FileDefaults = {}
+PATHS = frozenset({("prices",)})
+MISSING = object()
+
+
+def with_defaults(placed: PlacedValue, defaults: FileDefaults, folder: Path) -> PlacedValue:
+    """The scenario of a file in `folder`, with each default that it has no value for."""
+    for way, part in defaults.items():
+        above = get(placed, way[:-1], {}) if len(way) > 1 else {}
+        if isinstance(above, dict) and get(placed, way, MISSING) is MISSING:
+            placed = placed.put(
+                way,
+                PlacedValue(Path(os.path.relpath(part.value, folder)).as_posix(), part.places)
+                if way in PATHS
+                else part,
+            )
+    return placed
+
+
+def check_across_keys(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
+    """Faults between keys, and between the file and the disk. Values may be of any type here."""
+    names = item_names(placed, "strategies")
+    yield from _duplicate_names(placed, names)
+    yield from _duplicate_names(placed, item_names(placed, "variants"))
+    yield from _unknown_strategies(placed, sorted(set(names.values())))
+    yield from agent_faults(placed, folder)
+    for way in (("conversation", "recording"), ("prices",)):
+        path = get(placed, way)
+        is_remote = way[0] == "conversation" and isinstance(path, str) and is_url(path)  # looked at when it is read
+        if isinstance(path, str) and not is_remote and not _is_file(folder / path):
+            yield placed.fault(way, f"expected a file; got {show_value(path)}, and there is no {folder / path}")
+    rules = get(placed, ("rules",))
+    if isinstance(rules, dict):
+        for name, problem in read_assumptions(rules)[1].items():
+            yield placed.fault(("rules", name), problem.removeprefix(f"{name}: "))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or holds a null
+        return False
+
+
+def _duplicate_names(placed: PlacedValue, names: Mapping[Way, str]) -> Iterator[Fault]:
+    first: dict[str, Way] = {}
+    for way, name in names.items():
+        if first.setdefault(name, way) != way:
+            earlier = yaml_text.spell(first[name][:2])
+            yield placed.fault(way, f"expected a name of its own; got {show_value(name)}, as {earlier}")
+
+
+def _unknown_strategies(placed: PlacedValue, strategies: Sequence[str]) -> Iterator[Fault]:
+    """Where a strategy is named that there is not."""
+    budget = get(placed, ("budget",))
+    budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
+    has_calls = has_command(placed) or isinstance(get(placed, ("conversation", "recording")), str)
+    recorded = [AS_RECORDED] if has_calls else []
+    named = get(placed, ("question_about",))
+    asked: list[Way] = [("question_about", n) for n in range(len(named))] if isinstance(named, list) else []
+    yield from _unknown_in_conclusions(placed, strategies)
+    for way in [("compare_to",), *asked, *((*way, "strategy") for way in budgets)]:
+        name = get(placed, way)
+        known = [*strategies, *(recorded if way[0] == "budget" else ())]
+        is_checked = strategies or "strategies" not in placed.value
+        if isinstance(name, str) and known and is_checked and name not in known:
+            yield placed.fault(way, one_of(known, name))
+
+
+def _unknown_in_conclusions(placed: PlacedValue, strategies: Sequence[str]) -> Iterator[Fault]:
+    """Where a conclusion is about a strategy or a variant that there is not."""
+    found = get(placed, ("conclusion",))
+    variants = list(item_names(placed, "variants").values())
+    for number, item in enumerate(found if isinstance(found, list) else ()):
+        way: Way = ("conclusion", number)
+        say, holds = (get(placed, (*way, key)) for key in ("say", "holds"))
+        for _, name in FIGURE.findall(say) if isinstance(say, str) and isinstance(item, dict) else ():
+            if name not in strategies:
+                yield placed.fault((*way, "say"), one_of(strategies, name))
+        for place, text in enumerate(holds if isinstance(holds, list) else ()):
+            match = CLAIM.fullmatch(text) if isinstance(text, str) else None
+            variant, one, _, other = match.groups("") if match else ("", "", "", "")
+            named = [(strategies, one), (strategies, other), (variants, variant)] if match else []
+            for known, name in named:
+                if name and known and name not in known:  # without variants, as under --set, a claim does not hold
+                    yield placed.fault((*way, "holds", place), one_of(known, name))
+
+
+NOT_RUN = "expected a recording or a synthetic conversation here, as a variant or a swept value runs no command"
+
+
+def head_parts(head: Head) -> tuple[Part, Part]:
+    """The tools and the system prompt of `head`, without text; their tokens sum exactly to what it says."""
+    sizes = _split_evenly(head.tools.tokens, head.tools.count) if head.tools else []
+    system = head.system.blocks or [head.system.tokens or 0] if head.system else []
+    return _part("tool", "", "tool", sizes), _part("text", "system", "system", system)
+
+
+def _split_evenly(tokens: int, parts: int) -> list[int]:
+    """`tokens` in `parts`, as equal as whole numbers can be."""
+    each, rest = divmod(tokens, parts)
+    return [each + (number < rest) for number in range(parts)]
+
+
+def _part(kind: str, role: str, name: str, sizes: Sequence[int]) -> Part:
+    blocks = [given_block(kind, role, f"{name} {number}:{size}", size) for number, size in zip(count(1), sizes)]
+    return Part(tuple(blocks)) if blocks else NOTHING
+
+
+class ScenarioConversations(NamedTuple):
+    """What a scenario replays: conversations, and the calls with their bills that they were found in, if any."""
+
+    conversations: list[Conversation]
+    bills: list[RecordedCall]
+
+
+def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> ScenarioConversations:
+    """The scenario's conversations, with their head and parameters; paths start at `base_dir`.
+
+    `warn` is called for a recording that is still being written. Raises InputError: a recording that
+    cannot be read, or that has itself what the head would add.
+    """
+    source = scenario.conversation
+    tools = scenario.conversation.head.tools
+    if tools and tools.count > BLOCKS.value():
+        way = ("conversation", "head", "tools", "count")
+        raise InputError([scenario.fault(way, str(BLOCKS.error(f"{tools.count:,}")))])
+    if source.command is not None:
+        raise InputError([scenario.fault(COMMAND, NOT_RUN)])
+    if source.recording is None:
+        return ScenarioConversations([_add_head(scenario, _make_synthetic(scenario))], [])
+    conversations, bills = read_conversations(input_path(source.recording, base_dir), "auto", warn)
+    headed = [_add_head(scenario, conversation) for conversation in conversations]
+    if not any(conversation.replies for conversation in conversations):
+        fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
+        raise InputError([fault])
+    return ScenarioConversations(headed, bills)
+
+
+def _make_synthetic(scenario: Scenario) -> Conversation:
+    """The synthetic conversation. Raises InputError where it would be beyond a limit."""
+    try:
+        spec = scenario.conversation.synthetic or SyntheticSpec()
+        return synthetic(replace(spec, name=scenario.name, model=scenario.model))
+    except OutOfLimits as error:
+        raise InputError([scenario.fault(("conversation", "synthetic"), str(error))]) from None
+
+
+def _add_head(scenario: Scenario, conversation: Conversation) -> Conversation:
+    source = scenario.conversation
+    tools, system = head_parts(source.head)
+    begun = stretch_pauses(begin_at_turn(conversation, source.from_turn), source.pause_factor)
+    return replace(
+        begun,
+        events=_turns(begun.events, source.turns if isinstance(source.turns, int) else None),
+        tools=_pick_part(scenario, "tools", conversation.tools, tools),
+        system=_pick_part(scenario, "system", conversation.system, system),
+        params={**conversation.params, **source.params.model_dump(exclude_none=True)},
+    )
+
+
+def _pick_part(scenario: Scenario, layer: str, recorded: Part, given: Part) -> Part:
+    """The part that is there. Two would mean that the head, or a sweep over it, is silently without effect."""
+    if recorded.blocks and given.blocks:
+        message = f"expected nothing, as the recording has its own; got {count_text(len(given.blocks), 'block')}"
+        raise InputError([scenario.fault(("conversation", "head", layer), message)])
+    return given if given.blocks else recorded
+
+
+def _turns(events: Sequence[Event], turns: int | None) -> tuple[Event, ...]:
+    """The events of the first human turns; all of them without a number."""
+    starts = [number for number, event in enumerate(events) if isinstance(event, Human)]
+    cut = turns is not None and len(starts) > turns
+    return tuple(events[: starts[turns]] if cut and turns is not None else events)
+
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions", "conclusion")
 """What a variant does not inherit."""
@@ -36,7 +456,7 @@ NO_SCENARIO = "expected a scenario, a mapping with the keys format, name and con
 def load(path: str | Path, sets: Sequence[str] = (), defaults: FileDefaults = NO_DEFAULTS) -> Scenario:
     """The scenario at `path`, with each of `sets` ("a.b=V", V in YAML, a list's item by its number) put over it.
 
-    `defaults` stand where the file states nothing (`scenario/file_defaults.py`).
+    `defaults` stand where the file states nothing (`scenario/loading.py`).
 
     Paths in it start at its folder. Raises InputError with every fault: of the text, of each key and
     value, of the variants and sweeps too, in the order of the file, those of `sets` last; NamesNotKnown where
@@ -51,7 +471,13 @@ def load(path: str | Path, sets: Sequence[str] = (), defaults: FileDefaults = NO
     placed = with_defaults(placed, defaults, Path(path).parent)
     for text in sets:
         placed = with_set(placed, text, faults)
-    return _with_known_names(placed, Path(path).parent, faults)
+    folder = Path(path).parent
+    try:
+        return _scenario(placed, CheckContext(folder), list(faults))
+    except InputError as error:
+        all_faults = error.faults
+    _scenario(placed, CheckContext(folder, False), list(faults), all_faults)
+    raise NamesNotKnown(all_faults)
 
 
 def from_mapping(value: Mapping[str, Any], folder: Path, file: str = "scenario") -> Scenario:
@@ -82,16 +508,6 @@ def scenario_from(placed: PlacedValue, context: CheckContext) -> Scenario:
     return _scenario(placed, context, [])
 
 
-def _with_known_names(placed: PlacedValue, folder: Path, faults: Sequence[Fault]) -> Scenario:
-    """The scenario. Raises InputError: NamesNotKnown where it would be fine if its host and models were known."""
-    try:
-        return _scenario(placed, CheckContext(folder), list(faults))
-    except InputError as error:
-        all_faults = error.faults
-    _scenario(placed, CheckContext(folder, False), list(faults), all_faults)
-    raise NamesNotKnown(all_faults)
-
-
 def _scenario(
     placed: PlacedValue, context: CheckContext, faults: list[Fault], shown_faults: Sequence[Fault] = ()
 ) -> Scenario:
@@ -117,7 +533,6 @@ def _where(fault: Fault) -> SourcePlace:
 
 
 def _check(placed: PlacedValue, context: CheckContext) -> tuple[Scenario | None, list[Fault]]:
-    """The scenario, None where there are faults, and the faults."""
     faults = [*check_across_keys(placed, context.folder), *(unknown_names(placed) if context.names else ())]
     if not (context.is_recorded or has_command(placed)):
         faults += missing_faults(placed)
@@ -219,3 +634,45 @@ def _assumed_values(placed: PlacedValue, number: int) -> Iterator[tuple[Way, lis
 
 
 # ------------------------------------------------------------------------------- the conversation
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedScenario:
+    """A scenario without a command, and the calls of each run of the command that it had.
+
+    `runs` is empty for a scenario that never had one. `kept` is a recording of the first run with the content that
+    the scenario keeps, and `kept_calls` are the calls in it. `clock` says how the clock of the second run was another
+    one; "" where it was the same. `machine` has names of this machine and its user, by what each is.
+    """
+
+    scenario: Scenario
+    runs: Sequence[Sequence[RecordedCall]] = ()
+    kept: Path | None = None
+    kept_calls: Sequence[RecordedCall] = ()
+    clock: str = ""
+    machine: Mapping[str, str] = field(default_factory=dict)
+
+
+Record = Callable[[Path, Scenario], RecordedScenario]
+"""Makes, of the scenario at a path, one without a command."""
+
+
+def without_command(path: Path, scenario: Scenario) -> RecordedScenario:
+    """The `Record` of scenarios that have no command; one with a command raises InputError where it is replayed."""
+    return RecordedScenario(scenario)
+
+
+def with_recording(scenario: Scenario, folder: Path, recording: Path, calls: Sequence[RecordedCall]) -> Scenario:
+    """The scenario with `recording`, which holds `calls`, in the place of its command, at the same line.
+
+    Paths in it start at `folder`. Its model is that of the first call where it names none. Raises InputError for a
+    variant that is wrong with it.
+    """
+    placed = placed_of(scenario)
+    place = placed.place(COMMAND)
+    conversation = placed.at((CONVERSATION,)).without("command", "turns", *OF_COMMAND)
+    conversation = conversation.put(("recording",), PlacedValue(str(recording.resolve()), {(): place}))
+    placed = placed.put((CONVERSATION,), conversation)
+    if not scenario.model:
+        placed = placed.put(("model",), PlacedValue(calls[0].request.model, {(): place}))
+    return scenario_from(placed, CheckContext(folder, names=False, is_recorded=True))

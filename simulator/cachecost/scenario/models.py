@@ -1,32 +1,395 @@
-"""What a scenario file holds: one model a mapping; docstrings are the editor's and the reader's help."""
+"""What a scenario file holds: one model a mapping; docstrings are the editor's and the reader's help.
+
+An assumption that a scenario's answer rests on, and the values between which it is tried.
+
+A strategy in a file of its own: what a scenario writes as one item of `strategies:`.
+
+Types of the values in a scenario file: how each is checked, and its JSON schema.
+
+What a scenario file says of its conversation: one model a mapping; see models.py.
+
+A scenario's schema, as text for editors and for people. Both are document from the models.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Annotated, Any, Literal, Self
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
+from datetime import date
+from decimal import ROUND_DOWN, Decimal
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
-from pydantic.config import JsonDict
-
-from cachecost.base.errors import Fault
-from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
-from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
-from cachecost.scenario.assumed import AssumptionSpec
-from cachecost.scenario.conversation_models import ConversationSource
-from cachecost.scenario.field_types import (
-    TOKEN_SOURCES,
-    Day,
-    Dollars,
-    FolderName,
-    HitRate,
-    PriceSum,
-    Rules,
-    Share,
-    Strict,
-    Tokens,
-    exactly_one,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
 )
-from cachecost.strategies.spec import StrategySpec, check_printable
+from pydantic.config import JsonDict
+from typing_extensions import TypeAliasType
+
+from cachecost.base import yaml_text
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import MOST_TOKENS, is_amount, is_number
+from cachecost.base.yaml_text import PlacedValue, Schema, SourcePlace, Way, faults_of, show_value
+from cachecost.conversations.distributions import SCHEMA as DISTRIBUTION_SCHEMA
+from cachecost.conversations.distributions import (
+    Distribution,
+    SyntheticForks,
+    SyntheticInquiries,
+    SyntheticPauses,
+    SyntheticSizes,
+    SyntheticSpec,
+    parse_distribution,
+)
+from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
+from cachecost.providers.listing import AssumptionRow, assumption_rows
+from cachecost.providers.usage import TOKEN_CLASSES
+from cachecost.strategies.spec import CONFIG, DerivedModel, StrategySpec, check_printable
+
+STEPS = 100
+"""Steps between the ends of a range, about: the precision of a break-even where no `step` is given."""
+ROUND_STEPS = (Decimal(5), Decimal(2), Decimal(1))
+
+
+def _paths(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _number(value: Any) -> int | Decimal:
+    if is_number(value):
+        return value if isinstance(value, int) else Decimal(str(value))
+    raise ValueError(f"expected a number; got {show_value(value)}")
+
+
+Number = Annotated[int | Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+Paths = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+PathOrPaths = Annotated[Paths, BeforeValidator(_paths, json_schema_input_type=str | Paths)]
+
+
+class AssumptionSpec(BaseModel):
+    """Something that the answer takes for granted. With `set`, it is tried at other values."""
+
+    model_config = CONFIG
+
+    name: Annotated[str, Field(min_length=1), AfterValidator(check_printable)]
+    """What is assumed, in a few words, e.g. retry rate of the answer tool."""
+    set: PathOrPaths | None = None
+    """What it stands for: a dotted path in this file, or several that change together. Strategies are named by their
+    number from 0 or by their name: strategies.answer tool, auto.inquiry.retry_rate."""
+    range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
+    """The lowest and the highest value it may have. Both ends are simulated, and where they give another answer, the
+    value at which it changes is searched for."""
+    values: Annotated[list[Any], Field(min_length=1)] | None = None
+    """Instead of a range: other values to simulate, such as names of models."""
+    step: Number | None = None
+    """How precisely the break-even is searched for; null is about a hundredth of the range, and at least 1 for whole
+    numbers."""
+    why: str = ""
+    """Why it is assumed, and how well it is known."""
+    source: str = ""
+    """Where the value comes from."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        given = [name for name in ("range", "values") if getattr(self, name) is not None]
+        if self.set is None and given:
+            raise ValueError(f"expected set with {given[0]}; got none")
+        if self.set is not None and len(given) != 1:
+            raise ValueError(f"expected range or values with set; got {' and '.join(given) or 'neither'}")
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise ValueError(f"range: expected the lower end first; got {self.range[0]} and {self.range[1]}")
+        if self.step is not None and (self.range is None or self.step <= 0):
+            raise ValueError("step: expected a number above 0, with a range")
+        return self
+
+    @property
+    def tried(self) -> Sequence[Any]:
+        """The values that are simulated: the ends of the range, or those listed; nothing without `set`."""
+        return [plain(end) for end in self.range] if self.range is not None else self.values or []
+
+    @property
+    def precision(self) -> int | Decimal:
+        """The step of the search for a break-even; of whole numbers a whole number."""
+        assert self.range is not None
+        if self.step is not None:
+            return self.step
+        step = round_step((Decimal(self.range[1]) - self.range[0]) / STEPS)
+        return max(1, int(step)) if all(isinstance(end, int) for end in self.range) else step
+
+
+def plain(number: int | Decimal) -> int | float:
+    """A number as YAML has it."""
+    return number if isinstance(number, int) else float(number)
+
+
+def round_step(step: Decimal) -> Decimal:
+    """The nearest 1, 2 or 5 times a power of ten that is not above `step`."""
+    unit = Decimal(1).scaleb(step.adjusted())
+    times = (step / unit).quantize(Decimal(1), ROUND_DOWN)
+    return next(each for each in ROUND_STEPS if each <= times) * unit
+
+
+def load_strategy(path: Path) -> StrategySpec:
+    """The strategy in a file. Raises InputError with every error of it, each at its line."""
+    placed = yaml_text.read(path)
+    if not isinstance(placed.value, dict):
+        fault = placed.fault((), f"expected a strategy, a mapping with a name; got {show_value(placed.value)}")
+        raise InputError([*placed.faults, fault])
+    try:
+        spec = StrategySpec.model_validate(placed.value)
+    except ValidationError as error:
+        raise InputError([*placed.faults, *faults_of(error, placed, StrategySpec.model_json_schema())]) from None
+    if placed.faults:
+        raise InputError(placed.faults)
+    return spec
+
+
+SHIPPED = "shipped"
+TOKEN_SOURCES = Literal["calibrated", "tiktoken", "bytes", "ctok", "native", "count_tokens"]
+HUNDRED = Decimal(100)
+FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
+PRICE = re.compile(rf"(?:{'|'.join(TOKEN_CLASSES)})(?: [-+] (?:{'|'.join(TOKEN_CLASSES)}))*")
+
+
+def _day(value: Any) -> date | None:
+    if value is None or value == SHIPPED or isinstance(value, date):
+        return None if value == SHIPPED else value
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected a day like 2026-03-07, or {SHIPPED}; got {show_value(value)}") from None
+
+
+def _folder_name(value: Any) -> str:
+    if isinstance(value, str) and FOLDER_NAME.fullmatch(value):
+        return value
+    raise ValueError(f"expected letters, digits, '-', '_' and '.' (it names a folder); got {show_value(value)}")
+
+
+def _dollars(value: Any) -> Decimal:
+    if is_amount(value):
+        return Decimal(str(value))
+    raise ValueError(f"expected dollars, a number from 0; got {show_value(value)}")
+
+
+def _share(value: Any) -> Decimal:
+    """`5%` as 0.05. A bare number is a fault: 5 could mean 5 % or 500 %."""
+    match = PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if match:
+        return Decimal(match[1]) / HUNDRED
+    raise ValueError(f"expected a percentage like 5%; got {show_value(value)}")
+
+
+def _cache_hit_rate(value: Any) -> Decimal:
+    share = _share(value)
+    if share > 1:
+        raise ValueError(f"expected at most 100%; got {show_value(value)}")
+    return share
+
+
+def _price(value: Any) -> str:
+    if isinstance(value, str) and PRICE.fullmatch(value):
+        return value
+    classes = ", ".join(TOKEN_CLASSES)
+    raise ValueError(f"expected prices of {classes}, joined by ' - ' or ' + '; got {show_value(value)}")
+
+
+def _command(value: Any) -> tuple[str, ...]:
+    words = _split(value) if isinstance(value, str) else value
+    if isinstance(words, list) and words and all(isinstance(word, str) for word in words) and words[0]:
+        return tuple(words)
+    raise ValueError(f"expected a command, as text or as a list of words; got {show_value(value)}")
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:  # a quote or an escape that does not end
+        raise ValueError(f"expected a command as a shell splits it; got {show_value(text)}: {error}") from None
+
+
+Day = Annotated[
+    date | None,
+    BeforeValidator(_day),
+    WithJsonSchema({"anyOf": [{"const": SHIPPED}, {"type": "string", "format": "date"}, {"type": "null"}]}),
+]
+FolderName = Annotated[
+    str, BeforeValidator(_folder_name), WithJsonSchema({"type": "string", "pattern": f"^{FOLDER_NAME.pattern}$"})
+]
+Dollars = Annotated[Decimal, BeforeValidator(_dollars), WithJsonSchema({"type": "number", "minimum": 0})]
+Share = Annotated[
+    Decimal, BeforeValidator(_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
+]
+HitRate = Annotated[
+    Decimal, BeforeValidator(_cache_hit_rate), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
+]
+PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Command = Annotated[
+    tuple[str, ...],
+    PlainValidator(_command),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+Spread = TypeAliasType(
+    "Spread", Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
+)
+RULES = "assumptions of the rulebook"
+Rules = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": RULES})]
+
+
+class Strict(BaseModel):
+    """A mapping of a file: unknown keys are errors, and no value is converted."""
+
+    model_config = CONFIG
+
+
+def exactly_one(model: BaseModel, *names: str) -> None:
+    given = [name for name in names if getattr(model, name) is not None]
+    if len(given) != 1:
+        known = f"{', '.join(names[:-1])} or {names[-1]}"
+        none = "neither" if len(names) == 2 else "none"
+        raise ValueError(f"expected {known}; got {' and '.join(given) or none}")
+
+
+class ToolsHead(Strict):
+    """Tool definitions that the recording lacks."""
+
+    tokens: Tokens
+    """Tokens of all definitions together."""
+    count: Tokens = 1
+    """How many tools there are."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.tokens < self.count:
+            raise ValueError(f"expected at least a token a tool; got {self.tokens} for {self.count} tools")
+        return self
+
+
+class SystemHead(Strict):
+    """A system prompt that the recording lacks: `tokens` of one block, or the tokens of each of its `blocks`."""
+
+    tokens: Tokens | None = None
+    """Tokens of its one block."""
+    blocks: Annotated[list[Tokens], Field(min_length=1)] | None = None
+    """Tokens of each block, first to last."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        exactly_one(self, "tokens", "blocks")
+        return self
+
+
+class Head(Strict):
+    """The static prefix of every call: tools and system prompt. Used where the recording has none."""
+
+    tools: ToolsHead | None = None
+    """Tool definitions."""
+    system: SystemHead | None = None
+    """The system prompt."""
+
+
+SPREADS = {Distribution: Spread, Distribution | None: Spread | None}
+SHARE = Annotated[float, Field(ge=0, le=1)]
+SIZES = DerivedModel(SyntheticSizes, "Sizes", SPREADS)
+PAUSES = DerivedModel(SyntheticPauses, "Pauses", SPREADS)
+INQUIRIES = DerivedModel(SyntheticInquiries, "Inquiries", {**SPREADS, "rate": SHARE})
+TURNS = Annotated[tuple[Tokens, ...], Field(strict=False)]
+FORKS = DerivedModel(SyntheticForks, "Forks", {**SPREADS, "after": TURNS, "rate": SHARE})
+SYNTHETIC = DerivedModel(
+    SyntheticSpec,
+    "Synthetic",
+    {
+        **SPREADS,
+        "turns": Tokens,
+        "sizes": Annotated[SyntheticSizes, SIZES],
+        "pauses": Annotated[SyntheticPauses, PAUSES],
+        "inquiries": Annotated[SyntheticInquiries, INQUIRIES] | None,
+        "forks": Annotated[SyntheticForks, FORKS] | None,
+    },
+    only=("seed", "turns", "calls", "tools", "sizes", "pauses", "inquiries", "forks"),
+)
+
+
+class Thinking(Strict):
+    """The API's `thinking` parameter."""
+
+    type: Literal["enabled", "adaptive", "disabled"]
+    """Manual, adaptive or none."""
+    budget_tokens: Tokens | None = None
+    """Token budget of manual thinking."""
+
+
+class OutputConfig(Strict):
+    """The API's `output_config` parameter."""
+
+    effort: str | None = None
+    """Effort, as the API spells it; null is the model's default."""
+
+
+class Params(Strict):
+    """Parameters of the main thread's requests; they override those of the recording."""
+
+    thinking: Thinking | None = None
+    """Thinking; null leaves it as recorded."""
+    output_config: OutputConfig | None = None
+    """Output configuration; null leaves it as recorded."""
+    speed: Literal["standard", "fast"] | None = None
+    """Speed; null leaves it as recorded."""
+
+
+class ConversationSource(Strict):
+    """The conversation that every strategy sends: a `recording`, a `synthetic` one, or what a `command` sends."""
+
+    recording: str | None = None
+    """Path of a recording, relative to the scenario's folder, or its URL (s3://, gs://, az://, https://)."""
+    synthetic: Annotated[SyntheticSpec, SYNTHETIC] | None = None
+    """A synthetic conversation, generated from numbers."""
+    command: Command | None = None
+    """A command that runs your agent, split into words but not run by a shell: what it sends is the recording.
+    {turn} in a word runs it once per turn; otherwise it reads the turns from its standard input, a line each."""
+    answers: str | Annotated[list[dict[str, Any]], Field(min_length=1)] = "agent"
+    """What answers the command: agent[:N[:TOOL,…]], script:FILE or recording:FILE relative to the scenario's folder,
+    or the replies of a script."""
+    cwd: str | None = None
+    """Where the command runs, relative to the scenario's folder; null is the project's folder."""
+    env: dict[str, str | None] = {}
+    """More environment variables of the command; null passes on the variable of this name."""
+    timeout: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds after which a run of the command is ended."""
+    runs: Literal[1, 2] = 2
+    """Runs of the command: what the second sends otherwise is not deterministic. 1 does not look for it."""
+    content: Literal["keep", "digest"] = "keep"
+    """What `check --update` keeps of what the command sends: the content, or digests of it."""
+    from_turn: Tokens = 1
+    """Begin at this human turn, 1 being the first: what was said before is in no prompt."""
+    turns: Tokens | list[str] | None = None
+    """Only N human turns from there; null is all. With a command: what a person says, a text per turn."""
+    pause_factor: Annotated[float, Field(ge=0)] = 1.0
+    """Every pause before a human message is this many times as long."""
+    head: Head = Head()
+    """Tools and system prompt that the recording lacks."""
+    params: Params = Params()
+    """Request parameters; they override the recorded ones."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        exactly_one(self, "recording", "synthetic", "command")
+        return self
+
 
 CLAIM = re.compile(r"(?:(.+?) \| )?(.+) (<|>|=|<=|>=) (.+)")
 FIGURE = re.compile(r"\{(cost|question): ([^}]+)\}")
@@ -251,3 +614,87 @@ class Scenario(Strict):
         """`message` about the value at `way`, at its line where the scenario came from a file."""
         placed = self._placed or PlacedValue(None, {(): SourcePlace(self.name)})
         return placed.fault(way, message)
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NUMBERS = {"integer": "^-?[0-9][0-9_]*$", "number": "^-?[0-9][0-9_]*(\\.[0-9_]+)?$"}
+"""Editors read 21_000 as text, so a number's schema allows such text too."""
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file (draft 2020-12)."""
+    document = {"$schema": DIALECT, **Scenario.model_json_schema()}
+    return _for_editors(document)  # type: ignore[no-any-return]
+
+
+def schema_text() -> str:
+    """The text of `scenarios/scenario.schema.json`."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _for_editors(part: Any) -> Any:
+    """`part` with underscored numbers allowed, the assumptions of the rulebook listed, and no document-up titles."""
+    if isinstance(part, list):
+        return [_for_editors(item) for item in part]
+    if isinstance(part, float) and part.is_integer():  # which of both pydantic writes depends on its version
+        return int(part)
+    if not isinstance(part, dict):
+        return part
+    inner = {key: _for_editors(value) for key, value in part.items()}
+    title = inner.pop("title") if isinstance(inner.get("title"), str) else ""
+    if title == RULES:
+        return {**inner, "properties": _assumptions(), "additionalProperties": False}
+    kind = inner.get("type")
+    is_open = "const" not in inner and "enum" not in inner
+    return _allow_underscores(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
+
+
+def _allow_underscores(number: dict[str, Any]) -> dict[str, Any]:
+    about: dict[str, Any] = {key: number.pop(key) for key in ("description", "default") if key in number}
+    return {"anyOf": [number, {"type": "string", "pattern": NUMBERS[number["type"]]}], **about}
+
+
+def _assumptions() -> Schema:
+    return {row.name: {**_values(row), "description": row.about} for row in assumption_rows()}
+
+
+def _values(row: AssumptionRow) -> Schema:
+    if row.number is not None:
+        return {"type": "number"}
+    truths = {"true": True, "false": False}
+    return {"enum": [truths.get(reading.value, reading.value) for reading in row.readings]}
+
+
+def explain_defaults() -> str:
+    """Every key of a scenario with its meaning and, as YAML, its default; comments where there is none."""
+    title = "# Every key of a scenario with its default. Keys that are commented out have no default, or are off.\n"
+    return "\n".join([title, *_explain_fields(Scenario)]) + "\n"
+
+
+def _explain_fields(model: type[BaseModel]) -> Iterator[str]:
+    """The fields of a mapping, each below its docstring."""
+    for name, field in model.model_fields.items():
+        yield f"# {' '.join((field.description or '').split())}"
+        inner, written = _inner_model(field.annotation, *field.metadata), field.alias or name
+        must_be_given = field.is_required() or (model is Scenario and name in WITHOUT_COMMAND)
+        default = None if must_be_given else field.get_default(call_default_factory=True)
+        if inner and (isinstance(default, BaseModel) or is_dataclass(default)):
+            yield f"{written}:"
+            yield from (f"  {line}" for line in _explain_fields(inner))
+        else:
+            shipped = model is Scenario and name == "as_of"
+            value = SHIPPED if shipped else json.dumps(default, ensure_ascii=False, default=str)
+            yield f"# {written}:  must be given" if must_be_given else f"{written}: {value}"
+            yield from (f"#   {line}" for line in (_explain_fields(inner) if inner else ()))
+
+
+def _inner_model(*annotations: Any) -> type[BaseModel] | None:
+    """The model that a field's value, or each item of it, is document of."""
+    for annotation in annotations:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return annotation
+        found = annotation.model if isinstance(annotation, DerivedModel) else _inner_model(*get_args(annotation))
+        if found:
+            return found
+    return None

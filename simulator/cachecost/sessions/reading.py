@@ -1,25 +1,211 @@
-"""Reads session files for their bills: from the store where nothing changed, else the file, or what was added to it."""
+"""Reads session files for their bills: from the store where nothing changed, else the file, or what was added to it.
+
+Remembers on disk what was read of session files, so that a file is read once and then only where it has grown.
+"""
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
+from types import TracebackType
+from zlib import crc32
 
 import msgspec
 
+from cachecost.base.atomic_files import check_readable
+from cachecost.base.digests import blake2b
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.reading_roots import check_readable
-from cachecost.base.sqlite_damage import is_damage
-from cachecost.conversations.billed_calls import SessionFile
-from cachecost.conversations.input_files import comment_note, is_url, skip_comments
+from cachecost.base.sqlite_damage import identity_of, is_damage, put_aside
+from cachecost.base.version import __version__
+from cachecost.conversations.input_files import SessionFile, comment_note, is_url, skip_comments
 from cachecost.conversations.readers.claude_code.transcript import sniff
 from cachecost.conversations.readers.detect import READERS, UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.file_tails import tail_digest
-from cachecost.sessions.store import FileIdentity, RememberedFile, SessionStore
+
+CONTENT = 5
+"""To be raised when a reader changes what it reads."""
+VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
+"""A store of other content, or of another version of cachecost, is emptied."""
+APPLICATION = 0x63616368
+"""Marks the file as ours (SQLite's application_id), so that no other database is ever touched."""
+APPLICATION_OFFSET, HEADER_BYTES = 68, 72
+"""Where it stands in the file (sqlite.org/fileformat.html)."""
+FOREIGN = "it is another program's file"
+IN_MEMORY = Path(":memory:")
+BUSY_S = 2.0
+CHECKSUM_BYTES = 8
+SCHEMA = """
+DROP TABLE IF EXISTS files;
+DROP TABLE IF EXISTS states;
+CREATE TABLE files (
+    path TEXT PRIMARY KEY, inode INTEGER, size INTEGER, mtime_ns INTEGER, tail BLOB, sessions BLOB, checksum BLOB
+);
+CREATE TABLE states (path TEXT PRIMARY KEY, state BLOB, checksum BLOB);
+"""
+"""A checksum is over the other columns: SQLite does not notice a flipped bit in a value. States stand apart: they are
+large, and read only for files that have grown.
+"""
+
+
+def _check_owner(path: Path) -> None:
+    """Raises sqlite3.DatabaseError for a file of another program, before SQLite opens (and may change) it."""
+    if not path.exists():
+        return
+    with path.open("rb") as stream:
+        header = stream.read(HEADER_BYTES)
+    if header and int.from_bytes(header[APPLICATION_OFFSET:], "big") != APPLICATION:
+        raise sqlite3.DatabaseError(FOREIGN)
+
+
+def _checksum(*values: object) -> bytes:
+    """Of the columns of a row, each with its type and length."""
+    digest = blake2b(digest_size=CHECKSUM_BYTES)
+    for value in values:
+        data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "surrogatepass")
+        digest.update(f"{type(value).__name__} {len(data)} ".encode())
+        digest.update(data)
+    return digest.digest()
+
+
+class FileIdentity(msgspec.Struct, frozen=True, array_like=True):
+    """What tells whether a file changed: inode, size in bytes, time of the last change in nanoseconds."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+class RememberedFile(msgspec.Struct, frozen=True):
+    """A row without its state: `tail` is the digest of the last bytes that were read, `sessions` encoded."""
+
+    identity: FileIdentity
+    tail: bytes
+    sessions: bytes
+
+
+class SessionStore:
+    """The store in the file `path`. Raises sqlite3.Error where it cannot be used."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if path != IN_MEMORY:
+            _check_owner(path)
+            for folder in reversed([one for one in path.parents if not one.exists()]):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+                if path.stat().st_mode & 0o077:
+                    path.chmod(0o600)
+            except PermissionError as error:  # somebody else's file, or one that may only be read: SQLite says it too
+                raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
+        self._identity = identity_of(path)
+        self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+        try:
+            self._prepare()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _prepare(self) -> None:
+        database = self._database
+        database.execute("PRAGMA synchronous=NORMAL")
+        if self._is_current():
+            return
+        with self.writing():
+            if not self._is_current():  # no other process made it meanwhile
+                self._make()
+        with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
+            database.execute("PRAGMA journal_mode=WAL")
+
+    def _is_current(self) -> bool:
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        return (self._application(), version) == (APPLICATION, VERSION)
+
+    def _make(self) -> None:
+        """Empty tables, within a transaction."""
+        tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and self._application() != APPLICATION:
+            raise sqlite3.DatabaseError(FOREIGN)
+        stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
+        for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
+            self._database.execute(statement)
+
+    def _application(self) -> int:
+        return int(self._database.execute("PRAGMA application_id").fetchone()[0])
+
+    def put_aside(self) -> None:
+        """Close a store that turned out to be damaged, and rename its file: the next command begins anew."""
+        self._database.close()
+        put_aside(self._path, self._identity)
+
+    def __enter__(self) -> SessionStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._database.close()
+
+    def files(self) -> Mapping[str, RememberedFile]:
+        """Every file that is remembered, by path. A damaged row is as good as none."""
+        rows = self._database.execute("SELECT path, inode, size, mtime_ns, tail, sessions, checksum FROM files")
+        return {
+            path: RememberedFile(FileIdentity(*identity), tail, sessions)
+            for path, *identity, tail, sessions, checksum in rows
+            if checksum == _checksum(path, *identity, tail, sessions)
+        }
+
+    def state(self, path: str) -> bytes:
+        """What is needed to go on reading a file; empty where nothing is, or where it is damaged."""
+        row = self._database.execute("SELECT state, checksum FROM states WHERE path = ?", (path,)).fetchone()
+        return row[0] if row and row[1] == _checksum(path, row[0]) else b""
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction: all or nothing."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._database.in_transaction:  # SQLite ends it by itself where the disk is full
+                self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def put(self, path: str, file: RememberedFile, state: bytes) -> None:
+        """Remember a file."""
+        row = (path, *msgspec.structs.astuple(file.identity), file.tail, file.sessions)
+        self._database.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, _checksum(*row)))
+        self._database.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", (path, state, _checksum(path, state)))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Remove files that no longer exist."""
+        rows = [(path,) for path in paths]
+        with self.writing():
+            self._database.executemany("DELETE FROM files WHERE path = ?", rows)
+            self._database.executemany("DELETE FROM states WHERE path = ?", rows)
+
+
+def open_store(path: Path) -> SessionStore:
+    """The store at `path`. A damaged one is put aside (`.damaged`) and begun anew: it holds nothing that files do not.
+
+    Raises sqlite3.Error and OSError where it cannot be used: locked, another program's, no rights.
+    """
+    identity = identity_of(path)
+    try:
+        return SessionStore(path)
+    except (sqlite3.Error, ValueError) as error:
+        if str(error) == FOREIGN or not is_damage(error):
+            raise
+        put_aside(path, identity)
+        return SessionStore(path)
+
 
 BATCH_BYTES = 32 << 20
 """Written to the store at once: states are not kept in memory for longer."""
@@ -98,7 +284,6 @@ class SessionReading:
         return self.found
 
     def _known(self) -> Mapping[str, RememberedFile]:
-        """What is remembered."""
         try:
             return self.store.files() if self.store else {}
         except (sqlite3.Error, ValueError, TypeError) as error:
@@ -132,7 +317,6 @@ class SessionReading:
             self._read_file(path, identity, remembered)
 
     def _add_remembered(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> bool:
-        """Add the sessions of a file that is as it was; whether it is."""
         if remembered is None or remembered.identity != identity:
             return False
         try:
@@ -163,7 +347,11 @@ class SessionReading:
         self.found.read_bytes += identity.size
         if self.store and reader.is_whole and is_unicode(str(path)) and not is_url(path):
             tail = tail_digest(path, identity.size)
-            self._remember(str(path.absolute()), RememberedFile(identity, tail, encode(sessions)), state)
+            file = RememberedFile(identity, tail, encode(sessions))
+            self._pending.append((str(path.absolute()), file, state))
+            self._pending_bytes += len(state) + len(file.sessions)
+            if self._pending_bytes > BATCH_BYTES:
+                self._flush()
 
     def _state(self, path: str) -> bytes:
         try:
@@ -180,12 +368,6 @@ class SessionReading:
             if sniff(head) and not _is_lookalike(head):
                 return TRANSCRIPT
         return detect(path, self.format_)[0]
-
-    def _remember(self, path: str, file: RememberedFile, state: bytes) -> None:
-        self._pending.append((path, file, state))
-        self._pending_bytes += len(state) + len(file.sessions)
-        if self._pending_bytes > BATCH_BYTES:
-            self._flush()
 
     def _flush(self) -> None:
         """Write what was read."""

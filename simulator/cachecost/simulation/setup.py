@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.render import TokenCounter
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
@@ -18,8 +18,8 @@ from cachecost.tokens.factory import CALIBRATED, FILLER, counter_name, make_coun
 if TYPE_CHECKING:
     from cachecost.conversations.calls import Call, RecordedCall
     from cachecost.conversations.model import Conversation
-    from cachecost.simulation.call_preparer import CallPreparer
-    from cachecost.strategies.plan import Strategy
+    from cachecost.simulation.engine import CallPreparer
+    from cachecost.strategies.registry import Strategy
     from cachecost.strategies.spec import StrategySpec
 
 Progress = Callable[[str, int], None]
@@ -102,7 +102,7 @@ class ReplaySetup:
 
     def build_strategy(self, spec: StrategySpec | str) -> Strategy:
         """The strategy, for the model and host of this setup. Raises CannotEvaluate."""
-        from cachecost.strategies.build import build
+        from cachecost.strategies.registry import build
 
         return build(spec, model=self.model, facts=lambda model: self.rules.rules(self.host, model))
 
@@ -132,7 +132,7 @@ class ReplaySetup:
 
     def new_preparer(self) -> CallPreparer:
         """A preparer on a tree of its own, which has learned from the bills."""
-        from cachecost.simulation.call_preparer import CallPreparer
+        from cachecost.simulation.engine import CallPreparer
 
         made = CallPreparer.of(replace(self))  # a copy: what holds itself is not freed at once
         made.learn_all(self.bills, self.may_start_warm)

@@ -17,18 +17,16 @@ from cachecost.conversations.logs import Logs, read_logs
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import host_of
-from cachecost.providers.own_rules import NO_OWN_RULES, OwnRules
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook, data_date
-from cachecost.simulation.call_preparer import CallPreparer
-from cachecost.simulation.engine import AS_RECORDED, Simulation
+from cachecost.providers.rules import NO_OWN_RULES, OwnRules, RuleBook, data_date
+from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import CALIBRATED, FILLER
 
 if TYPE_CHECKING:  # a scenario takes longer to import than a small log to replay
     from cachecost.conversations.model import Conversation
     from cachecost.scenario import Scenario
-    from cachecost.strategies.plan import Strategy
+    from cachecost.strategies.registry import Strategy
     from cachecost.strategies.spec import StrategySpec
 
 NO_ASSUMPTIONS: Mapping[str, object] = {}

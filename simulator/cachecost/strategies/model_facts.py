@@ -1,9 +1,47 @@
-"""What strategies know of hosts and models."""
+"""What strategies know of hosts and models.
+
+Deterministic sampling at a rate: the selected items are spread evenly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Protocol
+
+
+class EvenSampler:
+    """Selects items at a rate from 0 to 1: of n items round(n × rate), as far apart as possible."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = Fraction(str(rate))
+        self._debt = Fraction(1, 2)
+
+    def __call__(self) -> bool:
+        self._debt += self._rate
+        if self._debt < 1:
+            return False
+        self._debt -= 1
+        return True
+
+
+class FailedAttempts:
+    """Which attempts fail at a rate p: of n questions with at most two retries n × p fail once and n × p² twice, each
+    rounded, and spread evenly. At a higher rate as many or more fail.
+    """
+
+    def __init__(self, rate: float, most_retries: int) -> None:
+        self._rate = Fraction(str(rate))
+        self._debts = [Fraction(1, 2)] * most_retries
+
+    def __call__(self, attempt: int) -> bool:
+        """Whether this attempt (0 for the first at a new question) fails and is followed by another."""
+        if not attempt:
+            self._debts = [debt + self._rate**number for number, debt in enumerate(self._debts, 1)]
+        if attempt == len(self._debts) or self._debts[attempt] < 1:
+            return False
+        self._debts[attempt] -= 1
+        return True
 
 
 class HostFacts(Protocol):

@@ -4,22 +4,50 @@ A package adds strategies by entry points of the group `cachecost.strategies`. A
 the strategy's, its object a Strategy or something that makes one when called. They are loaded when a
 name is not built in, and for listings; a built-in name cannot be taken. NAME@1h and NAME@5m are a strategy with that
 TTL on all breakpoints that name none.
+
+What a strategy produces from a conversation: requests with their times.
+
+From what a scenario or a caller names to a strategy that can plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cachecost.base.errors import nearest
+from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.model import Conversation
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.plan import Strategy
+from cachecost.strategies.model_facts import Facts
 from cachecost.strategies.presets import PRESETS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from cachecost.strategies.spec import StrategySpec
+
+
+class Strategy(Protocol):
+    """A way to send a conversation. `source` says who does it so, `date` when that was read."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def date(self) -> str: ...
+
+    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+        """The calls, in the order they start. Never prices, never looks at a cache."""
+        ...
+
+    def notes(self, conversation: Conversation) -> list[str]:
+        """What this strategy cannot do here, in sentences for the report; empty if there is nothing to say."""
+        ...
+
 
 GROUP = "cachecost.strategies"
 WELL_KNOWN = ("automatic", "base", "claude-code", "none", "progressive", "system-only")
@@ -76,11 +104,10 @@ def list_strategies() -> list[StrategyListing]:
     """All strategies for `cachecost strategies`, by name; those of other packages are loaded for it."""
     others = {name: _load(point) for name, point in _entry_points().items() if name not in PRESETS}
     found: dict[str, Found] = {**PRESETS, **others}
-    return [_strategy_row(name, strategy) for name, strategy in sorted(found.items())]
-
-
-def _strategy_row(name: str, strategy: Found) -> StrategyListing:
-    return StrategyListing(name, getattr(strategy, "what", ""), strategy.source, strategy.date)
+    return [
+        StrategyListing(name, getattr(strategy, "what", ""), strategy.source, strategy.date)
+        for name, strategy in sorted(found.items())
+    ]
 
 
 def _entry_points() -> dict[str, EntryPoint]:
@@ -96,3 +123,18 @@ def _load(point: EntryPoint) -> Found:
     if missing:
         raise ValueError(f"entry point {point.name} = {point.value}: no Strategy, it lacks {', '.join(missing)}")
     return cast("Strategy", strategy)
+
+
+def build(spec: StrategySpec | str, *, model: str | None = None, facts: Facts | None = None) -> Strategy:
+    """The strategy that a name or a scenario's entry describes, ready to plan.
+
+    `model` is used where the entry names none (it wins over the recording's); `facts` tells of a model, by its
+    id, what window it has, whether it accepts a forced tool choice and on which host it runs. Raises UnknownStrategy,
+    ValueError for options that do not go together, and CannotEvaluate where a strategy is another one on each host
+    and nothing is known of this one.
+    """
+    found = find_strategy(spec) if isinstance(spec, str) else spec.resolve()
+    if not isinstance(found, Agent):
+        return found
+    agent = replace(found, model=found.model or model, facts=found.facts or facts)
+    return agent.for_host_of(agent.model) if agent.model and agent.facts else agent

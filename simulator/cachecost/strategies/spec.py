@@ -1,45 +1,212 @@
 """A strategy as a scenario writes it: a preset's name, or a mapping that starts from one or from nothing.
 
 Options left out keep the preset's values. The models carry their help to the JSON Schema for editors.
+
+pydantic models derived from dataclasses: an option's type, default and description are written once.
+
+Things that a scenario chooses by name, with options: primitives of breakpoints, changes of agents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from inspect import cleandoc, getsource
+from itertools import pairwise
+from textwrap import dedent
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_type_hints
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainValidator,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     WrapValidator,
+    create_model,
     model_validator,
 )
+from pydantic_core import PydanticUndefined, core_schema, to_jsonable_python
 
 from cachecost.base.errors import nearest
-from cachecost.base.inert import inert
+from cachecost.base.formatting import inert
 from cachecost.base.limits import MOST_TOKENS
+from cachecost.base.yaml_text import one_of, show_value
 from cachecost.providers.assumptions import read_assumptions
-from cachecost.strategies.agent import Agent
+from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.registry import CHANGES
-from cachecost.strategies.derived_models import CONFIG, DerivedModel
-from cachecost.strategies.inquiry import InquiryOptions
-from cachecost.strategies.options import OptionTable
 from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Placement, Primitive
-from cachecost.strategies.plan import Strategy
 from cachecost.strategies.presets import PRESETS
-from cachecost.strategies.registry import find_strategy, names
+from cachecost.strategies.registry import Strategy, find_strategy, names
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
+
+
+CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+def derive_model(
+    of: type, name: str, types: Mapping[Any, Any] | None = None, only: Collection[str] | None = None
+) -> type[BaseModel]:
+    """The model of a mapping whose keys are the fields of the dataclass `of`, or those of them in `only`.
+
+    The docstring below a field is its description. `types` replaces the type of a field, by the field's name or by the
+    type itself. A name that pydantic uses, such as `schema`, becomes an alias.
+    """
+    hints, docs, replaced = get_type_hints(of), attribute_docs(of), types or {}
+    options: dict[str, Any] = {}
+    for option in fields(of):
+        if only is None or option.name in only:
+            taken = hasattr(BaseModel, option.name)
+            kind = replaced.get(option.name, replaced.get(hints[option.name], hints[option.name]))
+            options[f"{option.name}_" if taken else option.name] = (
+                kind,
+                Field(
+                    default=... if option.default is MISSING else option.default,
+                    alias=option.name if taken else None,
+                    description=docs.get(option.name),
+                ),
+            )
+    return create_model(name, __config__=CONFIG, __doc__=cleandoc(of.__doc__ or ""), **options)
+
+
+def attribute_docs(of: type) -> dict[str, str]:
+    """The docstring below each field of a class; none where the source is not at hand."""
+    try:
+        body = ast.parse(dedent(getsource(of))).body[0]
+    except OSError:
+        return {}
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: cleandoc(doc.value.value)
+        for field, doc in pairwise(body.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant) and isinstance(doc.value.value, str)
+    }
+
+
+def given_options(model: BaseModel) -> dict[str, Any]:
+    """The options that are set, by the names of the dataclass's fields."""
+    named = {name: field.alias or name for name, field in type(model).model_fields.items()}
+    return {option: getattr(model, name) for name, option in named.items() if name in model.model_fields_set}
+
+
+class DerivedModel:
+    """Metadata of an `Annotated` type: the value is written as a mapping of the dataclass's fields.
+
+    `make` turns the options that are set into the value; left out, it is the dataclass. `types` and `only` are those
+    of `derive_model`.
+    """
+
+    def __init__(
+        self,
+        of: type,
+        name: str,
+        types: Mapping[Any, Any] | None = None,
+        only: Collection[str] | None = None,
+        make: Callable[..., Any] | None = None,
+    ) -> None:
+        self.model = derive_model(of, name, types, only)
+        self._make = make or of
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            lambda model: self._make(**given_options(model)),
+            handler.generate_schema(self.model),
+            serialization=core_schema.plain_serializer_function_ser_schema(to_jsonable_python),
+        )
+
+
+Chosen = TypeVar("Chosen")
+
+
+class OptionRow(NamedTuple):
+    """A row of `cachecost strategies --breakpoints` or `--changes`."""
+
+    name: str
+    what: str
+    options: str
+
+
+@dataclass(frozen=True, eq=False)
+class OptionTable(Generic[Chosen]):
+    """Frozen dataclasses by name, and `shorthands`: names for one with its options, that take those in `kept` only."""
+
+    what: str
+    types: Mapping[str, type[Chosen]]
+    shorthands: Mapping[str, Chosen]
+    kept: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        return sorted({*self.types, *self.shorthands})
+
+    def parse(self, value: Any, whole: type[Chosen]) -> Chosen:
+        """`name` or `{name: {option: value}}`. Raises ValueError."""
+        if isinstance(value, whole):
+            return value
+        entry = {value: None} if isinstance(value, str) else value
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise ValueError(f"expected the name of {self.what}, or one name with its options; got {show_value(value)}")
+        name = next(iter(entry))
+        if name not in self.names:
+            raise ValueError(one_of(self.names, name))
+        options = getattr(self._with_options(name).model_validate(dict(entry)), name)
+        given = options.model_dump(exclude_unset=True) if options else {}
+        try:
+            return replace(self.shorthands[name], **given) if name in self.shorthands else self.types[name](**given)  # type: ignore[type-var]
+        except ValueError as error:
+            raise ValueError(f"{name}.{error}") from None
+
+    def list_options(self) -> list[OptionRow]:
+        """Each name with the first sentence of what it does, and its options with their defaults."""
+        return [
+            OptionRow(name, _first_sentence(self.options(name)), _defaults(self.options(name))) for name in self.names
+        ]
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of what `parse` takes."""
+        options = {name: self.options(name).model_json_schema() for name in self.names}
+        entry = {"type": "object", "properties": options, "additionalProperties": False}
+        return {"anyOf": [{"enum": self.names}, {**entry, "minProperties": 1, "maxProperties": 1}]}
+
+    @cache  # noqa: B019 - tables live as long as the program
+    def options(self, name: str) -> type[BaseModel]:
+        """The options of one, as a model."""
+        chosen: Any = type(self.shorthands[name]) if name in self.shorthands else self.types[name]
+        return derive_model(chosen, name, only=None if name in self.types else self.kept)
+
+    @cache  # noqa: B019
+    def _with_options(self, name: str) -> type[BaseModel]:
+        entry: dict[str, Any] = {name: (self.options(name) | None, None)}
+        return create_model(name, __config__=CONFIG, **entry)
+
+
+def _first_sentence(model: type[BaseModel]) -> str:
+    text = " ".join((model.__doc__ or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".")
+
+
+def _defaults(model: type[BaseModel]) -> str:
+    return ", ".join(f"{name} {_format_default(field.default)}" for name, field in model.model_fields.items())
+
+
+def _format_default(value: object) -> str:
+    """A default as YAML would have it; what has none, or None, is left out by whoever does not say it."""
+    if value is None or value is PydanticUndefined:
+        return "unset"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
 
 BREAKPOINTS: OptionTable[Primitive] = OptionTable("a breakpoint", PRIMITIVES, SHORTHANDS, kept=("ttl",))
 CHANGES_TABLE: OptionTable[AgentChange] = OptionTable("a change", CHANGES, {})
@@ -123,13 +290,6 @@ def _rules(value: Any) -> Any:
     return value
 
 
-def _caches_nothing(name: str) -> str:
-    """Of a strategy that is only a name: it would send every token uncached, which nobody means by leaving out."""
-    near = nearest(name, names())
-    expected = "preset or breakpoints in addition to the name, or `breakpoints: []` for no caching"
-    return f"expected {expected}; got neither{near}"
-
-
 def _must_fit(what: str, breakpoints: Sequence[Primitive], slots: int) -> None:
     """Raise ValueError where a list has more breakpoints than a request takes, which would silently lose its last."""
     if len(breakpoints) > slots:
@@ -190,7 +350,9 @@ class StrategySpec(BaseModel):
     @model_validator(mode="after")
     def _goes_together(self) -> StrategySpec:
         if not self.model_fields_set - {"name", *ABOUT_THE_REPORT}:
-            raise ValueError(_caches_nothing(self.name))
+            near = nearest(self.name, names())
+            expected = "preset or breakpoints in addition to the name, or `breakpoints: []` for no caching"
+            raise ValueError(f"expected {expected}; got neither{near}")
         self.resolve()
         return self
 

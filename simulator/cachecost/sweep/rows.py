@@ -1,10 +1,47 @@
-"""The rows of a sweep: what one strategy uses and costs in one cell, or the error."""
+"""The rows of a sweep: what one strategy uses and costs in one cell, or the error.
+
+The grid: axes over paths of a scenario, their values, and seeds. A cell's key is its values and its seed.
+
+Rows as files: Parquet where pyarrow is there, CSV without it. The same rows are the same bytes.
+
+Parts: JSON Lines files of some cells each, written in any order, merged into one table in the order of the grid.
+
+The progress of a sweep on disk: one part file per bundle, merged into one table at the end.
+
+One sweep at a time writes to an `--out`: the folder of its parts holds a lock.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from hashlib import blake2b
+from heapq import heappop, heappush
+from importlib import import_module
+from itertools import groupby, islice, product
+from math import prod
+from operator import attrgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
+import msgspec
+
+from cachecost.base import yaml_text
+from cachecost.base.atomic_files import InUse, lock_file, replace_when_done, safe_name, write_whole
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.extras import is_installed, require
+from cachecost.base.formatting import exact, inert_cell
+from cachecost.base.limits import CELLS, MOST_SWEPT, json_value
+from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
+from cachecost.conversations.input_files import is_url, shown_name
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.providers.usage import ZERO, Usage
@@ -74,3 +111,532 @@ def usage_row(
 def error_row(key: CellKey, fault: str) -> SweepRow:
     """The row of a cell that could not be evaluated at all."""
     return SweepRow(key, "", fault=fault)
+
+
+RECORDING = "conversation.recording"
+WILD = frozenset("*?[")
+NOT_IN_CELLS = (
+    *("variants", "published_figures", "sweep", "budget", "compare_to", "question_about", "assumptions"),
+    "conclusion",
+)
+"""What no row depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A dotted path of a scenario and the plain values it takes; `labels` are those values in words."""
+
+    path: str
+    values: tuple[Any, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(map(label, self.values))
+
+
+def label(value: Any) -> str:
+    """A value as tables write it: text as it is, numbers with the digits they came with, the rest as JSON.
+
+    Of a URL, what may be a secret is left out.
+    """
+    if isinstance(value, str | ExactNumber):
+        return shown_name(str(value))
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def axis_of(text: str) -> Axis:
+    """`a.b=V1,V2` as an axis; values are YAML, as items of a list. Raises InputError."""
+    path, equals, values = text.partition("=")
+    place = f"--grid {text}:"
+    if not equals or not path or not values.strip():
+        raise InputError([Fault(place, "expected a.b=V1,V2")])
+    try:
+        found = yaml_text.parse(f"[{values}]", place)
+    except InputError as error:
+        raise InputError([Fault(place, fault.message) for fault in error.faults]) from None
+    if found.faults or not isinstance(found.value, list):
+        raise InputError(
+            [Fault(place, fault.message) for fault in found.faults] or [Fault(place, "expected a.b=V1,V2")]
+        )
+    return Axis(path, tuple(found.value))
+
+
+def axes_of(own: Mapping[str, Sequence[Any]], grid: Sequence[str], folder: Path) -> list[Axis]:
+    """The scenario's own axes, those of `--grid` over and after them. Raises InputError with every fault."""
+    axes = {path: Axis(path, tuple(values)) for path, values in own.items()}
+    faults: list[Fault] = []
+    for text in grid:
+        try:
+            axis = axis_of(text)
+            axes[axis.path] = axis
+        except InputError as error:
+            faults += error.faults
+    found = [_expand_recordings(axis, folder, faults) for axis in axes.values()]
+    faults += [Fault(f"--grid {axis.path}:", problem) for axis in found for problem in (*_many(axis), *_twice(axis))]
+    if faults:
+        raise InputError(faults)
+    return found
+
+
+def _many(axis: Axis) -> Iterator[str]:
+    if len(axis.values) > MOST_SWEPT:
+        yield f"expected at most {MOST_SWEPT:,} values on an axis; got {len(axis.values):,}"
+
+
+def _twice(axis: Axis) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in axis.labels:
+        if name in seen:
+            yield f"expected each value once; got {name!r} twice"
+        seen.add(name)
+
+
+def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
+    """An axis of recordings with `*` in them as one of the files that are meant, in the order of their names."""
+    if axis.path != RECORDING:
+        return axis
+    values: list[Any] = []
+    for value in axis.values:
+        is_wild = isinstance(value, str) and not WILD.isdisjoint(value)
+        found = _matching(value, folder) if is_wild else [value]
+        if not found:
+            where = "" if is_url(value) else f" in {folder}"
+            faults.append(Fault(f"--grid {axis.path}={label(value)}:", f"expected a file; nothing matches{where}"))
+        values += found
+    return Axis(axis.path, tuple(values))
+
+
+def _matching(pattern: str, folder: Path) -> list[str]:
+    if not is_url(pattern):
+        return sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
+    from cachecost.conversations.remote_files import WEB, matching_paths
+
+    return [pattern] if pattern.startswith(WEB) else list(map(str, matching_paths(pattern)))
+
+
+def put_value(placed: PlacedValue, path: str, value: Any) -> PlacedValue:
+    """A scenario with `value` at a dotted path; a strategy that is a bare preset opens to take options.
+
+    Raises LookupError saying why nothing can stand there.
+    """
+    words = path.split(".")
+    if words[0] == "strategies" and len(words) > 2:
+        way = placed.way_of(".".join(words[:2]))
+        preset = yaml_text.value_at(placed.value, way)
+        if isinstance(preset, str):
+            placed = placed.put(way, PlacedValue({"preset": preset}, {(): placed.place(way)}))
+    return placed.put(placed.way_of(path), PlacedValue(value, {(): SourcePlace(f"--grid {path}={label(value)}:")}))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the grid: of each axis the number of its value."""
+
+    numbers: tuple[int, ...]
+
+    def labels(self, axes: Sequence[Axis]) -> tuple[str, ...]:
+        """The values in words: with the seed, a cell's key."""
+        return tuple(label(axis.values[number]) for axis, number in zip(axes, self.numbers, strict=True))
+
+    def apply_to(self, placed: PlacedValue, axes: Sequence[Axis]) -> PlacedValue:
+        """The scenario at this point. Raises LookupError."""
+        for axis, number in zip(axes, self.numbers, strict=True):
+            placed = put_value(placed, axis.path, axis.values[number])
+        return placed
+
+
+def check_size(axes: Sequence[Axis], seeds: int) -> None:
+    """Raises InputError where a grid has more cells than the limit."""
+    cells = prod(len(axis.values) for axis in axes) * max(seeds, 1)
+    if cells > CELLS.value():
+        raise InputError([Fault("--grid and --seeds:", str(CELLS.error(f"{cells:,}")))])
+
+
+def points_of(axes: Sequence[Axis]) -> Iterator[Point]:
+    """All points, the last axis running fastest."""
+    return (Point(numbers) for numbers in product(*(range(len(axis.values)) for axis in axes)))
+
+
+class CellOrder:
+    """Where each cell stands in the grid: its number, from 0; seeds run fastest."""
+
+    def __init__(self, axes: Sequence[Axis], seeds: Sequence[int]) -> None:
+        self._labels = [{label: number for number, label in enumerate(axis.labels)} for axis in axes]
+        self._seeds = {seed: number for number, seed in enumerate(seeds)}
+
+    def __len__(self) -> int:
+        return prod(map(len, self._labels)) * len(self._seeds)
+
+    def __call__(self, labels: Sequence[str], seed: int) -> int | None:
+        """The number of a cell; None for one of another grid."""
+        place = 0
+        for label, known in zip(labels, self._labels, strict=True):
+            if label not in known:
+                return None
+            place = place * len(known) + known[label]
+        return place * len(self._seeds) + self._seeds[seed] if seed in self._seeds else None
+
+
+PARQUET, CSV = ".parquet", ".csv"
+DOLLARS = (38, 18)
+"""Digits of a dollar column, and how many of them are after the point: enough for any price times any modifier."""
+ROWS_A_GROUP, ROWS_A_BATCH = 1 << 16, 1 << 12
+"""Rows of a Parquet file's groups, which decide its bytes, and rows that are in memory at once."""
+
+
+def has_pyarrow() -> bool:
+    """Whether Parquet can be written; does not import it."""
+    return is_installed("pyarrow")
+
+
+def suffix_of(out: Path) -> str:
+    """The format of `out`: by its name; of a folder Parquet, where that can be. Raises InputError, NotInstalled."""
+    if out.suffix == CSV or (not out.suffix and not has_pyarrow()):
+        return CSV
+    if out.suffix not in ("", PARQUET):
+        raise InputError([Fault(f"--out {out}:", "expected F.parquet, F.csv or a folder")])
+    require(f"--out {out}", "pyarrow", instead="or write a .csv")
+    return PARQUET
+
+
+def write_table(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
+    """Write the table whole or not at all. Rows are written as they come; at most one group of them is in memory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_when_done(path) as part:
+        (_write_parquet if path.suffix == PARQUET else _write_csv)(part, axes, rows)
+
+
+def read_table(path: Path, axes: Sequence[str]) -> Iterator[SweepRow]:
+    """The rows of a table that `write` made, a group at a time."""
+    records = _read_parquet(path) if path.suffix == PARQUET else _read_csv(path)
+    return (_row(record, len(axes)) for record in records)
+
+
+def _row(record: Sequence[Any], axes: int) -> SweepRow:
+    seed, strategy, *counts, cost_usd, missed, fault = record[axes:]
+    key = CellKey(tuple(record[:axes]), int(seed))
+    dollars = (None if one in (None, "") else Decimal(one).normalize() for one in (cost_usd, missed))
+    return SweepRow._make((key, strategy, *map(int, counts), *dollars, fault))
+
+
+def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*axes, "seed", *FIELDS])
+        writer.writerows(_csv_row(row) for row in rows)
+
+
+def _csv_row(row: SweepRow) -> Sequence[object]:
+    dollars = ("" if amount is None else exact(amount) for amount in (row.cost_usd, row.cost_if_missed_usd))
+    strategy, fault, *labels = map(inert_cell, (row.strategy, row.fault, *map(str, row.key.labels)))
+    return (*labels, row.key.seed, strategy, *(getattr(row, name) for name in COUNTS), *dollars, fault)
+
+
+def _read_csv(path: Path) -> Iterator[Sequence[Any]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = csv.reader(file)
+        next(lines)
+        yield from lines
+
+
+def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
+    pa: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    schema, source = _schema(axes), iter(rows)
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        while group := list(islice(_batches(schema, source), ROWS_A_GROUP // ROWS_A_BATCH)):
+            writer.write_table(pa.Table.from_batches(group, schema).combine_chunks())
+
+
+def _batches(schema: Any, rows: Iterator[SweepRow]) -> Iterator[Any]:
+    """Rows in columns, which take a tenth of their memory."""
+    pa: Any = import_module("pyarrow")
+    while some := list(islice(rows, ROWS_A_BATCH)):
+        columns = zip(*((*row.key.labels, row.key.seed, *row[1:]) for row in some), strict=True)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _schema(axes: Sequence[str]) -> Any:
+    pa: Any = import_module("pyarrow")
+    text, whole = pa.string(), pa.int64()
+    dollars = pa.decimal128(*DOLLARS)
+    kinds = {"strategy": text, "fault": text, "cost_usd": dollars, "cost_if_missed_usd": dollars}
+    names = [*axes, "seed", *FIELDS]
+    return pa.schema([(name, text if name in axes else kinds.get(name, whole)) for name in names])
+
+
+def _read_parquet(path: Path) -> Iterator[Sequence[Any]]:
+    parquet: Any = import_module("pyarrow.parquet")
+    for group in parquet.ParquetFile(path).iter_batches(ROWS_A_BATCH):
+        yield from zip(*(column.to_pylist() for column in group.columns), strict=True)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(SweepRow)
+
+
+class PartFile(NamedTuple):
+    """A part, its first and last cell in the order of the grid that it was computed for, and how many they are."""
+
+    path: Path
+    first: CellKey
+    last: CellKey
+    cells: int
+
+
+def write_part(folder: Path, rows: Sequence[SweepRow]) -> Path:
+    """Write the rows as a part, whole or not at all; its name says what is in it. Raises OSError."""
+    content = _encoder.encode_lines(rows)
+    path = folder / _name(content)
+    write_whole(path, content)
+    return path
+
+
+def check_parts(paths: Iterable[Path]) -> None:
+    """Raises InputError with every part that is not what was written."""
+    words = "is damaged: remove it, and its cells are computed again"
+    if faults := [Fault(str(path), words) for path in paths if path.name != _name(path.read_bytes())]:
+        raise InputError(faults)
+
+
+def _name(content: bytes) -> str:
+    return f"part-{blake2b(content, digest_size=12).hexdigest()}.jsonl"
+
+
+def read_part(path: Path) -> list[tuple[CellKey, list[SweepRow]]]:
+    """The cells of a part, with their rows."""
+    rows = _decoder.decode_lines(path.read_bytes())
+    return [(key, list(some)) for key, some in groupby(rows, attrgetter("key"))]
+
+
+class PartRange(NamedTuple):
+    """Where a part's cells stand in the grid, from its first to its last: others may stand between them."""
+
+    first: int
+    last: int
+    path: Path
+
+
+class Cell(NamedTuple):
+    """A cell of a part: its number in the grid, and its rows."""
+
+    number: int
+    path: Path
+    rows: list[SweepRow]
+
+
+def merge_parts(parts: Iterable[PartRange], places: CellOrder) -> Iterator[SweepRow]:
+    """The rows of all parts in the order of the grid, each cell once even if several parts have it.
+
+    A part is in memory from its first cell to its last: one at a time, unless a sweep was interrupted, and whoever
+    went on with it filled gaps.
+    """
+    waiting = deque(sorted(parts))
+    heap: list[tuple[Cell, Iterator[Cell]]] = []
+    done = -1
+    while waiting or heap:
+        while waiting and (not heap or waiting[0].first <= heap[0][0].number):
+            _push(heap, iter(read_cells(waiting.popleft().path, places)))
+        cell, rest = heappop(heap)
+        if cell.number != done:
+            yield from cell.rows
+        done = cell.number
+        _push(heap, rest)
+
+
+def _push(heap: list[tuple[Cell, Iterator[Cell]]], cells: Iterator[Cell]) -> None:
+    if (cell := next(cells, None)) is not None:
+        heappush(heap, (cell, cells))
+
+
+def read_cells(path: Path, places: CellOrder) -> list[Cell]:
+    """The cells of a part in the order of this grid; it may have been written for another."""
+    found = ((places(*key), rows) for key, rows in read_part(path))
+    return sorted(Cell(place, path, rows) for place, rows in found if place is not None)
+
+
+ABOUT = "sweep.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The rows of tables on disk, one table after the other. Can be iterated repeatedly."""
+
+    tables: tuple[Path, ...]
+    axes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[SweepRow]:
+        return (row for table in self.tables for row in read_table(table, self.axes))
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The parts of a sweep that goes to `out`. `about` is what its cells depend on besides their keys."""
+
+    out: Path
+    suffix: str
+    axes: tuple[str, ...]
+    about: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where the parts are, until the table is whole."""
+        return parts_folder(self.out)
+
+    def keep(self, rows: Sequence[SweepRow]) -> PartFile:
+        """Write a bundle's rows down: after this they are never computed again."""
+        keys = list(dict.fromkeys(row.key for row in rows))
+        return PartFile(write_part(self.folder, rows), keys[0], keys[-1], len(keys))
+
+    @property
+    def parts(self) -> list[Path]:
+        """The parts that are there already."""
+        return sorted(self.folder.glob("part-*.jsonl"))
+
+    def find_parts(self, places: CellOrder) -> Iterator[tuple[Path, list[int]]]:
+        """The parts that are there already, and the cells of this grid that each has. Raises InputError."""
+        check_parts(self.parts)
+        for path in self.parts:
+            if cells := read_cells(path, places):
+                yield path, [cell.number for cell in cells]
+
+    def finish(self, parts: Iterable[PartRange], places: CellOrder) -> None:
+        """Write the table, or one a value of the first axis into a folder; the parts go."""
+        for path, rows in self._tables(merge_parts(parts, places)):
+            write_table(path, self.axes, rows)
+        over = self.folder.with_name(f"{self.folder.name}.over")
+        self.folder.replace(over)
+        shutil.rmtree(over, ignore_errors=True)  # the next sweep may do the same
+
+    def rows(self, axes: Sequence[Axis]) -> StoredRows:
+        """The rows of the finished table, in the order of the grid."""
+        names = axes[0].labels if axes and not self.out.suffix else ("",)
+        return StoredRows(tuple(map(self._table, names)), self.axes)
+
+    def _table(self, value: str) -> Path:
+        """Where the rows of a value of the first axis go."""
+        if self.out.suffix:
+            return self.out
+        return (self.out / f"{self.axes[0]}={safe_name(value)}" if self.axes else self.out) / f"rows{self.suffix}"
+
+    def _tables(self, rows: Iterable[SweepRow]) -> Iterator[tuple[Path, Iterator[SweepRow]]]:
+        if self.out.suffix or not self.axes:
+            yield self._table(""), iter(rows)
+            return
+        for value, some in groupby(rows, lambda row: row.key.labels[0]):
+            yield self._table(value), some
+
+
+def parts_folder(out: Path) -> Path:
+    """Where the parts of a sweep to `out` are."""
+    return out.with_name(f"{out.name}.parts") if out.suffix else out / ".parts"
+
+
+def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Store:
+    """The store of a sweep, with or without parts of one that was interrupted.
+
+    Raises InputError if there are parts and `resume` is not set, or if they are of another sweep or one that is
+    not known; CannotEvaluate where Parquet cannot be written.
+    """
+    store = Store(out, suffix_of(out), tuple(axes), about)
+    shutil.rmtree(store.folder.with_name(f"{store.folder.name}.over"), ignore_errors=True)
+    about_file = store.folder / ABOUT
+    if about_file.exists():
+        _compare(store, _read_about(about_file), resume)
+    elif store.parts:
+        words = "expected what the parts beside it are of; got no file: remove its folder, and start again"
+        raise InputError([Fault(str(about_file), words)])
+    else:
+        write_whole(about_file, (json.dumps({"axes": list(axes), **about}, indent=1) + "\n").encode())
+    return store
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    try:
+        found = json_value(path.read_bytes())
+    except ValueError:  # neither JSON nor text
+        found = None
+    if not isinstance(found, dict):
+        words = "expected what the unfinished sweep is of; got a damaged file: remove its folder, and start again"
+        raise InputError([Fault(str(path), words)])
+    return found
+
+
+def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
+    place = f"--out {store.out}:"
+    if not resume:
+        raise InputError(
+            [Fault(place, f"holds an unfinished sweep; continue it with --resume, or remove {store.folder}")]
+        )
+    now = json.loads(json.dumps({"axes": list(store.axes), **store.about}))
+    if other := [name for name in now if now[name] != found.get(name)]:
+        words = f"expected the sweep that was started; got another {', '.join(other)}; remove {store.folder}"
+        raise InputError([Fault("--resume:", words)])
+
+
+@contextmanager
+def temporary_store(axes: Sequence[str]) -> Iterator[Store]:
+    """A store in a temporary folder, for a sweep whose table is not kept."""
+    with TemporaryDirectory(prefix="cachecost-") as folder:
+        yield open_store(Path(folder) / "rows.csv", axes, {}, False)
+
+
+LOCK = "lock"
+
+
+@contextmanager
+def exclusive_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Iterator[Store]:
+    """What `open_store` opens, while no other process has it. Raises InputError where one does, and as `open_store`."""
+    suffix_of(out)  # what cannot be written leaves no folder
+    with _locked(parts_folder(out), f"--out {out}:"):
+        yield open_store(out, axes, about, resume)
+
+
+@contextmanager
+def _locked(folder: Path, place: str) -> Iterator[None]:
+    """Holds the lock in the folder, which is made. Raises InputError where another process holds it."""
+    try:
+        file = _lock(folder)
+    except InUse:
+        raise InputError([Fault(place, "another sweep is writing it; wait for its end, or choose another")]) from None
+    except OSError as error:
+        raise InputError([Fault(place, f"cannot be written: {error.strerror or error}")]) from None
+    try:
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(folder: Path) -> int:
+    """A descriptor of the lock file, locked. A sweep that ends removes the folder: then it is made again.
+
+    Raises InUse, OSError.
+    """
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue
+        try:
+            lock_file(file)
+            if _is_at(folder / LOCK, file):
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False

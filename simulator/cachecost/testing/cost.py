@@ -1,20 +1,547 @@
-"""`cache_cost`: takes the calls of a test, and reports and asserts what they would cost."""
+"""`cache_cost`: takes the calls of a test, and reports and asserts what they would cost.
+
+A clock for tests: it steps, and can be moved on.
+
+The simulated API as a function from a request to a response: no socket, and no web framework.
+
+Which layers of a call are not as in the call that it goes on from, and from which character on.
+
+Transports for clients made with httpx2 or httpx: every request is answered in this process.
+
+The message of a failed assertion: what failed, by how much, which call, which block, and the fix.
+
+The simulated API of a test: clients reach it by a transport, an SDK client or a base URL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import ZERO
-from cachecost.providers.usage import Usage
-from cachecost.testing import sentences
-from cachecost.testing.simulated import SimulatedAPI
-from cachecost.testing.stability import LAYERS, changes
+from cachecost.analysis.lint.loaded_request import excerpt, first_changed_text
+from cachecost.base.extras import require
+from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
+from cachecost.base.times import midnight
+from cachecost.caches.breakpoints import first_difference
+from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.rows import CallRow
+from cachecost.live.clock import CallLog, Clock, SteppingClock, clock_from
+from cachecost.live.server.answers import answerer_from
+from cachecost.live.server.arrival import PLACEHOLDER, answer_call, count_tokens, encode_json, receive_call
+from cachecost.live.server.messages_api import MESSAGES as API
+from cachecost.live.server.meter import Meter, MeteredCall
+from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
+from cachecost.live.server.state import ServerState
+from cachecost.prompts.blocks import Block, Layer, Thread
+from cachecost.prompts.request import Request
+from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import AUTO_HOST, host_of
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook, data_date
+from cachecost.providers.usage import ZERO, Usage
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.tokens.ctok_ import require_ctok
+from cachecost.views.explain.text import group_findings
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding
+
+
+class MovableClock(SteppingClock):
+    """Goes on by `step_s` a call; `skip` lets a pause pass at once."""
+
+    def skip(self, seconds: float) -> None:
+        """The next call comes so many seconds later."""
+        self._next += seconds
+
+
+def movable(text: str, start: float) -> Clock:
+    """The clock that `text` asks for; one that steps can be moved on. Raises ValueError."""
+    made = clock_from(text, start)
+    return MovableClock(made._step_s, start) if isinstance(made, SteppingClock) else made
+
+
+MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointResponse:
+    """What goes back to the client: a status, headers, and a body that is there at once."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """What a client sends. `headers` are asked for by lower-case names."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+def respond(served: ServerState, sent: ClientRequest) -> EndpointResponse:
+    """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
+    if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
+        return _error_response(not_found("Not Found"), _request_id(served, sent))
+    came = at_once(receive_call(API, sent.headers, _chunks(sent.body)))
+    if isinstance(came, ApiError):
+        return _error_response(came, _request_id(served, sent))
+    if sent.path == COUNT:
+        count = count_tokens(served, came)
+        name = _request_id(served, sent)
+        return _error_response(count, name) if isinstance(count, ApiError) else _response(encode_json(count), name)
+    answered = answer_call(served, API, came)
+    if isinstance(answered.message, ApiError):
+        return _error_response(answered.message, answered.request_id)
+    if answered.streams:
+        events = b"".join(API.events(answered))
+        return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
+    return _response(encode_json(answered.message), answered.request_id)
+
+
+async def _chunks(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
+    """The result of a coroutine that waits for nothing, within an event loop or without one."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        made: Made = stop.value
+        return made
+    coroutine.close()
+    raise RuntimeError("the coroutine waits for something")
+
+
+def _request_id(served: ServerState, sent: ClientRequest) -> str:
+    return "req_" + served.ids.next(sent.method.encode(), sent.path.encode())
+
+
+def _error_response(refused: ApiError, name: str) -> EndpointResponse:
+    response = _response(encode_json(error_body(refused, name)), name)
+    return EndpointResponse(refused.status, {**response.headers, **refused.headers}, response.body)
+
+
+def _response(body: bytes, name: str, kind: str = "application/json") -> EndpointResponse:
+    return EndpointResponse(200, {"content-type": kind, "content-length": str(len(body)), "request-id": name}, body)
+
+
+LAYERS: Sequence[str] = tuple(str(layer) for layer in Layer)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChange:
+    """The first difference of a layer between call `since` and call `call`, where on the wire it is, and what it is.
+
+    `offset` counts characters from 0 in the text at `path`, `was` and `now` are the text around it; None and "" where
+    no text can be shown.
+    """
+
+    call: int
+    since: int
+    layer: str
+    path: str
+    what: str
+    offset: int | None = None
+    was: str = ""
+    now: str = ""
+
+
+def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -> tuple[int, list[LayerChange]]:
+    """(how many calls were compared with another, the first difference of each layer of each).
+
+    `across` compares tools and system with the call before, whichever conversation it is of.
+    """
+    pairs = list(_pairs([one for one in taken if one.row.error is None], across))
+    return len(pairs), [one for old, new in pairs for layer in layers if (one := _change(old, new, layer))]
+
+
+def _pairs(taken: Sequence[MeteredCall], across: bool) -> Iterator[tuple[MeteredCall, MeteredCall]]:
+    latest: dict[object, MeteredCall] = {}
+    for one in taken:
+        conversation: object = None if across else _conversation(one)
+        if (before := latest.get(conversation)) is not None:
+            yield before, one
+        latest[conversation] = one
+
+
+def _conversation(one: MeteredCall) -> object:
+    return one.workspace, one.row.model, one.first
+
+
+def _change(old: MeteredCall, new: MeteredCall, layer: str) -> LayerChange | None:
+    numbers = new.row.call, old.row.call
+    if layer == Layer.MESSAGES:
+        return _of_messages(old, new)
+    before, after = _part(old.request, layer), _part(new.request, layer)
+    return _of_blocks(before, after, layer, layer, numbers, may_grow=False)
+
+
+def _part(request: Request, layer: str) -> Sequence[Block]:
+    return request.tools.blocks if layer == Layer.TOOLS else request.system.blocks
+
+
+def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
+    """The first message that is not as it was; a call of another conversation has nothing to be compared with."""
+    before, after = _messages(old.request.thread), _messages(new.request.thread)
+    numbers = new.row.call, old.row.call
+    for number, node in enumerate(before):
+        path = f"messages.{number}"
+        if number == len(after):
+            return LayerChange(*numbers, "messages", path, f"{len(before)} messages became {len(after)}")
+        if node.digest != after[number].digest:
+            found = _of_blocks(node.blocks, after[number].blocks, f"{path}.content", "messages", numbers, may_grow=True)
+            return found or LayerChange(*numbers, "messages", path, "changed")
+    return None
+
+
+def _messages(thread: Thread) -> list[Any]:
+    return thread.messages()
+
+
+def _of_blocks(
+    before: Sequence[Block], after: Sequence[Block], path: str, layer: str, numbers: tuple[int, int], *, may_grow: bool
+) -> LayerChange | None:
+    for number, (was, now) in enumerate(zip(before, after, strict=False)):
+        if was.digest != now.digest:
+            return _of_block(was, now, f"{path}.{number}", layer, numbers)
+    if len(before) == len(after) or (may_grow and len(before) < len(after)):
+        return None
+    place = f"{path}.{min(len(before), len(after))}"
+    return LayerChange(*numbers, layer, place, f"{_block_count(len(before))} became {_block_count(len(after))}")
+
+
+def _block_count(blocks: int) -> str:
+    return "1 block" if blocks == 1 else f"{blocks} blocks"
+
+
+def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
+    if found := first_changed_text(was.content or {}, now.content or {}):
+        inner, before, after = found
+        name = (now.content or {}).get("name")
+        place = path if inner == "text" else f"{path}.{inner}"
+        return _of_text(before, after, f"{place} ({name})" if name and inner != "name" else place, layer, numbers)
+    names = [str((block.content or {}).get("name") or "") for block in (was, now)]
+    swapped = names[0] != names[1] and all(names)
+    what = f"{names[0]} became {names[1]}" if swapped else "is not as it was (other keys, or another order of keys)"
+    return LayerChange(*numbers, layer, path, what)
+
+
+def _of_text(was: str, now: str, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
+    at = first_difference(was, now)
+    shown = 12
+    return LayerChange(
+        *numbers,
+        layer,
+        path,
+        f"changed at character {at}",
+        at,
+        excerpt(was, min(len(was), at + shown), shown).replace("▮", ""),
+        excerpt(now, min(len(now), at + shown), shown).replace("▮", ""),
+    )
+
+
+LIBRARIES = ("httpx2", "httpx")
+
+
+class Transport:
+    """`httpx2.Client(transport=…)`, `httpx.Client(transport=…)`."""
+
+    def __init__(self, served: ServerState) -> None:
+        self._served = served
+
+    def handle_request(self, request: Any) -> Any:
+        """Called by the client with its library's request; answers with its library's response."""
+        return _library_response(respond(self._served, _client_request(request, request.read())), request)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        """Nothing is open."""
+
+
+class AsyncTransport:
+    """`httpx2.AsyncClient(transport=…)`, `httpx.AsyncClient(transport=…)`."""
+
+    def __init__(self, served: ServerState) -> None:
+        self._served = served
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Called by the client with its library's request; answers with its library's response."""
+        return _library_response(respond(self._served, _client_request(request, await request.aread())), request)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        """Nothing is open."""
+
+
+def _client_request(request: Any, body: bytes) -> ClientRequest:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return ClientRequest(request.method, request.url.path, headers, body)
+
+
+def _library_response(response: EndpointResponse, request: Any) -> Any:
+    families = (made.__module__.partition(".")[0] for made in type(request).__mro__)
+    library = importlib.import_module(next((name for name in families if name in LIBRARIES), LIBRARIES[0]))
+    return library.Response(response.status, headers=dict(response.headers), content=response.body, request=request)
+
+
+NO_CALL = (
+    "no call reached cache_cost: give the code under test cache_cost.client(), a client with cache_cost.transport, "
+    "or cache_cost.base_url"
+)
+NOTHING_TO_COMPARE = (
+    "nothing was compared: no call goes on from another one. Let the test make two calls of one conversation, or "
+    "compare conversations with across_conversations=True"
+)
+SHOWN_CALLS = 12
+SHOWN_CAUSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CostEvidence:
+    """Why it came to that: each call, what of it was avoidable, and which layers changed on the way."""
+
+    calls: Sequence[CallRow]
+    explanation: Explanation
+    changes: Sequence[LayerChange]
+
+    def lines(self) -> Iterator[str]:
+        yield from _first_changes(self.changes)
+        yield from _causes(self.explanation)
+        yield from _table(self.calls)
+
+
+def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
+    """The dollars, then why."""
+    write = exact_dollars if dollars(spent) == dollars(limit) else dollars
+    more = f"{dollars(spent - limit)} more than the limit of {exact_dollars(limit)}"
+    return "\n".join([f"{_calls_cost(evidence.calls)} {write(spent)}, {more}", *evidence.lines()])
+
+
+def hit_rate_message(reached: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
+    """The share, then why it is not larger."""
+    head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
+    return "\n".join([head, *evidence.lines()])
+
+
+def _calls_cost(calls: Sequence[CallRow]) -> str:
+    return f"{count_text(len(calls), 'call')} {'costs' if len(calls) == 1 else 'cost'}"
+
+
+def _causes(explanation: Explanation) -> Iterator[str]:
+    """The most expensive call of each cause, most expensive cause first."""
+    if not explanation.findings:
+        yield "  no avoidable cost with these prompts, breakpoints and times"
+        return
+    yield f"  {dollars(explanation.avoidable)} of it was avoidable:"
+    for group in group_findings(explanation)[:SHOWN_CAUSES]:
+        yield from _cause(group.example, len(group.findings), group.cost)
+
+
+def _cause(first: Finding, count: int, cost: Decimal) -> Iterator[str]:
+    since = f" since call {first.since}" if first.since else ""
+    more = f" and {count_text(count - 1, 'more call')}" if count > 1 else ""
+    shown = f": “{first.excerpt}”" if first.excerpt else ""
+    yield f"  {first.code} call {first.call}{more}, {first.block}{since}: {first.message}{shown} ({dollars(cost)})"
+    yield f"        → {first.fix}"
+
+
+def _table(calls: Sequence[CallRow]) -> Iterator[str]:
+    yield f"  {'call':>4} {'read':>9} {'written':>9} {'uncached':>9} {'cost':>10}  cause"
+    for row in calls[:SHOWN_CALLS]:
+        usage = row.usage
+        cause = row.error or row.cause or ""
+        figures = f"{usage.read:>9,} {usage.write:>9,} {usage.input_tokens:>9,} {dollars(row.cost.total):>10}"
+        yield f"  {row.call:>4} {figures}  {cause}"
+    if len(calls) > SHOWN_CALLS:
+        yield f"  and {count_text(len(calls) - SHOWN_CALLS, 'more call')}"
+
+
+def stability_message(found: Sequence[LayerChange]) -> str:
+    """The first change of each layer, with the text before and after it."""
+    layers = list(dict.fromkeys(one.layer for one in found))
+    verb = "is" if len(layers) == 1 and layers[0] == "system" else "are"
+    return "\n".join([f"{' and '.join(layers)} {verb} not stable", *_first_changes(found)])
+
+
+def _first_changes(found: Sequence[LayerChange]) -> Iterator[str]:
+    for layer in dict.fromkeys(one.layer for one in found):
+        changed = [one for one in found if one.layer == layer]
+        yield from _change_lines(changed[0], len(changed))
+
+
+def _change_lines(first: LayerChange, count: int) -> Iterator[str]:
+    more = f" (and in {count_text(count - 1, 'more call')})" if count > 1 else ""
+    yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
+    if first.offset is not None:
+        yield f"    was  {first.was}"
+        yield f"    now  {first.now}"
+
+
+def lint_message(found: Sequence[LintFinding]) -> str:
+    """Each finding with its place and its fix."""
+    lines = [f"lint found {count_text(len(found), 'problem')}"]
+    for one in found:
+        where = f" call {one.call}" if one.call is not None else ""
+        often = f" (in {one.calls} calls)" if one.calls > 1 else ""
+        lines.append(f"  {one.code} {one.severity}{where}, {one.path}: {one.message}{often}")
+        lines.append(f"        → {one.fix}")
+    return "\n".join(lines)
+
+
+NOWHERE = "http://cache-cost.invalid"
+"""Where clients of a transport think they send to; the name can never be a host (RFC 6761)."""
+
+
+class SimulatedAPI:
+    """Takes the calls of clients, in this process or through a server on loopback, bills and records them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        as_of: date | str | None = None,
+        host: str = AUTO_HOST,
+        tokens: str = "tiktoken",
+        rules: Mapping[str, object] | None = None,
+        prices: str | Path | None = None,
+        answers: str | Answerer = "agent",
+        clock: str = "+2s",
+    ) -> None:
+        if tokens == "ctok":
+            require_ctok()
+        day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
+        book = PriceBook.load(Path(prices) if prices else None, day)
+        self._setup = ReplaySetup(RuleBook(assumptions_from(rules or {}), day), book, host, tokens)
+        self._clock = movable(clock, midnight(day or data_date(host)))
+        self._meter = Meter(self._setup)
+        answerer = answerer_from(answers) if isinstance(answers, str) else answers
+        self._open = ExitStack()
+        self._log = CallLog(folder / "calls.jsonl")
+        self._open.callback(self._log.close)
+        self._faults: list[str] = []
+        self._served = ServerState(
+            answerer,
+            self._meter,
+            self._clock,
+            self._log,
+            models=models_of(self._setup.rules, host_of(None, host, "")),
+            say=self._faults.append,
+        )
+        self._address: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the server, if there is one, and close the recording."""
+        self._open.close()
+
+    @property
+    def transport(self) -> Any:
+        """For your own client: `httpx2.Client(transport=cache_cost.transport)`, and the same with httpx."""
+        return Transport(self._served)
+
+    @property
+    def async_transport(self) -> Any:
+        """For your own client: `httpx2.AsyncClient(transport=cache_cost.async_transport)`."""
+        return AsyncTransport(self._served)
+
+    def client(self, **options: Any) -> Any:
+        """An `anthropic.Anthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
+        sdk = _sdk()
+        http_client = sdk.DefaultHttpxClient(transport=self.transport)
+        return self._open.enter_context(sdk.Anthropic(**{**_CLIENT, **options, "http_client": http_client}))
+
+    def async_client(self, **options: Any) -> Any:
+        """An `anthropic.AsyncAnthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
+        sdk = _sdk()
+        http_client = sdk.DefaultAsyncHttpxClient(transport=self.async_transport)
+        return sdk.AsyncAnthropic(**{**_CLIENT, **options, "http_client": http_client})
+
+    @property
+    def base_url(self) -> str:
+        """The address of a server on this machine only, started on first use: for agents in other processes.
+
+        Raises NotInstalled where starlette or uvicorn is missing.
+        """
+        if self._address is None:
+            require("cache_cost.base_url", "starlette", "uvicorn")
+            from cachecost.live.server.app import app_of
+            from cachecost.live.server.endpoints import serving
+
+            self._address = self._open.enter_context(serving(app_of(self._served), self._served.pauses))
+        return self._address
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables of a process whose calls go to `base_url`."""
+        return {"ANTHROPIC_BASE_URL": self.base_url, "ANTHROPIC_API_KEY": PLACEHOLDER}
+
+    def wait(self, seconds: float = 0.0, *, minutes: float = 0.0) -> None:
+        """Let the next call come that much later, without waiting. Raises ValueError for a real clock."""
+        if not isinstance(self._clock, MovableClock):
+            raise ValueError("wait: expected a clock like '+2s'; a clock that runs by itself cannot be moved")
+        self._clock.skip(seconds + 60 * minutes)
+
+    @property
+    def calls(self) -> list[CallRow]:
+        """Each call with its usage, its dollars and its cause, in order; refused ones with their error."""
+        if self._faults:
+            raise AssertionError("\n".join(self._faults))
+        return self._meter.rows
+
+    @property
+    def recording(self) -> Path:
+        """The request log of the calls so far, as `cachecost replay` reads it."""
+        return self._log.path
+
+
+_CLIENT = {"api_key": PLACEHOLDER, "base_url": NOWHERE, "max_retries": 0}
+
+
+def _sdk() -> Any:
+    require("cache_cost.client()", "anthropic")
+    import anthropic
+
+    return anthropic
+
 
 Severity = Literal["error", "warning", "note"]
 DOLLARS = 'US dollars from 0, like 0.05 or "0.05"'
@@ -79,7 +606,7 @@ class CacheCost(SimulatedAPI):
         limit, spent = _exact(dollars, DOLLARS), self.dollars
         self._require_calls()
         if spent > limit:
-            raise AssertionError(sentences.cost_message(spent, limit, self._evidence()))
+            raise AssertionError(cost_message(spent, limit, self._evidence()))
 
     def assert_cache_hit_rate_at_least(self, share: str | float | Decimal) -> None:
         """At least this share (0 to 1) of all input tokens was read from the cache; equal passes.
@@ -90,7 +617,7 @@ class CacheCost(SimulatedAPI):
         limit, reached = _exact(share, SHARE, most=1), self.cache_hit_rate
         self._require_calls()
         if reached < limit:
-            raise AssertionError(sentences.hit_rate_message(reached, limit, self._evidence()))
+            raise AssertionError(hit_rate_message(reached, limit, self._evidence()))
 
     def assert_prefix_stable(self, *layers: str, across_conversations: bool = False) -> None:
         """These layers (tools, system, messages; all if none is named) are in each call as in the one it goes on from.
@@ -104,9 +631,9 @@ class CacheCost(SimulatedAPI):
         self._require_calls()
         compared, found = changes(self._meter.taken, layers or LAYERS, across_conversations)
         if found:
-            raise AssertionError(sentences.stability_message(found))
+            raise AssertionError(stability_message(found))
         if not compared:
-            raise AssertionError(sentences.NOTHING_TO_COMPARE)
+            raise AssertionError(NOTHING_TO_COMPARE)
 
     def assert_no_lint(self, severity: Severity = "warning", *, ignore: Sequence[str] = ()) -> None:
         """Lint finds nothing this bad or worse (error, warning, note); `ignore` are codes that do not count."""
@@ -116,17 +643,17 @@ class CacheCost(SimulatedAPI):
         counts = SEVERITIES[: SEVERITIES.index(severity) + 1]
         found = [one for one in self.lint() if one.severity in counts and one.code not in ignore]
         if found:
-            raise AssertionError(sentences.lint_message(found))
+            raise AssertionError(lint_message(found))
 
-    def _evidence(self) -> sentences.CostEvidence:
+    def _evidence(self) -> CostEvidence:
         """The calls, what of them was avoidable, and what became of tools and system within a conversation."""
         found = changes(self._meter.taken, ("tools", "system"), across=False)[1]
-        return sentences.CostEvidence(self.calls, self.explain(), found)
+        return CostEvidence(self.calls, self.explain(), found)
 
     def _require_calls(self) -> None:
         __tracebackhide__ = True
         if not self.calls:
-            raise AssertionError(sentences.NO_CALL)
+            raise AssertionError(NO_CALL)
 
 
 def _exact(number: str | Decimal | float, what: str, most: int | None = None) -> Decimal:

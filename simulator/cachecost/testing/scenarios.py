@@ -1,30 +1,74 @@
-"""Scenarios as tests: a file of tests each, an item a budget."""
+"""Scenarios as tests: a file of tests each, an item a budget.
+
+The budgets of a scenario, and the message of a failed test of one.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.base.formatting import count_text
-from cachecost.base.suffixes import is_yaml
+from cachecost.budgets.determinism import NAME as DETERMINISTIC
 from cachecost.configuration.discovery import found_files
-from cachecost.configuration.paths import reports_folder, scenario_files
-from cachecost.configuration.project_settings import read_settings
-from cachecost.configuration.scenario_defaults import scenario_defaults_of
+from cachecost.configuration.project_settings import read_settings, reports_folder, scenario_defaults_of, scenario_files
 from cachecost.scenario import load
-from cachecost.scenario.file_defaults import FileDefaults
-from cachecost.testing.budgets import Guard, failure, guards
+from cachecost.scenario.loading import FileDefaults
+from cachecost.scenario.models import AS_RECORDED, Scenario
+from cachecost.views.check.json_output import check_object
+from cachecost.views.check.text import text_lines
 
 if TYPE_CHECKING:
     from cachecost.budgets.check import BudgetResult
+    from cachecost.budgets.verdicts import Verdict
+
+
+NO_BUDGET = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One limit of a scenario; `limit` "" is a scenario without any, which only has to run."""
+
+    limit: str
+    strategy: str | None
+
+    @property
+    def name(self) -> str:
+        """As the test is called."""
+        if not self.limit:
+            return NO_BUDGET
+        return self.limit if self.strategy is None else f"{self.strategy}: {self.limit}"
+
+    def is_about(self, limit: str, strategy: str) -> bool:
+        """Whether a verdict on `limit` of `strategy` is one on this."""
+        return limit == self.limit and self.strategy in (None, strategy)
+
+
+def guards(scenario: Scenario) -> list[Guard]:
+    """Every limit once, in the file's order."""
+    found = [Guard(limit, one.strategy) for one in scenario.budget for limit in one.limits]
+    if scenario.conversation.command is not None and scenario.conversation.runs > 1:
+        found.append(Guard(DETERMINISTIC, AS_RECORDED))
+    return list(dict.fromkeys(found)) or [Guard("", None)]
+
+
+def failure(result: BudgetResult, verdicts: Sequence[Verdict], path: str) -> str:
+    """What `check` says if one of these verdicts is not a pass, else "". `path` is the scenario's, for people."""
+    broken = [one for one in verdicts if one.verdict != "pass"]
+    if not broken:
+        return ""
+    shortened_result = replace(result, budgets=broken, costs=[], files=dict.fromkeys(result.files, path))
+    return "\n".join(text_lines(check_object(shortened_result)))
 
 
 @dataclass(frozen=True, slots=True)

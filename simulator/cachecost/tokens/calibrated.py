@@ -6,23 +6,196 @@ contradict one another, those of `agreeing_lengths` count: a block never weighs 
 
 What a bill counts and no request shows (`hidden_content`: a search on the provider's side, a video) is a block of its
 own: what is around it keeps its estimate, and the rest of the billed tokens is the hidden block's.
+
+The billed lengths along a prompt, and which of them agree: a longer prefix never has fewer tokens.
+
+The bills of one length. Each call is told by the earliest other one, so the two earliest are all that is kept.
+
+The lengths of answers that come back in later prompts, by the bills of the calls that got them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Container, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from operator import itemgetter
+from itertools import islice
+from operator import attrgetter, itemgetter
 from statistics import median
+from typing import TypeVar
 
+from cachecost.base.structs import identity_struct, value
+from cachecost.caches.reporting import PromptHistory
 from cachecost.prompts.blocks import Block, Layer, Prefix
-from cachecost.prompts.render import Prompt
-from cachecost.prompts.sizes import CountedSizes
+from cachecost.prompts.render import CountedSizes, Prompt
+from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.tokens.agreeing_lengths import START, BilledPath, OwnBill, Place, Point, Points
 from cachecost.tokens.content import hidden_content
-from cachecost.tokens.earliest_bills import Bills, add_bill, told_by_other
+
+Place = tuple[int, int]
+"""Where a prefix ends: its estimated tokens and its depth in blocks. Neither ever falls along a prompt."""
+Point = tuple[int, int, int]
+"""A place, and the billed tokens up to it."""
+START: Point = (0, 0, 0)
+
+
+@value
+class OwnBill:
+    """The bill of a prompt: its tokens, and the place up to which it was cached (None: none was)."""
+
+    total: int
+    cached: Place | None = None
+
+
+@identity_struct
+class _Link:
+    """A point, and the one before it in the longest row of agreeing lengths that ends here."""
+
+    point: Point
+    before: _Link | None
+
+    @property
+    def length(self) -> int:
+        return self.point[2]
+
+    def row(self) -> list[Point]:
+        found, link = [self.point], self.before
+        while link is not None:
+            found.append(link.point)
+            link = link.before
+        return found[::-1]
+
+
+by_length = attrgetter("length")
+
+
+@value
+class Points:
+    """The first `count` of these points, which prompts that go on from one another share."""
+
+    shared: list[Point]
+    count: int
+
+    def __iter__(self) -> Iterator[Point]:
+        return islice(self.shared, self.count)
+
+
+class BilledPath:
+    """The billed points from the start of a prompt, in order. Going on costs work for what is new.
+
+    The longest path shares its points with those that it goes on from: each of them ends where its `_count` says.
+    """
+
+    __slots__ = ("_count", "_links", "_points", "_rows")
+
+    def __init__(self, points: list[Point], count: int, links: list[_Link], rows: list[_Link]) -> None:
+        self._points = points
+        self._count = count
+        self._links = links
+        """One for each point; empty as long as all agree."""
+        self._rows = rows
+        """Of the rows of 1, 2, 3 … agreeing points, those whose last length is the least."""
+
+    @classmethod
+    def start(cls) -> BilledPath:
+        return cls([START], 1, [], [])
+
+    @property
+    def last(self) -> Point:
+        return self._points[self._count - 1]
+
+    def then(self, new: Iterable[Point]) -> BilledPath:
+        """The path continued by these points."""
+        count = self._count
+        is_longest = count == len(self._points)
+        points = self._points if is_longest else self._points[:count]
+        links = self._links if is_longest else self._links[:count]
+        path = BilledPath(points, count, links, self._rows.copy())
+        for point in new:
+            path._add(point)
+        return path
+
+    def _add(self, point: Point) -> None:
+        last = self._points[self._count - 1]
+        if point[:2] == last[:2]:
+            return
+        if not self._links and point[2] < last[2]:
+            self._link_all()
+        self._points.append(point)
+        self._count += 1
+        if self._links:
+            self._link(point)
+
+    def _link_all(self) -> None:
+        self._links = []
+        for point in islice(self._points, self._count):
+            self._link(point)
+
+    def _link(self, point: Point) -> None:
+        place = bisect_right(self._rows, point[2], key=by_length)
+        link = _Link(point, self._rows[place - 1] if place else None)
+        self._links.append(link)
+        self._rows[place : place + 1] = [link]
+
+    def shares(self, points: Points) -> bool:
+        """Whether these are the points of the path itself, so that keeping them takes little memory."""
+        return points.shared is self._points
+
+    def agreeing(self, own: OwnBill | None) -> Points:
+        """The points that count: those of the prompt's own bill, and the most that agree with it and one another."""
+        *_, last = self._points[self._count - 1]
+        most = last if own is None else min(last, own.total)
+        if not self._links and most == last:
+            return Points(self._points, self._count)
+        path = self if self._links else self._linked()
+        row = path._rising_to(most, None if own is None else own.cached)
+        return Points(row, len(row))
+
+    def _linked(self) -> BilledPath:
+        path = BilledPath(self._points, self._count, [], [])
+        path._link_all()
+        return path
+
+    def _rising_to(self, most: int, cached: Place | None) -> list[Point]:
+        """A row of agreeing points with the place `cached`, if that is billed, and `most` tokens at the end."""
+        count = self._count
+        at = count if cached is None else bisect_left(self._points, cached, 0, count)
+        if at < count - 1 and self._points[at][:2] == cached and self._points[at][2] <= most:
+            row = self._links[at].row()
+            for point in self._points[at + 1 : count - 1]:
+                if row[-1][2] <= point[2] <= most:
+                    row.append(point)
+        else:
+            row = self._rows[bisect_right(self._rows, most, key=by_length) - 1].row()
+        tokens, depth, _ = self._points[count - 1]
+        return row if row[-1][:2] == (tokens, depth) else [*row, (tokens, depth, most)]
+
+
+Told = TypeVar("Told")
+Bills = tuple[int, Told] | tuple[int, Told, int, Told]
+"""The number of the earliest call, and what its bill tells; then those of the next one, if there is one."""
+
+
+def add_bill(bills: Bills[Told] | None, call: int, told: Told) -> Bills[Told]:
+    """`bills` with that of `call`, in the place of an older one of the same call."""
+    if bills is None or (len(bills) == 2 and bills[0] == call):
+        return call, told
+    first, of_first = bills[:2]
+    if call < first:
+        return call, told, first, of_first
+    if call == first:
+        return (call, told, *bills[2:])
+    return bills if len(bills) == 4 and bills[2] < call else (first, of_first, call, told)
+
+
+def told_by_other(bills: Bills[Told] | None, call: int) -> Told | None:
+    """What the bill of the earliest other call tells; None: unknown."""
+    if bills is None:
+        return None
+    if bills[0] != call:
+        return bills[1]
+    return bills[3] if len(bills) == 4 else None
+
 
 NO_CALL = 0
 """Calls are numbered from 1."""
@@ -299,3 +472,29 @@ class EstimatedSizes(CountedSizes):
 
     def told_as_end(self, prefix: Prefix) -> bool:
         return False
+
+
+class AnswerLengths:
+    """Learns into `lengths`, call by call in the order they were made."""
+
+    def __init__(self, lengths: BilledLengths) -> None:
+        self._lengths = lengths
+        self._prompts = PromptHistory()
+        self._bills: dict[Prefix, tuple[int, Usage]] = {}
+
+    def learn(
+        self, number: int, prompt: Prompt, rules: ModelRules, billed: Usage | None, got: Iterable[Block] = ()
+    ) -> None:
+        """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill, unless it
+        counts what the answer that it `got` hides."""
+        if not rules.keeps_answers:
+            return
+        asked, answer, is_whole = self._prompts.add_call(prompt.end)
+        if asked in self._bills and answer is not None and (is_whole or rules.keeps_reasoning):
+            earlier, bill = self._bills[asked]
+            length = bill.total_input + bill.output_tokens + rules.answer_end_tokens
+            self._lengths.learn_prefix(earlier, answer, length)
+        if billed is not None and billed.output_tokens and not any(map(hidden_content, got)):
+            self._bills[prompt.end] = number, billed
+            if not rules.keeps_reasoning:
+                self._prompts.note_answer(prompt.end, billed.output_tokens)

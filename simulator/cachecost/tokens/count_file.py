@@ -23,8 +23,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from cachecost.base.sqlite_damage import DAMAGED_CODES, LOCKED_CODES, error_code, identity_of, put_aside
-from cachecost.tokens.count_errors import CountsLocked, CountsUnusable, DamagedCounts
-from cachecost.tokens.measured import BlockCount
+from cachecost.tokens.measured import BlockCount, CountsLocked, CountsUnusable, DamagedCounts
 
 WAIT_S = 5.0
 """How long a lock of another process is waited for."""
@@ -53,7 +52,11 @@ class LockRetry:
             try:
                 result = action()
             except (sqlite3.Error, MemoryError) as error:
-                _raise_unless_locked(error)
+                code = error_code(error)
+                if code in DAMAGED_CODES:
+                    raise DamagedCounts from error
+                if code not in LOCKED_CODES:
+                    raise CountsUnusable from error
                 pauses = pauses or _pauses(WAIT_S if self._waits else 0.0)
                 pause = next(pauses)
                 time.sleep(pause)
@@ -73,14 +76,6 @@ def _pauses(total_s: float) -> Iterator[float]:
         total_s -= pause
         pause = min(2 * pause, LONGEST_PAUSE_S)
     yield 0.0
-
-
-def _raise_unless_locked(error: Exception) -> None:
-    code = error_code(error)
-    if code in DAMAGED_CODES:
-        raise DamagedCounts from error
-    if code not in LOCKED_CODES:
-        raise CountsUnusable from error
 
 
 class CountFile:

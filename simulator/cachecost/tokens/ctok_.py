@@ -8,8 +8,7 @@ from importlib.metadata import version
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import how_to_install, is_installed, require
-from cachecost.tokens.calibration import calibration
-from cachecost.tokens.prose import KINDS
+from cachecost.tokens.calibration import KINDS, calibration
 from cachecost.tokens.textcounter import TextCounter
 
 VERSIONS = {"claude-3": "3.0", "claude-4.7": "4.7", "claude-4.8": "4.8"}

@@ -1,4 +1,10 @@
-"""Token counters by their `--tokens` names."""
+"""Token counters by their `--tokens` names.
+
+`--tokens bytes` (rule 19): a block counts its bytes and hidden tokens count nothing, so every number can be checked
+by hand.
+
+Counts stated by the recording itself: traces with prompt lengths but no content.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +13,51 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.prompts.counting import TokenCounter
-from cachecost.tokens.bytecount import BytesCounter
-from cachecost.tokens.given import GIVEN, GivenCounter
+from cachecost.prompts.blocks import Block
+from cachecost.prompts.render import NOTHING_HIDDEN, CannotCount, Hidden, TokenCounter
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
 
 if TYPE_CHECKING:
     from cachecost.tokens.textcounter import TextCounter
+
+
+class BytesCounter:
+    """Counts the UTF-8 length of a block's compact JSON. Exact by definition, so its error margin is 0."""
+
+    name = "bytes"
+    source = "bytes of compact JSON"
+    error_margin = 0.0
+
+    def block(self, block: Block) -> int:
+        """Bytes of `block`; a stated count wins."""
+        return block.size if block.tokens is None else block.tokens
+
+    def hidden(self, request: Request, rules: ModelRules) -> Hidden:
+        """Nothing."""
+        return NOTHING_HIDDEN
+
+
+GIVEN = "given"
+"""The tokenizer generation of a model that stands for all of a trace, as rules name it."""
+
+
+class GivenCounter:
+    """Blocks have their stated length, which includes what the template adds."""
+
+    name = GIVEN
+    source = "the trace's own counts"
+    error_margin = 0.0
+
+    def block(self, block: Block) -> int:
+        """Raises CannotCount for a block without a stated count."""
+        if block.tokens is None:
+            raise CannotCount("the model stands for a trace that gives all counts, and a block has none: say --model")
+        return block.tokens
+
+    def hidden(self, request: Request, rules: ModelRules) -> Hidden:
+        return NOTHING_HIDDEN
+
 
 CALIBRATED, AUTO, FILLER = "calibrated", "auto", "tiktoken"
 """Bills where there are any; the best counter there is; what fills the gaps between bills, the same everywhere."""
@@ -34,7 +79,7 @@ def _ctok(generation: str) -> TextCounter:
 
 
 def _tiktoken(generation: str) -> TextCounter:
-    from cachecost.tokens.tiktoken_ import tiktoken_counter
+    from cachecost.tokens.raw import tiktoken_counter
 
     return tiktoken_counter(generation)
 
@@ -51,7 +96,7 @@ def _auto(generation: str) -> TokenCounter:
         return make_counter(str(chosen), generation)
     from cachecost.tokens.ctok_ import has_ctok
     from cachecost.tokens.native import has_native
-    from cachecost.tokens.preferred import PreferredCounter
+    from cachecost.tokens.raw import PreferredCounter
 
     if has_ctok() and _is_of_claude(generation):
         return PreferredCounter(_ctok(generation), _tiktoken(generation))

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.prompts.counting import CannotCount
+from cachecost.prompts.render import CannotCount
 
 DATA = "images.toml"
 INSTEAD = "Leave it out of what is counted, or use --tokens bytes"
@@ -52,19 +52,15 @@ def image_tokens(width: int, height: int, generation: str) -> int:
     """Tokens of an image of so many pixels, without its overhead. Raises CannotCount where no formula is
     known of a maker, CannotEvaluate for an unknown generation."""
     if generation in _data()["tiles"]:
-        return _tiles(width, height, Tiles(**_data()["tiles"][generation]["formula"]))
+        told = Tiles(**_data()["tiles"][generation]["formula"])
+        long, short = max(width, height), min(width, height)
+        shrink = min(1.0, told.square / long)
+        shrink *= min(1.0, told.short / (short * shrink))
+        across, down = (max(1, -(-round(side * shrink) // told.side)) for side in (long, short))
+        return told.base + told.tile * across * down
     if generation in _data()["uncounted"]:
         raise CannotCount(f"{width}x{height} image: {_data()['uncounted'][generation]['why']}. {INSTEAD}")
     return _patches(*fit_image(width, height, tier_of(generation)))
-
-
-def _tiles(width: int, height: int, told: Tiles) -> int:
-    """In whole pixels, rounded to the nearest, as in OpenAI's examples."""
-    long, short = max(width, height), min(width, height)
-    shrink = min(1.0, told.square / long)
-    shrink *= min(1.0, told.short / (short * shrink))
-    across, down = (max(1, -(-round(side * shrink) // told.side)) for side in (long, short))
-    return told.base + told.tile * across * down
 
 
 def page_tokens(width: int, height: int) -> int:

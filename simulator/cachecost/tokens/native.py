@@ -17,8 +17,7 @@ from importlib.resources import files
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import is_installed, require
-from cachecost.tokens.calibration import Calibration, calibration
-from cachecost.tokens.prose import KINDS
+from cachecost.tokens.calibration import KINDS, calibration
 from cachecost.tokens.textcounter import TextCounter
 
 NAME = "native"
@@ -29,7 +28,7 @@ Encode = Callable[[str], list[int]]
 
 
 def _openai() -> Encode:
-    from cachecost.tokens.tiktoken_ import encoder
+    from cachecost.tokens.raw import encoder
 
     return encoder("o200k_base")
 
@@ -115,9 +114,10 @@ def native_counter(generation: str) -> TextCounter:
     require("--tokens native", package.module, instead=INSTEAD)
     measured = calibration(generation)
     source = f"{package.package} {version(package.package)}, the tokenizer of {generation}"
-    return TextCounter(NAME, source, measured, NativeTally(generation), _ratio(measured))
-
-
-def _ratio(measured: Calibration) -> dict[str, float]:
-    """Its own tokens count as they are; a schema, which is tokenized indented, as its compact JSON."""
-    return {**dict.fromkeys(KINDS, 1.0), "schema": measured.ratio["schema"] / measured.ratio["tools"]}
+    return TextCounter(
+        NAME,
+        source,
+        measured,
+        NativeTally(generation),
+        {**dict.fromkeys(KINDS, 1.0), "schema": measured.ratio["schema"] / measured.ratio["tools"]},
+    )

@@ -14,7 +14,7 @@ from functools import cache
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
-from cachecost.base.inert import PLAIN_ASCII, SIGNS, inert, inert_output, inert_text, without_commands
+from cachecost.base.formatting import PLAIN_ASCII, SIGNS, inert, inert_output, inert_text, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console

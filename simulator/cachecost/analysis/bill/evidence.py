@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cachecost.analysis.bill.cache_states import CachedPrefix
+from cachecost.analysis.bill.call_prices import CachedPrefix
 from cachecost.base.formatting import duration
-from cachecost.caches.causes import Cause
-from cachecost.conversations.billed_calls import BilledCall
-from cachecost.conversations.rounded_times import is_whole
+from cachecost.caches.breakpoints import Cause
+from cachecost.conversations.input_files import BilledCall
+from cachecost.conversations.start_times import is_whole
 from cachecost.providers.rules import ModelRules
 
 LOOKBACK_WITHOUT_RULES = 20
@@ -57,11 +57,10 @@ class Rewrite:
 
     def has(self, event: str) -> bool:
         """Whether an event lies between the two calls; of an upgrade also where they are in different files."""
-        return event in self.call.events or (event == "client" and self._is_upgraded)
-
-    @property
-    def _is_upgraded(self) -> bool:
-        return bool(self.call.version and self.before.version) and self.call.version != self.before.version
+        return event in self.call.events or (
+            event == "client"
+            and (bool(self.call.version and self.before.version) and self.call.version != self.before.version)
+        )
 
 
 @dataclass(frozen=True, slots=True)

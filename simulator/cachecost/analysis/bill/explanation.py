@@ -2,33 +2,355 @@
 
 Of logs with whole requests, what the bill shows of changes and expiry (requests.py) stands beside what other
 breakpoints would have saved (a replay). Of transcripts the account of the bill is all there is to know.
+
+What of a bill's rewrites was avoidable: what their fix nets, priced on the billed figures.
+
+What a log of whole requests paid again, by its bills: the simulation says what could be read, the bill what was.
+
+Holds the losses of a bill that nothing explains: alternatives are compared with the same losses in both arms.
+
+The bills of recorded calls whose requests may be known: request logs, traces, recordings, and other formats.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any, NamedTuple
 
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite
-from cachecost.analysis.bill.avoidable import avoidable_rewrites
+import msgspec
+
+from cachecost.analysis.bill.account import (
+    TTL_SECONDS,
+    BillAccount,
+    BilledRewrite,
+    InScope,
+    is_main,
+    is_sub_agent,
+    saved_by_hour,
+)
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.held_losses import find_held_losses
-from cachecost.analysis.bill.requests import NOT_EXPLAINED, find_unexplained
 from cachecost.analysis.bill.summary import BillRow
-from cachecost.analysis.explain.call_places import with_places
 from cachecost.analysis.explain.codes import codes
-from cachecost.analysis.explain.explaining import as_filed, explain_in_order, explain_workload
+from cachecost.analysis.explain.explaining import (
+    as_filed,
+    excerpt,
+    explain_in_order,
+    explain_workload,
+    message,
+    place,
+    with_places,
+)
+from cachecost.analysis.explain.fix_prices import share_out
+from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
+from cachecost.analysis.replays.steps import PricedSimulation, Replays, TrackedReplay, as_sent
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import iso
-from cachecost.conversations.billed_calls import BilledCall
+from cachecost.caches.breakpoints import Cause
+from cachecost.caches.hosts import UnexplainedHosts
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call, RecordedCall
-from cachecost.conversations.recorded_bills import RecordedSessions
+from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
-from cachecost.ledger.rows import WarmReads
+from cachecost.ledger.rows import CallRow, WarmReads
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import ZERO
-from cachecost.simulation.workload import Workload
+from cachecost.simulation.engine import SimulatedCall
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, recorded_workload
+
+HOUR_S = TTL_SECONDS["1h"]
+ASKED_FOR: frozenset[Cause] = frozenset({"compaction", "fork", "cold_start"})
+"""Causes that are what the user asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvoidableRewrite:
+    """A rewrite, the USD of it that its fix nets (0: nothing), and what the fix is ("": that of its code)."""
+
+    rewrite: BilledRewrite
+    saved: Decimal
+    fix: str = ""
+
+
+def avoidable_rewrites(account: BillAccount) -> list[AvoidableRewrite]:
+    """Every rewrite that something explains, with what its fix nets."""
+    pauses = dict(_saved_in_pauses(account))
+    explained = [one for one in account.rewrites if codes()[one.cause].fixed_in != "bill" or one.cause in ASKED_FOR]
+    return [pauses.get(id(one)) or AvoidableRewrite(one, _saved(one)) for one in explained]
+
+
+def _saved(rewrite: BilledRewrite) -> Decimal:
+    if rewrite.cause in ASKED_FOR or rewrite.cause == "ttl_expired":
+        return ZERO
+    return rewrite.cost or ZERO
+
+
+def _saved_in_pauses(account: BillAccount) -> Iterator[tuple[int, AvoidableRewrite]]:
+    """The rewrites after pauses that a 1h TTL outlasts, by the `id()` of the rewrite."""
+    for scope in (is_main, is_sub_agent):
+        saved, outlasted = saved_by_hour(account, scope), _within_hour(account, scope)
+        costs = {number: one.cost or ZERO for number, one in enumerate(outlasted)}
+        shares = share_out(saved, list(costs), costs, dict(costs)) if saved > 0 else {}
+        for number, usd in shares.items():
+            yield id(outlasted[number]), AvoidableRewrite(outlasted[number], usd, "a 1h TTL on every breakpoint")
+
+
+def _within_hour(account: BillAccount, in_scope: InScope) -> list[BilledRewrite]:
+    return [
+        one
+        for one in account.rewrites
+        if one.cause == "ttl_expired" and in_scope(one.call) and one.idle_s is not None and one.idle_s < HOUR_S
+    ]
+
+
+TOLERANCE = 2
+ESTIMATE = 0.02
+"""The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
+error margin of the counts."""
+NOT_EXPLAINED: Cause = "billed_not_explained"
+NEVER_WRITTEN: frozenset[Cause] = frozenset(
+    {"breakpoint_misplaced", "no_breakpoint", "below_minimum", "written_never_read"}
+)
+"""What was never in the cache is not written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PaidSpan:
+    """Tokens of a prompt that were paid for again, and the loss that explains it (None: nothing does)."""
+
+    start: int
+    end: int
+    loss: Loss | None
+
+
+def find_request_rewrites(
+    calls: Sequence[Call], billed: Sequence[BilledCall | None], observed: ObservedReplay, prices: CallPrices
+) -> Iterator[Finding]:
+    """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
+    losses: dict[int, list[Loss]] = {}
+    for loss in observed.losses:
+        if loss.cause not in NEVER_WRITTEN and _was_cached(loss, billed):
+            losses.setdefault(loss.call, []).append(loss)
+    for call, bill, row, margin in zip(calls, billed, observed.rows, observed.read_margins, strict=True):
+        if bill is None or row.error is not None:
+            continue
+        for span in _spans(bill, row, margin, losses.get(row.call, []), billed):
+            yield _finding(call, bill, row, span, prices)
+
+
+def _was_cached(loss: Loss, billed: Sequence[BilledCall | None]) -> bool:
+    """Whether the call that sent it before cached anything, as far as its bill tells."""
+    before = billed[loss.since.number - 1] if loss.since else None
+    return before is None or before.cached > 0
+
+
+def _spans(
+    bill: BilledCall, row: CallRow, margin: float, losses: Sequence[Loss], billed: Sequence[BilledCall | None]
+) -> Iterator[_PaidSpan]:
+    """What the bill did not read, in the order of the prompt: what should have been read, then each loss.
+
+    `margin` is how far off the replay's read may be. No loss reaches beyond what the call before had cached.
+    """
+    read, end = bill.read, bill.total_input
+    expected = row.usage.read
+    ends: list[tuple[int, Loss | None]] = [] if bill.is_summed else [(expected, None)]
+    ends += sorted(((_end_of(loss, expected, billed), loss) for loss in losses), key=lambda one: one[0])
+    at = read
+    for limit, loss in ends:
+        stop = min(limit, end)
+        if stop - at > max(TOLERANCE, ESTIMATE * limit, 0.0 if loss else margin):
+            yield _PaidSpan(at, stop, loss)
+            at = stop
+
+
+def _end_of(loss: Loss, expected: int, billed: Sequence[BilledCall | None]) -> int:
+    """Where what is lost ends: with what the call before had cached, if all of that was sent again."""
+    before = billed[loss.since.number - 1] if loss.since else None
+    end = expected + loss.tokens
+    if before is None or before.is_summed:
+        return end
+    return before.cached if loss.is_whole else min(end, before.cached)
+
+
+def is_less_than_expected(read: int, expected: int, margin: float) -> bool:
+    """Whether a bill read less than a replay says, by more than an estimated length may be wrong."""
+    return expected - read > max(TOLERANCE, ESTIMATE * expected, margin)
+
+
+def find_unexplained(number: int, bill: BilledCall, expected: int, prices: CallPrices) -> Finding | None:
+    """What a bill did not read of the `expected` tokens; None where that costs nothing, or no price is known."""
+    cost = prices.rewrite_cost(bill, expected - bill.read)
+    if not cost or cost <= 0:
+        return None
+    code, tokens = codes()[NOT_EXPLAINED], expected - bill.read
+    words = _not_explained(bill.read, expected)
+    return Finding(code.code, code.cause, number, Layer.MESSAGES, "", tokens, cost, words, code.fix, paid_again=cost)
+
+
+def _finding(call: Call, bill: BilledCall, row: CallRow, span: _PaidSpan, prices: CallPrices) -> Finding:
+    cost = prices.rewrite_cost(bill, span.end - bill.read)
+    before = prices.rewrite_cost(bill, span.start - bill.read)
+    tokens = span.end - span.start
+    paid = ZERO if cost is None or before is None else cost - before
+    loss = span.loss
+    code = codes()[loss.cause if loss else NOT_EXPLAINED]
+    return Finding(
+        code.code,
+        code.cause,
+        row.call,
+        loss.first.layer if loss else Layer.MESSAGES,
+        place(loss, call.request) if loss else "",
+        tokens,
+        paid,
+        message(loss, call.request, tokens) if loss else _not_explained(bill.read, row.usage.read),
+        code.fix,
+        loss.since.number if loss and loss.since else None,
+        excerpt(loss) if loss else None,
+        code.word,
+    )
+
+
+def _not_explained(read: int, expected: int) -> str:
+    return f"read {read:,} of {expected:,} tokens that should have been cached; the requests do not say why"
+
+
+_replace: Any = msgspec.structs.replace
+
+
+class HeldLosses(NamedTuple):
+    """A workload with the losses of its bills held, and for each call with one the tokens that it should have read.
+
+    `replay` is that of the workload as it was; None: no bill shows a loss, or it was not tracked.
+    """
+
+    workload: Workload
+    expected: dict[int, int]
+    replay: TrackedReplay | None = None
+
+
+def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
+    """The workload with the losses of its bills held, and for each call with one the tokens that it should have read.
+
+    Raises CannotEvaluate.
+    """
+    if not _has_bills(traffic):
+        return traffic, {}
+    priced = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
+    if not any(_is_short(call, priced.simulate(call)) for call in traffic.calls):
+        return traffic, {}
+    held, expected, _ = _hold(traffic, map(traffic.simulation().simulate, traffic.calls))
+    return held, expected
+
+
+def find_held_losses(traffic: Workload) -> HeldLosses:
+    """As `hold_losses`, with a replay that others can be derived from. Raises CannotEvaluate."""
+    if not _has_bills(traffic):
+        return HeldLosses(traffic, {})
+    replay = Replays(traffic).tracked_replay(as_sent(traffic.calls))
+    return _hold(traffic, replay.run())._replace(replay=replay)
+
+
+def _has_bills(traffic: Workload) -> bool:
+    return any(_billed_read(call) is not None for call in traffic.calls)
+
+
+def _hold(traffic: Workload, made: Iterable[SimulatedCall]) -> HeldLosses:
+    calls, expected = list[Call](), dict[int, int]()
+    for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
+        calls.append(call)
+        if _is_short(call, one):
+            expected[number] = one.row.usage.read
+            if not any(codes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
+                calls[-1] = _replace(call, most_read=_billed_read(call))
+    return HeldLosses(replace(traffic, calls=calls) if expected else traffic, expected)
+
+
+def _is_short(call: Call, expected: SimulatedCall) -> bool:
+    read = _billed_read(call) if len(expected.passes) == 1 else None
+    return read is not None and is_less_than_expected(read, expected.row.usage.read, expected.read_margin)
+
+
+def _billed_read(call: Call) -> int | None:
+    if not isinstance(call, RecordedCall) or call.billed is None or call.has_failed or len(call.iterations) > 1:
+        return None
+    return call.billed.read
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCalls:
+    """Calls of logs whose requests are known, in the order of time, each with its bill, and how they are replayed."""
+
+    calls: Sequence[tuple[RecordedCall, BilledCall]]
+    setup: ReplaySetup
+    name: str
+
+    def workload(self) -> Workload:
+        calls = [call for call, _ in self.calls]
+        return recorded_workload(self.name, calls, self.setup.with_recorded(calls, None))
+
+
+@dataclass(frozen=True, slots=True)
+class LogBills:
+    """The sessions of logs, the calls whose requests are known, and their rewrites."""
+
+    files: list[SessionFile]
+    logged: LoggedCalls
+    rewrites: list[BilledRewrite]
+
+
+def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: CallPrices, name: str) -> LogBills:
+    """The bills of recorded calls in the order of time. Raises InputError for wrong assumptions."""
+    sessions = RecordedSessions(name)
+    billed = sessions.add_all(calls)
+    known = [(call, bill) for call, bill in zip(calls, billed, strict=True) if bill and _is_known(call, setup)]
+    has_requests = {id(bill) for _, bill in known}
+    for file in sessions.files:
+        file.has_requests = any(id(call) in has_requests for call in file.calls)
+    logged = LoggedCalls(known, setup, name)
+    findings = _findings(logged, prices)
+    file_of = {id(call): file for file in sessions.files for call in file.calls}
+    rewrites = [_rewrite(found, known[found.call - 1][1], known, file_of) for found in findings]
+    return LogBills(sessions.files, logged, rewrites)
+
+
+def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
+    """Whether a replay can say what the call should have read."""
+    if call.why_unknown or call.is_bill_only or call.billed is None:
+        return False
+    try:
+        return setup.rules_for(call).uses_breakpoints
+    except CannotEvaluate:
+        return False
+
+
+def _findings(logged: LoggedCalls, prices: CallPrices) -> Iterable[Finding]:
+    if not logged.calls:
+        return ()
+    replays = Replays(logged.workload())
+    calls, bills = zip(*logged.calls, strict=True)
+    return find_request_rewrites(calls, bills, observe_replay(replays, replays.recorded), prices)
+
+
+def _rewrite(
+    found: Finding,
+    call: BilledCall,
+    known: Sequence[tuple[RecordedCall, BilledCall]],
+    file_of: dict[int, SessionFile],
+) -> BilledRewrite:
+    before = known[found.since - 1][1] if found.since else None
+    idle = None
+    if before is not None and before.start is not None and call.start is not None:
+        idle = call.start - before.start
+    is_placed = found.block and found.block not in found.message and codes()[found.cause].fixed_in != "time"
+    where = f" at {found.block}" if is_placed else ""
+    words = f"{found.message}{where}"
+    is_static = found.layer is not Layer.MESSAGES
+    return BilledRewrite(file_of[id(call)], call, before, found.cause, found.tokens, found.cost, words, idle, is_static)
+
 
 FROM_BILLS = "the bills"
 """The source of token counts where all of them are billed."""

@@ -39,7 +39,7 @@ def account_of_found(
     known: list[BilledRewrite] = []
     logged = None
     if found.logs:
-        from cachecost.analysis.bill.logs import bills_of_calls
+        from cachecost.analysis.bill.explanation import bills_of_calls
         from cachecost.conversations.logs import Logs, read_logs
 
         logs = Logs(found.logs, format_, warn, may_skip_all=True)

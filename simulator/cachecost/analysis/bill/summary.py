@@ -1,9 +1,12 @@
-"""A bill in figures: the totals, the causes, and a row for each session, project, day, model or agent."""
+"""A bill in figures: the totals, the causes, and a row for each session, project, day, model or agent.
+
+Calls that a client made and wrote into no transcript: compactions, titles and the like, from the client's own sums.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
@@ -11,15 +14,86 @@ from functools import partial
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.unwritten import UnwrittenUsage, find_unwritten
 from cachecost.base.structs import replace
-from cachecost.caches.causes import Cause
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
+from cachecost.caches.breakpoints import Cause
+from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.clients.setting_rows import client_settings
-from cachecost.providers.quotes import NO_AMOUNTS, PER_TOKEN, Prices, call_amounts
-from cachecost.providers.usage import COST_CLASSES, ZERO, ToolUses, Usage, add_uses, plus, usage_of
+from cachecost.providers.usage import (
+    COST_CLASSES,
+    NO_AMOUNTS,
+    PER_TOKEN,
+    ZERO,
+    Prices,
+    ToolUses,
+    Usage,
+    add_uses,
+    call_amounts,
+    plus,
+    usage_of,
+)
 
+Tokens = tuple[int, int, int, int, int]
 NO_TOKENS = (0, 0, 0, 0, 0)
+ByModel = dict[str, Tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrittenUsage:
+    """What the unwritten calls of a session used on one model; `cost` in USD (None: no price is known)."""
+
+    session: str
+    model: str
+    usage: Usage
+    cost: Decimal | None
+
+
+def find_unwritten(account: BillAccount) -> list[UnwrittenUsage]:
+    """The unwritten usage of the sessions of an account that are in its period as a whole."""
+    if not any(file.client_sums for file in account.files):
+        return []
+    counted = {id(call) for _, call in account.calls()}
+    written, partly = _written(account, counted)
+    found: list[UnwrittenUsage] = []
+    for file in account.files:
+        session = file.calls[-1].session if file.calls else ""
+        if file.client_sums and session not in partly:
+            found += _differences(file, session, written.get(session, {}), account.prices)
+    return found
+
+
+def unwritten_cost(found: Sequence[UnwrittenUsage]) -> Decimal:
+    return sum((one.cost or ZERO for one in found), ZERO)
+
+
+def _written(account: BillAccount, counted: set[int]) -> tuple[dict[str, ByModel], set[str]]:
+    """The usage in transcripts by session and model; the sessions with calls that are copies or not in the period."""
+    written: dict[str, ByModel] = {}
+    partly: set[str] = set()
+    for file in account.files:
+        for call in file.calls:
+            if id(call) not in counted:
+                partly.add(call.session)
+            by_model = written.setdefault(call.session, {})
+            for model, tokens in (
+                (call.model, call.tokens),
+                *((name or call.model, part) for name, part in call.extra),
+            ):
+                first, read, five, hour, output = (
+                    a + b for a, b in zip(by_model.get(model, NO_TOKENS), tokens, strict=True)
+                )
+                by_model[model] = (first, read, five, hour, output)
+    return written, partly
+
+
+def _differences(file: SessionFile, session: str, written: ByModel, prices: CallPrices) -> Iterator[UnwrittenUsage]:
+    for model, tokens in file.client_sums.items():
+        first, read, five, hour, output = (a - b for a, b in zip(tokens, written.get(model, NO_TOKENS), strict=True))
+        rest = (first, read, five, hour, output)
+        if any(rest) and min(rest) >= 0:
+            usage = Usage(*rest)
+            call = BilledCall(0, 0, model, rest, file.calls[-1].start)
+            found = prices.prices_of(call, model, 0)
+            yield UnwrittenUsage(session, model, usage, found.total_cost(usage) if found else None)
 
 
 @dataclass(slots=True)

@@ -1,15 +1,253 @@
-"""The figures of every strategy of a comparison, added up once: text, charts and JSON render them."""
+"""The figures of every strategy of a comparison, added up once: text, charts and JSON render them.
+
+The figures of one strategy of a comparison, and how strategies are ranked by them.
+
+Strategies that are compared apart, since they send less of the conversation or assume other rules: in words.
+
+Sentences that the terminal, the report and the charts share, so that all say the same.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from itertools import combinations
 
-from cachecost.analysis.comparison.strategy_line import StrategyLine, is_tied, ranked, strategy_line
-from cachecost.base.formatting import dollar_places
-from cachecost.ledger.results import Comparison, Ledger
+from cachecost.base.formatting import (
+    UNKNOWN,
+    all_of,
+    change,
+    change_text,
+    count_text,
+    dollar_places,
+    dollar_range,
+    dollars,
+    percent,
+    quote,
+    rough_dollars,
+    times,
+    tokens,
+)
+from cachecost.ledger.results import Comparison, Ledger, most_of
+from cachecost.ledger.rows import QUESTIONS, REFUSED, SMALL, Cost, LessInput
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import ZERO, Usage
+
+NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w-])")
+"""A number that stands alone: no part of a name or of a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Calls that have no usage, for one reason: the provider's words, or what is not known."""
+
+    reason: str
+    kind: str
+    calls: int
+
+    @property
+    def word(self) -> str:
+        return "refused" if self.kind == REFUSED else "not evaluated"
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyLine:
+    """One strategy of a comparison.
+
+    `total` (USD) is None if every call was refused, or no price is known; `vs_first` is a ratio (−0.32) of efforts,
+    None for the first itself and where a refused call makes it not comparable; `question` is the dollars of one
+    question, None if none was asked, one was refused, or no price is known.
+    """
+
+    name: str
+    calls: int
+    usage: Usage
+    cost: Cost
+    by_layer: dict[Layer, Decimal]
+    total: Decimal | None
+    vs_first: Decimal | None
+    questions: int
+    question_calls: int
+    question_usage: Usage
+    question_cost: Cost
+    question: Decimal | None
+    question_most: Decimal | None
+    """As `most`, of one question."""
+    refusals: tuple[Refusal, ...]
+    """In the order they came."""
+    notes: tuple[str, ...]
+    token_source: str
+    error_margin: float
+    most: Decimal | None
+    """USD if no best-effort hit came about: `total` is then the least. None: every hit is certain."""
+    lower_bound: Decimal | None
+    """USD below which no choice of breakpoints and TTLs could go for the same bytes; None: not known."""
+    uncertain: Decimal
+    """The dollars that rest on counted tokens: all but recorded output."""
+    effort: Decimal
+    """What strategies are ranked by: USD; tokens to compute where no price is known."""
+    is_priced: bool
+    less: LessInput | None = None
+    """What it leaves out of the conversation; None: nothing."""
+    assumes: str = ""
+    """Assumptions of its own, other than those of the comparison, as NAME=VALUE."""
+    described_in: str = ""
+    """Where somebody describes it, as the scenario says."""
+    is_apart: bool = False
+    """Whether it is not compared with the others, for one of these reasons or because the scenario says so."""
+    places: int | None = None
+    """Digits after the point of dollars in the column of costs that the line is part of; None: it stands alone."""
+    question_places: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every call was refused or could not be evaluated."""
+        return bool(self.refused) and self.refused == self.calls
+
+    @property
+    def cache_hit_rate(self) -> Decimal | None:
+        """How much of the input was read; None where there was none."""
+        return Decimal(self.usage.read) / self.usage.total_input if self.usage.total_input else None
+
+    @property
+    def answer(self) -> str:
+        """`money`; where no price is known, the tokens that must be computed."""
+        return self.money if self.is_priced or self.is_empty else f"{tokens(int(self.effort))} tokens of prefill"
+
+    @property
+    def refused(self) -> int:
+        return sum(refusal.calls for refusal in self.refusals)
+
+    @property
+    def money(self) -> str:
+        """`total` as it is shown: a range where hits are best effort."""
+        return dollar_range(self.total, None if self.total is None else self.most, self.places)
+
+    @property
+    def question_money(self) -> str:
+        """`question` as it is shown: a range where hits are best effort, tokens to compute where no price is known."""
+        if not self.is_priced and self.questions and not self.refused:
+            used = self.question_usage
+            return tokens(round((used.total_input - used.read) / self.questions))
+        most = None if self.question is None else self.question_most
+        return dollar_range(self.question, most, self.question_places)
+
+    @property
+    def above_lower_bound(self) -> Decimal | None:
+        """How far it is from the lower bound, as a ratio (0.12 is 12% above)."""
+        return change(self.total, self.lower_bound)
+
+    @property
+    def error(self) -> Decimal:
+        """± USD on `total` from the token counts."""
+        return self.uncertain * Decimal(str(self.error_margin))
+
+    @property
+    def errors(self) -> list[Decimal]:
+        """`error` by what is counted: each layer of the prompt, then output and what is in no layer."""
+        layers = [self.by_layer.get(layer, ZERO) for layer in Layer]
+        parts = [*layers, self.uncertain - sum(layers, ZERO)]
+        return [part * Decimal(str(self.error_margin)) for part in parts]
+
+
+def complete(lines: Sequence[StrategyLine]) -> list[StrategyLine]:
+    """The lines without a refused call: those that can be compared."""
+    return [line for line in lines if not line.refused]
+
+
+def ranked(lines: Sequence[StrategyLine]) -> list[StrategyLine]:
+    """The lines that are compared with one another: complete, and none apart. Where all are apart, all of them."""
+    whole = complete(lines)
+    return [line for line in whole if not line.is_apart] or whole
+
+
+def best_and_next(lines: Sequence[StrategyLine]) -> tuple[StrategyLine, StrategyLine] | None:
+    """The cheapest of the lines that are compared, and the cheapest that costs more; None where there is none."""
+    order = sorted(ranked(lines), key=lambda line: line.effort)
+    second = next((line for line in order if line.effort > order[0].effort), None)
+    return None if second is None else (order[0], second)
+
+
+UNSHARED = Decimal("0.5")
+"""The part of an error of the counts that is taken not to be the same in both of two costs (assumed)."""
+
+
+def error_of_difference(one: StrategyLine, other: StrategyLine) -> Decimal:
+    """± USD on the difference of two lines, from the token counts; none where they are equal.
+
+    Both count the same text in the same way, so within a layer an error scales the difference too. The layers hold
+    text of other kinds, whose errors need not have the same sign: theirs add up. And strategies pay for the kinds
+    within a layer in other proportions, so that a part of the smaller one's error is in the difference anyway.
+    """
+    if one.effort == other.effort:
+        return ZERO
+    by_layer = sum((abs(mine - theirs) for mine, theirs in zip(one.errors, other.errors, strict=True)), ZERO)
+    return max(by_layer, UNSHARED * min(one.error, other.error))
+
+
+def is_tied(one: StrategyLine, other: StrategyLine) -> bool:
+    """Whether two lines cannot be told apart: their difference is within its error margin. Symmetric."""
+    difference = abs(one.effort - other.effort)
+    return not difference or (one.is_priced and other.is_priced and difference <= error_of_difference(one, other))
+
+
+def shared_notes(lines: Sequence[StrategyLine]) -> list[tuple[str, list[str]]]:
+    """Each note once, with the strategies that have it, in order of appearance."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        for note in dict.fromkeys(line.notes):
+            found.setdefault(note, []).append(line.name)
+    return list(found.items())
+
+
+def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> StrategyLine:
+    cost, asked = ledger.cost, ledger.inquiries
+    questions = len({row.inquiry for row in asked})
+    refusals = _refusals(ledger)
+    all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
+    return StrategyLine(
+        name=ledger.strategy,
+        calls=len(ledger.rows),
+        usage=ledger.usage,
+        cost=cost,
+        by_layer=ledger.cost_by_layer,
+        total=None if all_refused or not ledger.is_priced else cost.total,
+        vs_first=None if refusals else change(effort, reference),
+        questions=questions,
+        question_calls=len(asked),
+        question_usage=sum((row.usage for row in asked), Usage()),
+        question_cost=sum((row.cost for row in asked), Cost()),
+        question=None if any(row.error is not None for row in asked) else ledger.per_inquiry(),
+        question_most=None if ledger.most is None or not questions else most_of(asked) / questions,
+        refusals=refusals,
+        notes=tuple(ledger.notes),
+        most=ledger.most,
+        lower_bound=ledger.lower_bound,
+        token_source=ledger.token_source,
+        error_margin=ledger.error_margin,
+        uncertain=cost.total - sum((row.cost.output for row in ledger.rows if row.output_is_recorded), ZERO),
+        effort=effort,
+        is_priced=ledger.is_priced,
+        assumes=ledger.assumes,
+        described_in=ledger.described_in,
+    )
+
+
+def _refusals(ledger: Ledger) -> tuple[Refusal, ...]:
+    """Why calls have no usage, and how many; reasons that differ only in a number count as one, the first."""
+    first: dict[tuple[str, str], str] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in ledger.rows:
+        if row.error is not None:
+            key = (NUMBER.sub("0", row.error), row.error_type or REFUSED)
+            first.setdefault(key, row.error)
+            counts[key] += 1
+    return tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
+
 
 TTL_NAMES = ("5m", "1h")
 AGAINST_FIRST = "vs first"
@@ -146,4 +384,254 @@ def same_order(one: Summary, other: Summary) -> bool:
         and not is_tied(low, high)
         and not is_tied(there[low.name], there[high.name])
         for low, high in combinations(here, 2)
+    )
+
+
+APART = "†"
+"""After the name of a strategy that is compared apart."""
+
+
+def shown_name(line: StrategyLine) -> str:
+    """The name as tables have it."""
+    return f"{line.name} {APART}" if line.is_apart else line.name
+
+
+def apart_sentences(summary: Summary) -> list[str]:
+    """Why strategies are compared apart, and which are not though they see less: a sentence each."""
+    kept = [line for line in summary.lines if not line.is_apart and (line.less is not None or line.assumes)]
+    sentences = [f"{APART} compared apart, never the cheapest: {_reasons(summary.apart)}"] if summary.apart else []
+    if kept:
+        sentences.append(f"compared all the same, as the scenario says: {_reasons(kept)}")
+    return sentences
+
+
+def _reasons(lines: Sequence[StrategyLine]) -> str:
+    """ "“a” (sends less: …); “b” and “c” (assume …)"."""
+    names: dict[str, list[str]] = {}
+    for line in lines:
+        names.setdefault(reason(line), []).append(quote(line.name))
+    return "; ".join(f"{all_of(who)} ({why})" if why else all_of(who) for why, who in names.items())
+
+
+def reason(line: StrategyLine) -> str:
+    """Why a strategy is not like the others; "" where only the scenario says so."""
+    less = "" if line.less is None else _left_out(line.less)
+    return "; ".join(part for part in (less, f"assumes {line.assumes}" if line.assumes else "") if part)
+
+
+def _left_out(less: LessInput) -> str:
+    return "; ".join(part for part in (_measured(less), less.words) if part)
+
+
+def _measured(less: LessInput) -> str:
+    """ "41 questions send a mean of 48k of 218k tokens of conversation, 16 of them under 1,000"; "" if unknown."""
+    calls = count_text(less.calls, QUESTIONS) if less.what == QUESTIONS else f"{less.calls:,} calls"
+    if less.unasked:
+        return f"{less.unasked:,} of {calls} are not asked"
+    if not less.calls:
+        return ""
+    mean = f"{calls} send a mean of {tokens(less.tokens)} of {tokens(less.compared_tokens)} tokens of conversation"
+    return f"{mean}, {less.small:,} of them under {SMALL:,}" if less.small else mean
+
+
+AS_WRITTEN = "as written"
+MANY = 4
+"""Names, and variants with another cheapest strategy, that are listed one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRow:
+    """A variant of the scenario in a line: the cheapest strategy, its saving, and whether the order stays."""
+
+    variant: str
+    first: str
+    best: str
+    cost: str
+    saving: str
+    order: str
+
+
+def join_names(names: Sequence[str]) -> str:
+    """The names in quotes, or their number if they are many."""
+    return all_of(list(map(quote, names))) if len(names) <= MANY else f"{len(names)} strategies"
+
+
+def who_is_cheapest(winners: Sequence[str]) -> str:
+    """ "“a” is the cheapest", "“a” and “b” tie as the cheapest"."""
+    if not winners:
+        return "no strategy ran without a refused call"
+    return f"{join_names(winners)} {'tie as' if len(winners) > 1 else 'is'} the cheapest"
+
+
+def cheapest_words(summary: Summary) -> str:
+    """As `who_is_cheapest`; a lead within the error margin is no lead."""
+    if len(summary.best_lines) == len(summary.equal_lines):
+        return who_is_cheapest(summary.winners)
+    return f"{join_names(summary.winners)} are the cheapest, within the error margin of each other"
+
+
+def lead_words(best: StrategyLine, line: StrategyLine) -> str:
+    """How far `best` leads, and how far that may be wrong: "a lead of $0.79 against ±$0.81"."""
+    margin = error_of_difference(best, line)
+    return f"a lead of {rough_dollars(line.effort - best.effort)} against ±{rough_dollars(margin)}"
+
+
+def margin_words(one: StrategyLine, other: StrategyLine) -> str:
+    """The error margin of the difference of two lines: "±$0.03"; "" where it has none."""
+    margin = error_of_difference(one, other)
+    return f"±{rough_dollars(margin)}" if margin else ""
+
+
+def doubt_sentences(summary: Summary) -> list[str]:
+    """That it is not certain what is the cheapest, where hits are best effort."""
+    if summary.best is None or summary.is_certain:
+        return []
+    return ["Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."]
+
+
+def tie_sentence(summary: Summary, best: StrategyLine, also: StrategyLine | None = None) -> str:
+    """The strategies that `best` leads by less than the error margin, `also` among them; "" where there is none."""
+    near = [line for line in summary.best_lines if line not in summary.equal_lines]
+    if not near:
+        return ""
+    named = also if also in near else max(near, key=lambda line: line.effort)
+    if len(summary.best_lines) == 2:
+        costs = f"{quote(best.name)} ({best.answer}) and {quote(named.name)} ({named.answer})"
+        return f"{costs} are within the error margin: {lead_words(best, named)}."
+    tied = f"{join_names(summary.winners)} are within the error margin of each other"
+    return f"{tied}: {quote(best.name)} has {lead_words(best, named)} over {quote(named.name)}."
+
+
+def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
+    """The scenario as written and every variant of it, in their order."""
+    shown = [line for summary in summaries for line in (summary.first, summary.best) if line is not None]
+    places = dollar_places(amount for line in shown for amount in (line.total, line.most))
+    return [_variant_row(summary, summaries[0], places) for summary in summaries]
+
+
+MOST_COLUMNS = 8
+"""Variants that stand side by side in a table of costs; more stand below one another."""
+
+
+def variant_name(comparison: Comparison) -> str:
+    return comparison.variant or AS_WRITTEN
+
+
+def assumptions_set(comparison: Comparison) -> str:
+    """The assumptions that are not at their default, as NAME=VALUE; "" without any."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(comparison.rules.items()))
+
+
+def rules_sentence(comparison: Comparison) -> str:
+    """Which rules and prices were used, and which assumptions are not at their default."""
+    changed = assumptions_set(comparison)
+    tail = f"{changed}; all other assumptions at their default" if changed else "all assumptions at their default"
+    return f"{comparison.host}, {comparison.model}, as of {comparison.as_of.isoformat()}; {tail}"
+
+
+def token_sentences(summary: Summary) -> list[str]:
+    """Where the token counts come from, and what their error margin is in dollars: one sentence a source."""
+    groups: dict[str, list[StrategyLine]] = {}
+    for line in complete(summary.lines):
+        groups.setdefault(line.token_source, []).append(line)
+    return [_token_sentence(source, lines) for source, lines in groups.items()]
+
+
+def refusal_sentences(summary: Summary) -> list[str]:
+    """Each refused strategy, how many of its calls, and the reason in the provider's words."""
+    return [
+        f"{line.name}: {refusal.calls:,} of {count_text(line.calls, 'call')} {refusal.word}: {refusal.reason}"
+        for line in summary.lines
+        for refusal in line.refusals
+    ]
+
+
+def bold_words(summary: Summary) -> str:
+    """What bold type means in the table of strategies."""
+    if len(summary.best_lines) == len(summary.equal_lines):
+        return "the cheapest strategy is bold."
+    return "the cheapest strategies are bold: their differences are within the error margin."
+
+
+def dollars_title(summary: Summary) -> str:
+    """What the picture of dollars by token class shows."""
+    best, first = summary.best, summary.first
+    if best is None:
+        return "Every strategy had calls that the provider refuses"
+    if len(summary.lines) == 1:
+        return f"{_quote_name(best)} costs {best.answer}"
+    if len({line.effort for line in ranked(summary.lines)}) == 1 and best.effort and not summary.apart:
+        return f"All strategies cost the same: {best.answer}"
+    within = "" if len(summary.best_lines) == len(summary.equal_lines) else " within the error margin"
+    cheapest = f"Cheapest{within}: {join_names(summary.winners)}, {best.answer}"
+    if first in summary.best_lines or first is None or best.vs_first is None:
+        return cheapest
+    return f"{cheapest}, {change_text(best.vs_first)} than {_quote_name(first)}"
+
+
+def cumulative_title(summary: Summary) -> str:
+    """What the picture of growing dollars shows: how far the strategies are apart at the end."""
+    order = sorted(ranked(summary.lines), key=lambda line: line.cost.total)
+    if len(order) < 2:
+        return "Dollars spent, call after call"
+    low, high = order[0], order[-1]
+    if low.cost.total == high.cost.total:
+        return f"All strategies cost the same: {high.money} after {count_text(high.calls, 'call')}"
+    factor = f", {times(high.cost.total / low.cost.total)} as much as {_quote_name(low)}" if low.cost.total else ""
+    return f"{_quote_name(high)}: {high.money} after {count_text(high.calls, 'call')}{factor}"
+
+
+def question_title(summary: Summary) -> str:
+    """What the picture of one question shows: the cheapest and the most expensive strategy."""
+    known = [(line.question, line) for line in ranked(summary.lines) if line.question is not None]
+    if not known:
+        return "What one question costs"
+    (low, cheap), (high, expensive) = min(known, key=_dollars_of), max(known, key=_dollars_of)
+    least, most = (dollars(amount, cheap.question_places) for amount in (low, high))
+    if low == high:
+        return f"One question costs {least}"
+    return f"One question costs {least} ({_quote_name(cheap)}) to {most} ({_quote_name(expensive)})"
+
+
+def _quote_name(line: StrategyLine) -> str:
+    return quote(line.name)
+
+
+def _dollars_of(known: tuple[Decimal, StrategyLine]) -> Decimal:
+    return known[0]
+
+
+def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
+    """`places`: digits after the point of dollars in both columns."""
+    best, first = (line and replace(line, places=places) for line in (summary.best, summary.first))
+    return VariantRow(
+        variant=variant_name(summary.comparison),
+        first=first.answer if first else UNKNOWN,
+        best=" = ".join(summary.winners) or UNKNOWN,
+        cost=best.answer if best else UNKNOWN,
+        saving=UNKNOWN if best is None or summary.first in summary.equal_lines else percent(best.vs_first, signed=True),
+        order="" if summary is main else _order(summary, main),
+    )
+
+
+def _order(summary: Summary, main: Summary) -> str:
+    """Whether the strategies keep their order of cost; another cheapest one in the same order costs the same."""
+    if not same_order(summary, main):
+        return "differs"
+    return "same" if summary.winners == main.winners else "ties"
+
+
+def _token_sentence(source: str, lines: Sequence[StrategyLine]) -> str:
+    margins = {line.error_margin for line in lines}
+    if not any(margins):
+        return f"{source or 'counted'}, exact"
+    within = f"{source}: token counts {'up to ' if len(margins) > 1 else ''}±{percent(max(margins))}"
+    order = sorted(ranked(lines), key=lambda line: line.effort)
+    second = next((line for line in order if not is_tied(line, order[0])), None)
+    if second is None or not all(line.is_priced for line in lines):
+        return within if len(order) < 2 else f"{within}: no lead is outside the margin"
+    margin, lead = error_of_difference(order[0], second), second.effort - order[0].effort
+    return (
+        f"{within}: the {rough_dollars(lead)} lead over {quote(second.name)} is outside the margin"
+        f" (±{rough_dollars(margin)})"
     )

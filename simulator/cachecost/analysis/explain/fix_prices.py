@@ -1,19 +1,52 @@
-"""What calls cost with a fix, and no more saved than was billed and than the cache makes."""
+"""What calls cost with a fix, and no more saved than was billed and than the cache makes.
+
+Shares what a fix saves out among the findings that it fixes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 
 from cachecost.analysis.explain.fixes.fix import Fix
 from cachecost.analysis.explain.observed_replay import ObservedReplay
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
-from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.rows import CallRow
 from cachecost.providers.prices import Prices
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import ZERO, Usage
+
+PLACES = Decimal("1e-12")
+"""Shares are rounded down to so many USD; the last one takes what is left."""
+
+
+def share_out(
+    saved: Decimal, numbers: Sequence[int], weights: Mapping[int, Decimal], left: dict[int, Decimal]
+) -> dict[int, Decimal]:
+    """USD by call: `saved` in proportion to what each call saves, and to no call more than is `left` of its cost.
+
+    `left` is reduced by what is shared out. What fits nowhere is dropped: then all sums stay too small.
+    """
+    weighed = {number: max(ZERO, weights.get(number, ZERO)) for number in dict.fromkeys(numbers)}
+    shares = dict.fromkeys(weighed, ZERO)
+    for wanted in (weighed, left):
+        _fill(shares, saved - sum(shares.values(), ZERO), {number: wanted[number] for number in shares}, left)
+    return {number: share for number, share in shares.items() if share > 0}
+
+
+def _fill(shares: dict[int, Decimal], rest: Decimal, weights: Mapping[int, Decimal], left: dict[int, Decimal]) -> None:
+    total = sum(weights.values(), ZERO)
+    if rest <= 0 or not total:
+        return
+    *most, last = sorted(weights, key=lambda number: weights[number])
+    added = {number: (rest * weights[number] / total).quantize(PLACES, ROUND_DOWN) for number in most}
+    added[last] = rest - sum(added.values(), ZERO)
+    for number, share in added.items():
+        fits = min(share, left[number])
+        shares[number] += fits
+        left[number] -= fits
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,18 @@ from decimal import Decimal
 
 from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, Kind, conversation_of, kind_of
-from cachecost.analysis.replays.incremental import ChangedReplay, TrackedReplay
-from cachecost.analysis.replays.replays import Replays
-from cachecost.analysis.replays.steps import NO_CALL, ReplayStep
+from cachecost.analysis.replays.steps import NO_CALL, ChangedReplay, Replays, ReplayStep, TrackedReplay
 from cachecost.base.structs import replace
-from cachecost.caches.alignment import path
+from cachecost.caches.breakpoints import path
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
-from cachecost.ledger.results import ZERO, CallRow
+from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
 
 
@@ -204,7 +203,6 @@ class _HourWriters:
             self._used[hit] = now
 
     def _note(self, breakpoints: Sequence[BreakpointPrefix], made: SimulatedCall, kind: Kind, depth: int) -> None:
-        """What the call writes for an hour: a loss each on the static prefix and on messages."""
         sizes = made.passes[0].sizes
         at = made.passes[0].outcome.read
         for one in breakpoints:

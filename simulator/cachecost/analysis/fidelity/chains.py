@@ -30,10 +30,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.fidelity.chain_states import ChainEntry, ChainState, TimeRange, in_loop, request_time, states_of
-from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
+from cachecost.analysis.fidelity.recording_check import (
+    TOLERANCE,
+    ChainEntry,
+    ChainState,
+    RecordingCheck,
+    TimeRange,
+    in_loop,
+    input_cost,
+    request_time,
+    states_of,
+)
 from cachecost.base.times import day_of, iso
-from cachecost.conversations.readers.claude_code.transcript import TranscriptStep
+from cachecost.conversations.json_object import TranscriptStep
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.hosts import AUTO_HOST, host_of, host_of_message

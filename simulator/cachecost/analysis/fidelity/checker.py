@@ -1,4 +1,13 @@
-"""Predicted against billed, call by call; a call's own bill never sizes its own prediction."""
+"""Predicted against billed, call by call; a call's own bill never sizes its own prediction.
+
+The rules that one judged call exercises, and those of them that its bill refuses.
+
+What earlier calls of a recording sent, cached or not: the most that a later call can have read.
+
+What a request makes use of, by the names that summaries group by.
+
+Judges a prediction by its bill: right, wrong or unknowable, and why.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +17,340 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.fidelity.earlier_prompts import EarlierPrompts
-from cachecost.analysis.fidelity.exercised_rules import CallFacts, find_broken_rules, find_exercised_rules
-from cachecost.analysis.fidelity.features import features_of
-from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
-from cachecost.analysis.fidelity.rule_claims import claim_name, find_claims, find_refuted_claims
-from cachecost.analysis.fidelity.verdicts import (
-    BillComparison,
-    BillVerdict,
-    PossibleEntry,
-    judge_breakpoint_hit,
-    judge_prefix_hit,
-    judge_range,
+from cachecost.analysis.fidelity.recording_check import (
+    TOLERANCE,
+    RecordingCheck,
+    claim_name,
+    find_claims,
+    find_refuted_claims,
+    input_cost,
 )
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.caches.machine_ranges import MachineRanges
-from cachecost.caches.read_ranges import ReadBounds, read_bounds, with_shared_prefix
+from cachecost.caches.reporting import MachineRanges, PromptHistory, ReadBounds, read_bounds, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Block, Prefix
-from cachecost.prompts.counting import TokenCounter
-from cachecost.prompts.host_prompts import HostPrompts
-from cachecost.prompts.refusals import refusal
-from cachecost.prompts.render import Prompt
+from cachecost.prompts.output_format import output_format
+from cachecost.prompts.passes import HostPrompts
+from cachecost.prompts.render import Prompt, TokenCounter
+from cachecost.prompts.request import Request, refusal
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.rules import ModelRules, RuleBook, VisibilityLag
 from cachecost.providers.usage import Usage
-from cachecost.simulation.call_preparer import request_quote
-from cachecost.tokens.answer_lengths import AnswerLengths
-from cachecost.tokens.calibrated import BilledLengths, BilledSizes, EstimatedSizes
+from cachecost.simulation.engine import request_quote
+from cachecost.tokens.calibrated import AnswerLengths, BilledLengths, BilledSizes, EstimatedSizes
 from cachecost.tokens.margins import PromptMargins
+
+BY_CAUSE = {
+    "tools_changed": "2 tools",
+    "system_changed": "2 system",
+    "tool_choice_changed": "2 tool_choice",
+    "thinking_changed": "2 thinking",
+    "effort_changed": "2 effort",
+    "output_format_changed": "2 format",
+    "images_changed": "2 images",
+    "speed_changed": "2 speed",
+    "model_changed": "2 model",
+    "ttl_expired": "12 expired",
+    "concurrent_write": "11",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """A call, its first pass's prompt and outcome, its cause, and its predicted and billed usage."""
+
+    request: Request
+    rules: ModelRules
+    prompt: Prompt
+    outcome: Outcome
+    cause: str
+    passes: int
+    timed: bool
+    predicted: Usage
+    billed: Usage
+
+
+def find_exercised_rules(facts: CallFacts) -> tuple[str, ...]:
+    """The rules that this call is evidence for or against."""
+    return tuple(sorted({*_of_request(facts), *_of_outcome(facts), *_of_bill(facts)}))
+
+
+def find_broken_rules(facts: CallFacts) -> tuple[str, ...]:
+    """Rules whose own figure is wrong although the right prefix was hit: the split, the tail, the minimum."""
+    written = facts.billed.write > 0 or facts.billed.read > 0
+    checks = {
+        "4": facts.passes > 1 or abs(facts.predicted.input_tokens - facts.billed.input_tokens) <= TOLERANCE,
+        "8 below": not written,
+        "8 reached": written,
+        "15 split": bool(facts.billed.write_1h) == bool(facts.predicted.write_1h)
+        and bool(facts.billed.write_5m) == bool(facts.predicted.write_5m),
+        "15 one TTL": (facts.billed.write_1h > 0) == (facts.predicted.write_1h > 0) or not facts.billed.write,
+    }
+    return tuple(rule for rule in find_exercised_rules(facts) if not checks.get(rule, True))
+
+
+def _of_request(facts: CallFacts) -> Iterator[str]:
+    human = facts.request.thread.human
+    if human is not None and human.parent is not None and human.parent.has_thinking:
+        yield "3 kept" if facts.rules.keeps_thinking else "3 stripped"
+    if facts.request.automatic:
+        yield "5"
+    if facts.passes > 1:
+        yield "10 server tools"
+    if facts.prompt.breakpoints:
+        yield "8 reached" if facts.outcome.breakpoints else "8 below"
+
+
+def _of_outcome(facts: CallFacts) -> Iterator[str]:
+    if facts.cause in BY_CAUSE:
+        yield BY_CAUSE[facts.cause]
+    hit = facts.outcome.hit
+    if hit is None:
+        yield "10 nothing else"
+        return
+    yield "1"
+    yield "9 breakpoint" if any(breakpoint.prefix is hit for breakpoint in facts.prompt.breakpoints) else "9 lookback"
+    if facts.timed:
+        yield "12 alive"
+
+
+def _of_bill(facts: CallFacts) -> Iterator[str]:
+    if facts.outcome.breakpoints and facts.outcome.breakpoints[-1].prefix is facts.prompt.end:
+        yield "4"
+    ttls = {breakpoint.ttl for breakpoint in facts.outcome.breakpoints}
+    if facts.billed.write:
+        yield "15 split" if len(ttls) == 2 else "15 one TTL"
+
+
+GONE_S = 7 * 86_400.0
+"""No host says that it keeps an entry for longer than a few days after its last use, in seconds."""
+
+
+class EarlierPrompts:
+    """Prompts of a recording, with the answers that came back in later ones."""
+
+    def __init__(self) -> None:
+        self._answers = PromptHistory()
+        self._sent: dict[Prefix, float] = {}
+
+    def reach(self, end: Prefix, start: float) -> Prefix | None:
+        """The longest beginning of the prompt that ends at `end` that an earlier call sent or got, not too long ago.
+
+        Records the prompt, too. `start` is in seconds.
+        """
+        shared, answer, *_ = self._answers.add_call(end)
+        found = self._recent(shared, start)
+        self._take(end, start)
+        return answer if answer is not None and found is shared else found
+
+    def _recent(self, node: Prefix | None, start: float) -> Prefix | None:
+        while node is not None and start - self._sent[node] > GONE_S:
+            node = node.parent
+        return node
+
+    def _take(self, end: Prefix, start: float) -> None:
+        node: Prefix | None = end
+        while node is not None:
+            self._sent[node] = start
+            node = node.parent
+
+
+def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
+    """Names of the features in a request, sorted."""
+    params = request.params
+    ttls = {breakpoint.ttl for breakpoint in request.breakpoints} | (
+        {request.automatic} if request.automatic else set()
+    )
+    choice = (params.get("tool_choice") or {}).get("type")
+    told = {
+        "automatic": request.automatic is not None,
+        "explicit breakpoints": bool(request.breakpoints),
+        "no breakpoints": not request.breakpoints and request.automatic is None,
+        "1h": "1h" in ttls,
+        "mixed TTLs": len(ttls) == 2,
+        "tools": bool(request.tools.blocks),
+        "forced tool choice": choice in ("any", "tool"),
+        "thinking": (params.get("thinking") or {}).get("type") in ("enabled", "adaptive"),
+        "structured output": bool(output_format(params)),
+        "images": request.thread.has_image,
+        "citations": request.thread.has_citations,
+        "server tools": passes > 1,
+    }
+    return tuple(sorted(name for name, holds in told.items() if holds))
+
+
+ESTIMATE = 0.01
+"""Share that an estimated length may be off and still count as one that the recording could have written."""
+
+
+@dataclass(frozen=True, slots=True)
+class BillVerdict:
+    """`kind`, `exact` and `holds` of a judgement; why it is not right, in words, else "".
+
+    `cause` is the probable one from the closed list of causes, where one is known. `found` is the prefix that the
+    bill proves to be alive although the recording cannot tell. `bounds` are those of the read that was judged.
+    """
+
+    kind: str
+    exact: bool
+    reason: str = ""
+    holds: bool = False
+    cause: str = ""
+    found: Prefix | None = None
+    bounds: ReadBounds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BillComparison:
+    """A prediction and the bill. `is_measured`: other bills give the exact length of the predicted hit.
+
+    `first_read` is the billed read of the first of several passes; None if only their sum is billed. `bounds` of the
+    read are None where the host's hits are certain.
+    """
+
+    billed: Usage
+    predicted: Usage
+    hit: Prefix | None
+    is_measured: bool
+    passes: int = 1
+    first_read: int | None = None
+    bounds: ReadBounds | None = None
+
+    @property
+    def is_in_range(self) -> bool:
+        """Whether the billed read lies within the bounds; False where there are none."""
+        read = self.billed.read
+        return self.bounds is not None and self.bounds.hold(read, _slack(read, False))
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleEntry:
+    """An entry that an earlier call of the recording wrote on the way of this prompt, as it stands before the call.
+
+    `read` is what a hit there would read, all passes together; `is_measured`: other bills give it. `age_s` is the time
+    since its writer started, `expired_s` since it expired (None: it has not).
+    """
+
+    prefix: Prefix
+    read: int
+    is_measured: bool
+    age_s: float
+    expired_s: float | None = None
+
+    def is_read_by(self, billed: int) -> bool:
+        return abs(self.read - billed) <= _slack(billed, self.is_measured)
+
+
+def judge_breakpoint_hit(
+    comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
+) -> BillVerdict:
+    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model."""
+    read, predicted = comparison.billed.read, comparison.predicted.read
+    if _is_cold(comparison):
+        missed = comparison.hit is not None
+        late = _late(comparison, possible, lag) if missed else ""
+        return BillVerdict("cold", not missed, _not_read(predicted, late) if missed else "", cause=_lag_cause(late))
+    matching = [one for one in possible if one.is_read_by(read)]
+    if not matching:
+        return BillVerdict("unknown", False, _unknown(read, predicted))
+    exact = abs(predicted - read) <= TOLERANCE
+    if not exact and all(one.expired_s is not None for one in matching):
+        since = f"{matching[0].expired_s or 0:,.0f} s after they expired"
+        return BillVerdict(
+            "unknown",
+            False,
+            f"read {read:,} tokens {since}: an unrecorded call may have kept them alive",
+            found=matching[0].prefix,
+        )
+    late = _late(comparison, possible, lag) if predicted > read else ""
+    return BillVerdict(
+        "hit", exact, "" if exact else _another(comparison, possible) + late, cause="" if exact else _lag_cause(late)
+    )
+
+
+def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
+    read, predicted = comparison.billed.read, comparison.predicted.read
+    holds, bounds = comparison.is_in_range, comparison.bounds
+    if read == 0:
+        words = "" if predicted == 0 else _not_read(predicted)
+        return BillVerdict("cold", predicted == 0, words, holds, bounds=bounds)
+    if read > max(reach, predicted) + _slack(read, False):
+        return BillVerdict("unknown", False, _unknown(read, predicted))
+    exact = abs(predicted - read) <= TOLERANCE
+    return BillVerdict("hit", exact, "" if exact else _other_length(comparison), holds, bounds=bounds)
+
+
+def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For best-effort hosts: the read must lie within the bounds of their rules."""
+    read, bounds = comparison.billed.read, comparison.bounds
+    assert bounds is not None
+    if read > reach + _slack(read, False):
+        return BillVerdict("unknown", False, _unknown(read, comparison.predicted.read))
+    if comparison.is_in_range:
+        return BillVerdict("range", False, holds=True, bounds=bounds)
+    least = f"{bounds.least:,} to " if bounds.least else "at most "
+    words = f"{least}{bounds.most:,} tokens were predicted, {read:,} were read"
+    return BillVerdict("range", False, words, bounds=bounds)
+
+
+def _is_cold(comparison: BillComparison) -> bool:
+    """Did the first pass read nothing? Then later passes read no more than was written before each."""
+    if comparison.first_read is not None:
+        return comparison.first_read == 0
+    return comparison.billed.read <= (comparison.passes - 1) * comparison.billed.write
+
+
+def _slack(read: int, is_measured: bool) -> float:
+    return TOLERANCE if is_measured else max(TOLERANCE, ESTIMATE * read)
+
+
+def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
+    """The words where the entry that was predicted to be hit was probably not readable yet; "" where it was."""
+    entry = next((one for one in possible if one.prefix is comparison.hit), None)
+    if lag is None or entry is None or entry.age_s > lag.longest_s:
+        return ""
+    return f"; probable cause: visibility lag, as the longer entry was written {entry.age_s:.1f} s before"
+
+
+def _lag_cause(late: str) -> str:
+    return "visibility_lag" if late else ""
+
+
+def _unknown(read: int, predicted: int) -> str:
+    words = f"; predicted {predicted:,}" if predicted else ""
+    return f"read {read:,} tokens that no recorded call can have written{words}"
+
+
+def _not_read(predicted: int, late: str = "") -> str:
+    why = late or ": evicted, or not readable yet"
+    return f"a hit of {predicted:,} tokens was predicted, and nothing was read{why}"
+
+
+def _other_length(comparison: BillComparison) -> str:
+    words = "" if comparison.is_measured or comparison.hit is None else "; the predicted length is an estimate"
+    return f"{comparison.predicted.read:,} tokens were predicted, {comparison.billed.read:,} were read{words}"
+
+
+def _another(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
+    predicted, read = comparison.predicted.read, comparison.billed.read
+    if comparison.hit is None:
+        return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"
+    nearest = min(possible, key=lambda one: abs(one.read - read))
+    if nearest.prefix is comparison.hit:
+        words = (
+            "other bills give another length"
+            if comparison.is_measured
+            else "its length is an estimate: no other bill gives it"
+        )
+        return f"the same prefix, {predicted - read:+,} tokens off; {words}"
+    return f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"
+
 
 KnownSizes = BilledSizes | EstimatedSizes
 VERDICTS = {
@@ -186,7 +495,13 @@ class _LogCheck(RecordingCheck):
         sizes = [self._sizes(case, prompt) for prompt in case.prompts]
         possible = [] if case.rules.is_automatic else list(self._possible(case, sizes))
         reach = self._reach(case, sizes[0])
-        prediction = self._predict(case, sizes)
+        call = case.call
+        times = call.start, call.ready_s
+        looked = self.hosts.inspect(call.request, case.prompts, case.rules, call.workspace, times, sizes)
+        if case.bill is not None and case.bill.output_tokens:
+            self.hosts.note_answer(case.prompts[-1], case.rules, case.bill.output_tokens)
+        outcomes = [with_shared_prefix(one, case.rules) for one in looked.outcomes]
+        prediction = _CallPrediction(tuple(outcomes), looked.cause)
         self.written.update(breakpoint.prefix for prompt in case.prompts for breakpoint in prompt.breakpoints)
         unknown = self.anchors.unknown_part(case.number, case.prompts[0], case.answer)
         if case.bill is None or unknown:
@@ -309,15 +624,6 @@ class _LogCheck(RecordingCheck):
         prompt, rules = case.prompts[0], case.rules
         machines = self.machines.range_of(prompt, sizes, rules, predicted, reach)
         return machines or read_bounds(rules, predicted, reach, sizes.total(prompt))
-
-    def _predict(self, case: _Case, sizes: Sequence[KnownSizes]) -> _CallPrediction:
-        call = case.call
-        times = call.start, call.ready_s
-        looked = self.hosts.inspect(call.request, case.prompts, case.rules, call.workspace, times, sizes)
-        if case.bill is not None and case.bill.output_tokens:
-            self.hosts.note_answer(case.prompts[-1], case.rules, case.bill.output_tokens)
-        outcomes = [with_shared_prefix(one, case.rules) for one in looked.outcomes]
-        return _CallPrediction(tuple(outcomes), looked.cause)
 
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         call = case.call

@@ -1,22 +1,26 @@
-"""A validation of several recordings: each file a cache of its own, judged one after another."""
+"""A validation of several recordings: each file a cache of its own, judged one after another.
+
+Which recordings are never used for fitting: a third of the files of each source, chosen by a hash of their names.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import open_input
+from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code import transcript
 from cachecost.conversations.readers.detect import detect, read_calls
-from cachecost.conversations.transcript_steps import TranscriptStep
 from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 from cachecost.ledger.rows import WARM_START
-from cachecost.prompts.counting import TokenCounter
+from cachecost.prompts.render import TokenCounter
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.providers.hosts import host_of
 from cachecost.providers.listing import assumption_rows
@@ -24,6 +28,32 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE
 from cachecost.tokens.ctok_ import has_ctok
+
+ONE_IN = 3
+SUFFIXES = frozenset({".gz", ".jsonl", ".json", ".yaml", ".yml"})
+
+
+def is_held_out(name: str) -> bool:
+    """Whether the recording in a file of this name is held out: the SHA-256 of `recording_name`, modulo 3, is 0."""
+    digest = hashlib.sha256(recording_name(name).encode()).digest()
+    return int.from_bytes(digest, "big") % ONE_IN == 0
+
+
+def recording_name(name: str) -> str:
+    """The name of a file without folders, suffixes and "@commit".
+
+    A recording that was made again at another commit is nearly the same: both are in the same part.
+    """
+    path = PurePath(name)
+    while path.suffix in SUFFIXES:
+        path = path.with_suffix("")
+    return path.name.partition("@")[0]
+
+
+def name_in_source(source: str, file: str) -> str:
+    """The name under which a file of a repository is kept: "owner+repository__path_of_the_file"."""
+    return f"{source.replace('/', '+')}__{file.replace('/', '_')}"
+
 
 HEAD_BYTES = 1 << 16
 

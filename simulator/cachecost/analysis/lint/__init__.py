@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from cachecost.analysis.lint.codes import LintCode, codes
-from cachecost.analysis.lint.finding import LintFinding, sort_findings
+from cachecost.analysis.lint.finding import LintCode, LintFinding, codes, sort_findings
 from cachecost.analysis.lint.linter import MARGIN, lint, lint_bodies
+from cachecost.analysis.lint.loaded_request import RequestLoader
 from cachecost.analysis.lint.logs import LintedLog, lint_log
-from cachecost.analysis.lint.request_loader import RequestLoader
 
 __all__ = [
     "MARGIN",

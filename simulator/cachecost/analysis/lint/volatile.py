@@ -121,7 +121,9 @@ def _candidates(text: str) -> Iterator[VolatileWord]:
     yield from _ids(text, UUID)
     yield from _ids(text, HEX)
     yield from (
-        VolatileWord(*match.span(), "id", True) for match in MADE_ID.finditer(text) if _is_no_example(text, match)
+        VolatileWord(*match.span(), "id", True)
+        for match in MADE_ID.finditer(text)
+        if (not EXAMPLE.search(_text_before(text, match.start())))
     )
     yield from _find_named(text, NAMED_ID, FRESH_ID, "id")
     for match in TODAY.finditer(text):
@@ -154,10 +156,6 @@ def _ids(text: str, pattern: re.Pattern[str]) -> Iterator[VolatileWord]:
             yield VolatileWord(*match.span(), "id", bool(FRESH.search(before_it)))
 
 
-def _is_no_example(text: str, match: re.Match[str]) -> bool:
-    return not EXAMPLE.search(_text_before(text, match.start()))
-
-
 def _text_before(text: str, start: int) -> str:
     """What stands before a word in its line."""
     return text[max(0, start - BEFORE) : start].rpartition("\n")[2]
@@ -168,19 +166,15 @@ def only_words_changed(old: str, new: str) -> bool:
     before, after = WORD.split(old), WORD.split(new)
     if len(before) != len(after):
         return _mask(old) == _mask(new)
-    return all(one == other or _may_change(one, other) for one, other in zip(before, after, strict=True))
-
-
-def _may_change(one: str, other: str) -> bool:
-    return all(len(word) <= LONGEST_WORD and (_has_digit(word) or _is_time_word(word)) for word in (one, other))
-
-
-def _is_time_word(word: str) -> bool:
-    return TIME_WORD.fullmatch(word.strip(".,")) is not None
-
-
-def _has_digit(word: str) -> bool:
-    return any(character.isdigit() for character in word)
+    return all(
+        one == other
+        or all(
+            len(word) <= LONGEST_WORD
+            and (any(character.isdigit() for character in word) or (TIME_WORD.fullmatch(word.strip(".,")) is not None))
+            for word in (one, other)
+        )
+        for one, other in zip(before, after, strict=True)
+    )
 
 
 def _mask(text: str) -> str:

@@ -1,32 +1,350 @@
-"""The session that a next message continues, among the sessions and logs that were read."""
+"""The session that a next message continues, among the sessions and logs that were read.
+
+Whether a keep-alive is worth it now: it reads the cached prefix before it expires, for less than writing it again.
+
+The next message of a conversation whose requests are known: simulated, so that `serve` then bills the same tokens.
+
+What could be done instead of sending the next message as it is, each priced.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from decimal import Decimal
 
-from cachecost.analysis.bill.account import BillAccount
-from cachecost.analysis.bill.compaction import measure_compactions
+from cachecost.analysis.bill.account import BillAccount, measure_compactions
 from cachecost.analysis.bill.timeline import session_key, session_timelines
-from cachecost.analysis.next_message.alternatives import (
-    COLD,
-    EFFORT,
-    MESSAGE_EFFORT,
-    MODEL,
-    NOW,
-    NextAlternative,
-    NextChoice,
-    choose_next,
-)
-from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, model_of_state, models_in
 from cachecost.analysis.next_message.history import session_state
-from cachecost.analysis.next_message.requests import LastConversation, message_of_size, with_effort, with_model
-from cachecost.analysis.next_message.state import SessionState
+from cachecost.analysis.next_message.state import (
+    SUMMARY_TOKENS,
+    BilledModel,
+    CompactionPrice,
+    FindModel,
+    NextMessage,
+    Price,
+    SessionState,
+    model_of_state,
+    models_in,
+    next_message,
+    price_compaction,
+    price_of,
+    price_per_token,
+    usage_of,
+)
+from cachecost.analysis.replays.steps import conversation_of
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace
-from cachecost.conversations.billed_calls import BilledCall
-from cachecost.prompts.blocks import Message
+from cachecost.base.structs import replace, value
+from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.conversations.calls import Call, derive_call
+from cachecost.conversations.input_files import BilledCall
+from cachecost.prompts.blocks import Layer, Message, Thread, given_block
+from cachecost.prompts.request import Breakpoint, Request
+from cachecost.providers.usage import ZERO, Quote
+from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
+
+LEAD_S = 60.0
+"""A keep-alive is sent this long before the prefix expires."""
+MOST_PINGS = 24
+"""More are never advised, whatever the prices say."""
+FEWEST_PAUSES = 3
+"""Fewer say nothing about a person's habits."""
+
+
+@value
+class KeepAliveAdvice:
+    """Keep-alives for one pause, each `cost` USD: `max_tokens: 0`, the first at `send_at`, then every `interval_s`.
+
+    `worth_up_to` is the break-even: one more costs more than writing the prefix again. `advised` of them save most on
+    average, `saved` USD, in `pauses` of this session that were as long as this one. Where too few are known (`pauses`
+    is 0), one is advised, and `saved` is what it saves if the person is back before that has expired. `stop_at` is
+    when the last advised one has expired, too.
+    """
+
+    cost: Decimal
+    worth_up_to: int
+    advised: int
+    saved: Decimal
+    pauses: int
+    send_at: float
+    interval_s: float
+    stop_at: float
+
+    @property
+    def is_worth_it(self) -> bool:
+        return self.advised > 0
+
+
+def advise_keep_alive(state: SessionState, prices: Quote | None, now: float) -> KeepAliveAdvice | None:
+    """The advice at `now`; None where the cache is cold, the client or host has none, or a price or time is unknown."""
+    warm_until, ttl = state.warm_until, state.ttl_seconds
+    read = price_per_token(prices, state.cached_tokens, "read")
+    write = price_per_token(prices, state.cached_tokens, "write_1h" if state.ttl == "1h" else "write_5m")
+    if state.is_automatic or not state.can_keep_alive or not state.is_warm(now) or ttl <= LEAD_S:
+        return None
+    if warm_until is None or read is None or write is None:
+        return None
+    cost, saved = state.cached_tokens * read, state.cached_tokens * (write - read)
+    interval = ttl - LEAD_S
+    most = min(MOST_PINGS, int(saved // cost) if cost else 0)
+    idle = now - (warm_until - ttl)
+    pauses = [pause for pause in state.pauses if pause > idle]
+    if len(pauses) < FEWEST_PAUSES:
+        advised, gain, seen = min(1, most), saved - cost if most else ZERO, 0
+    else:
+        advised, gain = _best_number(pauses, most, ttl, interval, cost, saved)
+        seen = len(pauses)
+    first = warm_until - LEAD_S
+    stop = warm_until + advised * interval
+    return KeepAliveAdvice(cost, most, advised, gain, seen, first, interval, stop)
+
+
+def _best_number(
+    pauses: Sequence[float], most: int, ttl: float, interval: float, cost: Decimal, saved: Decimal
+) -> tuple[int, Decimal]:
+    """How many keep-alives save most on average in these pauses, and the USD; 0 where none saves anything."""
+    averages = [
+        (sum((_saved_in(pause, pings, ttl, interval, cost, saved) for pause in pauses), ZERO) / len(pauses), -pings)
+        for pings in range(most + 1)
+    ]
+    best, pings = max(averages)
+    return -pings, best
+
+
+def _saved_in(pause: float, pings: int, ttl: float, interval: float, cost: Decimal, saved: Decimal) -> Decimal:
+    """USD that so many keep-alives save in a pause: those sent, and the prefix written again unless they outlast it."""
+    sent = min(pings, int(pause // interval))
+    would_expire = pause >= ttl
+    outlasts = would_expire and pause < ttl + pings * interval
+    return (saved if outlasts else ZERO) - sent * cost
+
+
+ANSWER, NEW = "answer", "next message"
+RequestChange = Callable[[Request], Request]
+
+
+def unchanged(request: Request) -> Request:
+    return request
+
+
+def with_model(model: str) -> RequestChange:
+    """The request to another model."""
+    return lambda request: replace(request, model=model)
+
+
+def with_effort(effort: str) -> RequestChange:
+    """The request with another effort level."""
+
+    def change(request: Request) -> Request:
+        config = request.params.get("output_config")
+        own = dict(config) if isinstance(config, Mapping) else {}
+        return replace(request, params={**request.params, "output_config": {**own, "effort": effort}})
+
+    return change
+
+
+class LastConversation:
+    """The last conversation of a workload, which a next message continues.
+
+    Raises CannotEvaluate where no call of it shows what was sent.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        sent = [call for call in workload.calls if not (call.has_failed or call.why_unknown)]
+        if not sent:
+            raise CannotEvaluate(f"{workload.name}: no call shows what was sent")
+        self.workload = workload
+        self.last = max(sent, key=_start)
+        here = [call for call in sent if conversation_of(call) == conversation_of(self.last)]
+        self._before = here[-2] if len(here) > 1 and here[-1] is self.last else None
+        self._output_tokens = 0
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known when the calls were made."""
+        return self.last.timestamp is not None
+
+    def with_answer(self, output_tokens: int) -> LastConversation:
+        """The same conversation; the answer to the next message has so many tokens."""
+        made = copy(self)
+        made._output_tokens = output_tokens
+        return made
+
+    def next_call(self, message: Message, start: float, change: RequestChange = unchanged) -> Call:
+        """The call that continues with a message of a person at `start`."""
+        request = self.last.request
+        thread = self._answered().then(message)
+        before = self._before.request if self._before else None
+        moved = replace(request, thread=thread, breakpoints=_moved(request, before, thread))
+        return derive_call(self.last, change(moved), start, self._output_tokens, "next")
+
+    def _answered(self) -> Thread:
+        """The thread with the answer of the last call; where the log has none, with one as long as was billed."""
+        thread, blocks = self.last.request.thread, self.last.response or self.last.output
+        if not blocks and self.last.output_tokens:
+            blocks = (given_block("text", "assistant", ANSWER, self.last.output_tokens),)
+        return thread.then(Message.of("assistant", tuple(blocks))) if blocks else thread
+
+    def simulate(self, call: Call, is_cold: bool = False) -> Price:
+        """What a call after those of the workload costs; `is_cold`: with nothing cached. Raises CannotEvaluate."""
+        row = self._simulation(is_cold).row(call)
+        if row.error is not None:
+            raise CannotEvaluate(f"the next message: {row.error}")
+        return Price(row.usage, row.cost.total if row.is_priced else None)
+
+    def _simulation(self, is_cold: bool) -> Simulation:
+        preparer = self.workload.setup.preparer().fork()
+        if is_cold:
+            preparer.warm = WarmPrefixes()
+        simulation = self.workload.simulation(preparer=preparer)
+        for call in () if is_cold else self.workload.calls:
+            simulation.row(call)
+        return simulation
+
+    def next_message(self, message: Message, now: float, change: RequestChange = unchanged) -> NextMessage:
+        """The next message at `now`. Raises CannotEvaluate where the host would refuse it or has no price."""
+        call = self.next_call(message, now, change)
+        warm, cold = self.simulate(call), self.simulate(call, is_cold=True)
+        return NextMessage(warm.usage.read > 0, warm.usage, warm.cost, cold)
+
+
+def _start(call: Call) -> float:
+    return call.start
+
+
+def message_of_size(tokens: int) -> Message:
+    """A message of a person of which only the length is known."""
+    return Message.of("user", (given_block("text", "user", NEW, tokens),))
+
+
+def _moved(last: Request, before: Request | None, thread: Thread) -> tuple[Breakpoint, ...]:
+    fixed = {one.block_key for one in before.breakpoints} if before else set()
+    found = {one.block_key: one for one in _each_moved(last, fixed, thread)}
+    return tuple(sorted(found.values(), key=lambda one: one.prompt_order))
+
+
+def _each_moved(last: Request, fixed: set[tuple[Layer, int, int]], thread: Thread) -> Iterator[Breakpoint]:
+    for one in last.breakpoints:
+        if one.node is None or one.block_key in fixed:
+            yield one
+        elif (moved := _at_same_distance(one, last.thread, thread)) is not None:
+            yield moved
+
+
+def _at_same_distance(one: Breakpoint, old: Thread, thread: Thread) -> Breakpoint | None:
+    assert one.node is not None and one.node.message is not None
+    node = thread.up_to(thread.length - (old.length - one.node.length))
+    if node.message is None:
+        return None
+    from_end = len(one.node.message.blocks) - one.index
+    index = max(0, len(node.message.blocks) - from_end)
+    return None if node.message.blocks[index].is_thinking else replace(one, node=node, index=index)
+
+
+NOW, COLD, MODEL, EFFORT = "now", "after the TTL", "another model", "another effort level"
+MESSAGE_EFFORT = "another effort level, in a message"
+COMPACT, PLAIN, DEFERRED = "after /compact", "tools added", "tools deferred"
+
+
+@value
+class NextAlternative:
+    """One way to go on: the usage and USD of the next message, and what has to be paid before it (`first`).
+
+    `note` says what the figures take for granted.
+    """
+
+    kind: str
+    name: str
+    usage: Price
+    first: Price | None = None
+    note: str = ""
+    breaks_even_after: int | None = None
+
+    @property
+    def cost(self) -> Decimal | None:
+        """USD of all of it."""
+        own, first = self.usage.cost, self.first.cost if self.first else Decimal(0)
+        return None if own is None or first is None else own + first
+
+
+@value
+class NextChoice:
+    """The next message, what could be done instead, the compaction in detail, and the advice on keep-alives."""
+
+    message: NextMessage
+    alternatives: tuple[NextAlternative, ...]
+    compaction: CompactionPrice | None
+    keep_alive: KeepAliveAdvice | None
+
+
+def choose_next(
+    state: SessionState,
+    prices: Quote | None,
+    now: float,
+    new_tokens: int | None = None,
+    output_tokens: int = 0,
+    models: Sequence[BilledModel] = (),
+    tools_tokens: int | None = None,
+) -> NextChoice:
+    """Everything that is known of the next message at `now`.
+
+    The ways to go on: as it is, after the TTL, other `models`, another effort level, /compact, more tools.
+    `tools_tokens` is the size of the definitions that would be added (None: none would).
+    """
+    message = next_message(state, prices, now, new_tokens, output_tokens)
+    compaction = price_compaction(state, prices, now, new_tokens, output_tokens)
+    length = message.usage.total_input
+    found = [NextAlternative(NOW, NOW, message.price, note="" if message.is_warm else "the cache has expired")]
+    found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
+    found += [_switched(state, model, length, output_tokens) for model in models]
+    if state.cached_tokens and state.effort_layer and not state.is_automatic:
+        found += _efforts(state, prices, now, length, output_tokens)
+    if compaction is not None:
+        found.append(_compacted(state, compaction))
+    if tools_tokens is not None:
+        plain = price_of(usage_of(state, 0, length + tools_tokens, output_tokens), prices)
+        deferred = price_of(usage_of(state, state.live_tokens(now), length + tools_tokens, output_tokens), prices)
+        found += [
+            NextAlternative(
+                PLAIN, f"{tools_tokens:,} tokens of tools added", plain, note="they come first: all is written again"
+            ),
+            NextAlternative(
+                DEFERRED, f"{tools_tokens:,} tokens of tools deferred", deferred, note="all of them loaded"
+            ),
+        ]
+    return NextChoice(message, tuple(found), compaction, advise_keep_alive(state, prices, now))
+
+
+def _switched(state: SessionState, model: BilledModel, length: int, output_tokens: int) -> NextAlternative:
+    """Another model shares no cache; its tokens are taken to be as many."""
+    other = replace(state, minimum_tokens=model.minimum_tokens, is_automatic=model.is_automatic, ttl_s=model.ttl_s)
+    usage = price_of(usage_of(other, 0, length, output_tokens), model.quote)
+    note = "another model reads nothing of this cache; tokens counted as on the present one"
+    return NextAlternative(MODEL, f"with {model.model}", usage, note=note)
+
+
+def _efforts(
+    state: SessionState, prices: Quote | None, now: float, length: int, output_tokens: int
+) -> list[NextAlternative]:
+    """Another effort rewrites from the layer whose cache key has it (rule 2); one in a message rewrites nothing."""
+    live = state.live_tokens(now)
+    is_whole = state.effort_layer == "tools"
+    usage = usage_of(state, 0 if is_whole else min(state.static_tokens, live), length, output_tokens)
+    note = "all of it is written again" if is_whole else "the messages are written again"
+    found = [NextAlternative(EFFORT, f"with {EFFORT}", price_of(usage, prices), note=note)]
+    if state.accepts_message_effort:
+        kept = price_of(usage_of(state, live, length, output_tokens), prices)
+        found.append(NextAlternative(MESSAGE_EFFORT, f"with {MESSAGE_EFFORT}", kept, note="what is cached stays"))
+    return found
+
+
+def _compacted(state: SessionState, found: CompactionPrice) -> NextAlternative:
+    last = "as long as this session's last one" if state.summary_tokens else f"of {SUMMARY_TOKENS:,} tokens"
+    note = f"assumes a summary {last}"
+    return NextAlternative(COMPACT, COMPACT, found.message, found.summary, note, found.breaks_even_after)
+
 
 EFFORTS = ("low", "high")
 WITHOUT_KEEP_ALIVES = ("claude-code",)
@@ -128,13 +446,12 @@ def _static_warm_until(account: BillAccount, key: str, state: SessionState, find
     ends = [
         _expires(call, find)
         for file, call in account.calls()
-        if call.start is not None and not call.agent and session_key(file, call) != key and _is_alike(call, state)
+        if call.start is not None
+        and not call.agent
+        and session_key(file, call) != key
+        and ((call.model, call.version) == (state.model, state.version) and call.read == state.static_tokens)
     ]
     return max(ends, default=None)
-
-
-def _is_alike(call: BilledCall, state: SessionState) -> bool:
-    return (call.model, call.version) == (state.model, state.version) and call.read == state.static_tokens
 
 
 def _expires(call: BilledCall, find: FindModel) -> float:

@@ -6,11 +6,18 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.bill.cache_states import CachedPrefix, state_after
-from cachecost.analysis.next_message.billed_models import BilledModel, FindModel, cost_of_call, price_period
-from cachecost.analysis.next_message.state import DEFAULT_TTLS, SUMMARY_TOKENS, SessionState
+from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
+from cachecost.analysis.next_message.state import (
+    DEFAULT_TTLS,
+    SUMMARY_TOKENS,
+    BilledModel,
+    FindModel,
+    SessionState,
+    cost_of_call,
+    price_period,
+)
 from cachecost.base.structs import replace
-from cachecost.conversations.billed_calls import BilledCall
+from cachecost.conversations.input_files import BilledCall
 from cachecost.providers.usage import ZERO, usage_of
 
 MOST_CALLS, MOST_PAUSES = 500, 50
@@ -155,7 +162,6 @@ def _hit_rate(main: Sequence[BilledCall]) -> Decimal | None:
 
 
 def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int]:
-    """Medians: the tokens that a person's message added, those of an answer, the calls of a message."""
     added: list[int] = []
     lengths: list[int] = []
     for position, call in enumerate(main):

@@ -29,25 +29,323 @@ What a bill read and the simulation of the same calls does not was cached by som
 With pings: a ping repeats what an earlier call sent, pre-warming sends a call's beginning before it; each costs at
 least the least price of the model's tokens for every block in it that is kept or written, on the days of the calls.
 Pre-warming of a prefix that it partly reads writes for five minutes; otherwise the bound would not hold.
+
+What bills read that the simulation of the same calls does not: it was cached, whoever wrote it and when.
+
+What is alike in all calls of a list, and which of them are special: worked out once for each rest of a list.
+
+Blocks that are not the same in every call: bills set their lengths, a recording starts warm, a loss is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from typing import Literal, NamedTuple
 
-from cachecost.analysis.optimum.blocks_by_call import BlocksByCall
-from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator
-from cachecost.analysis.optimum.proved_reads import ProvedRead, proved_reads
-from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
-from cachecost.analysis.optimum.ttls import CheapestPrices, TTLCosts
-from cachecost.conversations.calls import Call
+from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, simulation_of
+from cachecost.analysis.optimum.tree import (
+    ANY_CALL,
+    BlockInCall,
+    BlockNode,
+    BlockTree,
+    CallPass,
+    CheapestPrices,
+    Tail,
+    TTLCosts,
+)
+from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import CallRow
-from cachecost.providers.quotes import PER_TOKEN
-from cachecost.providers.usage import ZERO
-from cachecost.simulation.call_preparer import CallPreparer, request_quote
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.render import BreakpointPrefix, Place, PrefixSizes
+from cachecost.prompts.request import TTL
+from cachecost.providers.usage import PER_TOKEN, ZERO
+from cachecost.simulation.engine import CallPreparer, request_quote
 from cachecost.simulation.setup import ReplaySetup
+from cachecost.strategies.changes.keepalive import filler_thread
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedRead:
+    """The tokens of a call from `start` to `end` were read by its bill. `end` None: which ones they were is unknown,
+    since the bill is the sum of several passes."""
+
+    start: int
+    end: int | None
+
+    def tokens(self, start: int, end: int) -> int:
+        """How many of the tokens from `start` to `end` were read."""
+        return max(0, min(end, end if self.end is None else self.end) - max(start, self.start))
+
+
+def proved_reads(evaluator: PlanEvaluator, simulated: Iterable[CallRow] | None = None) -> dict[BareCall, ProvedRead]:
+    """The reads that only bills know of, by call, where bills may show what was cached before the first call.
+
+    `simulated` are the rows of the calls as they were sent; None: they are simulated here, if a bill read anything.
+    """
+    terms, found = evaluator.terms, dict[BareCall, ProvedRead]()
+    if not terms.bills or not terms.may_start_warm or terms.rules.assumptions.warm_start != "as_billed":
+        return found
+    bills = list(map(_billed_read, evaluator.calls))
+    if not any(bills):
+        return found
+    rows = _rows(evaluator) if simulated is None else simulated
+    for sent, billed, row in zip(evaluator.sent, bills, rows, strict=True):
+        if billed > row.usage.read:
+            found[sent] = ProvedRead(row.usage.read, billed) if len(sent.passes) == 1 else ProvedRead(0, None)
+    return found
+
+
+def _rows(evaluator: PlanEvaluator) -> Iterator[CallRow]:
+    simulation = simulation_of(evaluator.terms)
+    return map(simulation.row, evaluator.calls)
+
+
+def _billed_read(call: Call) -> int:
+    return call.billed.read if isinstance(call, RecordedCall) and call.billed is not None else 0
+
+
+class _SameLengths(NamedTuple):
+    """Calls that know the same lengths up to a place, by the `sizes` of one of them; then the other calls."""
+
+    key: object
+    place: Place
+    sizes: PrefixSizes
+    others: _SameLengths | None
+
+
+class _Special(NamedTuple):
+    """A special call, then the later ones."""
+
+    event: CallPass
+    later: _Special | None
+
+
+class _Rest(NamedTuple):
+    lengths: _SameLengths
+    special: _Special | None
+
+
+class RestOfCalls:
+    """Lengths and special calls of lists, which share their ends. A list costs work for what is new in it."""
+
+    def __init__(self, special: Container[BareCall]) -> None:
+        self._is_special = special
+        self._known: dict[Tail, _Rest] = {}
+
+    def is_special(self, tail: Tail) -> bool:
+        """Whether a bill says more of the blocks of this call than their lengths."""
+        return tail.event.sent in self._is_special
+
+    def special(self, tail: Tail) -> list[CallPass]:
+        """The special calls of a list, in its order."""
+        found, one = list[CallPass](), self._rest(tail).special
+        while one is not None:
+            found.append(one.event)
+            one = one.later
+        return found
+
+    def tokens(self, tail: Tail, prefix: Prefix) -> int | None:
+        """The tokens that a block adds to each call of a list; None where that is not known to be the same in all."""
+        place, asked = (prefix.tokens, prefix.depth), set[object]()
+        found: int | None = None
+        lengths: _SameLengths | None = self._rest(tail).lengths
+        while lengths is not None:
+            if lengths.key not in asked:
+                tokens = added_tokens(lengths.sizes, prefix)
+                if found not in (None, tokens):
+                    return None
+                found = tokens
+                asked.add(lengths.key)
+            if place > lengths.place:
+                return None
+            lengths = lengths.others
+        return found
+
+    def _rest(self, tail: Tail) -> _Rest:
+        new: list[Tail] = []
+        one: Tail | None = tail
+        while one is not None and one not in self._known:
+            new.append(one)
+            one = one.next
+        rest = self._known[one] if one is not None else None
+        for one in reversed(new):
+            event = one.event
+            special = rest.special if rest else None
+            if self.is_special(one):
+                special = _Special(event, special)
+            sizes = event.sent.passes[event.index].sizes
+            key, place = sizes.shared()
+            others = rest.lengths if rest else None
+            if others is not None and others.key == key:
+                place, others = min(place, others.place), others.others
+            rest = self._known[one] = _Rest(_SameLengths(key, place, sizes, others), special)
+        assert rest is not None
+        return rest
+
+
+def tokens_in(calls: Sequence[Tail], prefix: Prefix) -> list[int]:
+    """The tokens that a block adds to each of the calls. Those that know the same lengths are asked once."""
+    found: list[int] = []
+    known: dict[object, int] = {}
+    own = prefix.tokens, prefix.depth
+    for call in calls:
+        sizes = call.event.sent.passes[call.event.index].sizes
+        key, place = sizes.shared()
+        tokens = known.get(key) if own <= place else None
+        if tokens is None:
+            tokens = added_tokens(sizes, prefix)
+            if own <= place:
+                known[key] = tokens
+        found.append(tokens)
+    return found
+
+
+def added_tokens(sizes: PrefixSizes, prefix: Prefix) -> int:
+    """The tokens that a block adds to its prompt."""
+    return sizes.of(prefix) - (sizes.of(prefix.parent) if prefix.parent is not None else 0)
+
+
+class _CallEffects(NamedTuple):
+    """What the special calls of a list do to a block: the first of them, and the rest by their number."""
+
+    block: BlockInCall
+    rest: int
+
+
+NO_MARKS = 0
+
+
+class BlocksByCall:
+    """What sets the calls of an evaluator apart, for each block that they share."""
+
+    def __init__(self, evaluator: PlanEvaluator, proved: Mapping[BareCall, ProvedRead]) -> None:
+        warm = evaluator.warm.copy()
+        self._evaluator = evaluator
+        self._warm: dict[BareCall, BreakpointPrefix | None] = {
+            sent: warm.take(sent.prompt) if len(warm) else None for sent in evaluator.sent
+        }
+        self._proved = proved
+        self._rest = RestOfCalls(
+            {
+                sent
+                for sent in evaluator.sent
+                if self._warm[sent] or sent in self._proved or sent.call.most_read is not None
+            }
+        )
+        self._head_sizes_by_head: dict[Prefix, PrefixSizes | None] = {}
+        self._heads_of: dict[Tail, list[PrefixSizes]] = {}
+        self._numbers: dict[_CallEffects, int] = {}
+        self._marks: list[_CallEffects] = [_CallEffects(ANY_CALL, NO_MARKS)]
+        self._made: dict[tuple[Tail, int], Tail] = {}
+
+    def list_for(self, node: BlockNode, tail: Tail, pings: bool) -> tuple[Tail, int]:
+        """The list of the calls of a block, one token of which costs a share of the block, and the number of shares.
+
+        With `pings`, also what the block adds to these counts.
+        """
+        prefix, own = node.prefix, tail
+        tokens = self._rest.tokens(own, prefix)
+        if tokens is not None and not (pings and self.least(tokens, prefix, own) != tokens):
+            return self._marked(own, prefix), tokens
+        calls = list(own)
+        lengths = tokens_in(calls, prefix)
+        return self._by_length(prefix, calls, lengths, self.least(min(lengths), prefix, own) if pings else None)
+
+    def least(self, tokens: int, prefix: Prefix, tail: Tail) -> int:
+        """The fewest tokens of a block in any call, these, or ping."""
+        return min([tokens, *self._in_pings(prefix, tail)])
+
+    def _by_length(
+        self, prefix: Prefix, calls: Sequence[Tail], lengths: Sequence[int], least: int | None
+    ) -> tuple[Tail, int]:
+        """As `list_for`, the calls of a block with so many tokens in each of them, and `least` in a ping.
+
+        The last calls, in which it is equally long, are shared with other blocks, as those of one token.
+        """
+        times, at = lengths[-1], len(calls)
+        made: Tail | None = None
+        if least is None or least == times:
+            while at and lengths[at - 1] == times:
+                at -= 1
+            made = self._marked(calls[at], prefix)
+        for one, count in zip(reversed(calls[:at]), reversed(lengths[:at]), strict=True):
+            block = self.block_in_call(one.event, prefix, count, count if least is None else least)
+            made = Tail(one.event, one.may_extend, one.may_be_extended, made, block, times)
+            times = 1
+        assert made is not None
+        return made, times
+
+    def _marked(self, tail: Tail, prefix: Prefix) -> Tail:
+        marks = NO_MARKS
+        for event in reversed(self._rest.special(tail)):
+            marks = self._number(_CallEffects(self.block_in_call(event, prefix, 1, 1), marks))
+        walked: list[tuple[Tail, int]] = []
+        now: Tail | None = tail
+        while marks and now is not None and (now, marks) not in self._made:
+            walked.append((now, marks))
+            marks = self._marks[marks].rest if self._rest.is_special(now) else marks
+            now = now.next
+        made = self._made[now, marks] if marks and now is not None else now
+        for one, number in reversed(walked):
+            block = self._marks[number].block if self._rest.is_special(one) else ANY_CALL
+            made = self._made[one, number] = Tail(one.event, one.may_extend, one.may_be_extended, made, block)
+        assert made is not None
+        return made
+
+    def _number(self, marks: _CallEffects) -> int:
+        """The number of these marks; that of calls which do nothing to a block is 0."""
+        if marks == self._marks[NO_MARKS]:
+            return NO_MARKS
+        if marks not in self._numbers:
+            self._numbers[marks] = len(self._marks)
+            self._marks.append(marks)
+        return self._numbers[marks]
+
+    def block_in_call(self, event: CallPass, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
+        """A block with so many tokens in a call, `least` in a ping, and what bills say of it there."""
+        return BlockInCall(tokens, least, self._warm_ttl(event, prefix), self._held(event, prefix))
+
+    def _warm_ttl(self, event: CallPass, prefix: Prefix) -> TTL | None:
+        """The TTL of what was cached of a block before its first call. Before its end a breakpoint may choose it."""
+        warm = self._warm[event.sent] if event.index == 0 else None
+        if warm is None or (prefix.tokens, prefix.depth) > (warm.prefix.tokens, warm.prefix.depth):
+            return None
+        is_before = prefix.depth < warm.prefix.depth and "1h" in event.sent.rules.accepted_ttls
+        return "1h" if is_before else warm.ttl
+
+    def _held(self, event: CallPass, prefix: Prefix) -> Literal["read", "lost"] | None:
+        """What the bill says of reading a block, where that is not what the simulation says."""
+        most, proved = event.sent.call.most_read, self._proved.get(event.sent)
+        if most is not None and event.index == 0:
+            return "lost" if _before(event, prefix) >= most else "read"
+        is_proved = proved is not None and proved.tokens(_before(event, prefix), event.tokens(prefix)) > 0
+        return "read" if is_proved else None
+
+    def _in_pings(self, prefix: Prefix, tail: Tail) -> list[int]:
+        """The tokens of a block of the static prefix in pings that send that and no more."""
+        if prefix.layer is Layer.MESSAGES:
+            return []
+        if tail not in self._heads_of:
+            heads = {one.event.sent.prompt.head: one.event.sent for one in tail}
+            sizes = (self._head_sizes(head, sent) for head, sent in heads.items())
+            self._heads_of[tail] = [one for one in sizes if one is not None]
+        return [added_tokens(one, prefix) for one in self._heads_of[tail]]
+
+    def _head_sizes(self, head: Prefix, sent: BareCall) -> PrefixSizes | None:
+        if head not in self._head_sizes_by_head:
+            request = replace(sent.call.request, thread=filler_thread())
+            made = self._evaluator.render_call(replace(sent.call, request=request, most_read=None), is_extra=True)
+            self._head_sizes_by_head[head] = made.sizes if isinstance(made, BareCall) else None
+        return self._head_sizes_by_head[head]
+
+
+def _before(event: CallPass, prefix: Prefix) -> int:
+    """Tokens up to the block that ends `prefix`."""
+    return event.tokens(prefix.parent) if prefix.parent is not None else 0
+
 
 NO_READS: Mapping[BareCall, ProvedRead] = {}
 
@@ -140,11 +438,7 @@ def cheapest(evaluator: PlanEvaluator) -> dict[str, CheapestPrices]:
         both = (sent.prices, short)
         now = CheapestPrices(*(min(getattr(one, name) for one in both) for name in ("read", "write_5m", "write_1h")))
         known = found.get(sent.rules.model, now)
-        found[sent.rules.model] = _least(known, now)
+        found[sent.rules.model] = CheapestPrices(
+            min(known.read, now.read), min(known.write_5m, now.write_5m), min(known.write_1h, now.write_1h)
+        )
     return found
-
-
-def _least(one: CheapestPrices, other: CheapestPrices) -> CheapestPrices:
-    return CheapestPrices(
-        min(one.read, other.read), min(one.write_5m, other.write_5m), min(one.write_1h, other.write_1h)
-    )

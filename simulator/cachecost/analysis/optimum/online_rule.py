@@ -4,6 +4,8 @@ The optimum knows every later call; a client does not. So a rule is chosen among
 nothing but the request itself: from the cheapest built-in placement of such primitives, one part after the other is
 replaced (static prefix, messages, TTLs, keep-alives) as long as the calls become cheaper. The choice itself has seen
 these calls: it is the best rule for this log, and a guess for the next.
+
+Keep-alives of a rule: sent in every pause, as a client that knows only the past sends them.
 """
 
 from __future__ import annotations
@@ -12,11 +14,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from cachecost.analysis.optimum.keep_alives import keep_alive_steps
-from cachecost.analysis.optimum.plan_evaluator import Breakpoints, KnownPlaces, PlanEvaluator, PlanStep
+from cachecost.analysis.optimum.plan_evaluator import (
+    BareCall,
+    Breakpoints,
+    KnownPlaces,
+    PlanEvaluator,
+    PlanStep,
+    build_call,
+    rendered_breakpoints,
+)
 from cachecost.analysis.optimum.presets import PresetResult, place_breakpoints
-from cachecost.prompts.refusals import refusal, sent_breakpoints
-from cachecost.prompts.request import TTL
+from cachecost.conversations.calls import Call, PlannedCall, derive_call
+from cachecost.prompts.request import TTL, refusal, sent_breakpoints
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.placements import (
     FirstN,
@@ -31,6 +40,45 @@ from cachecost.strategies.placements import (
     TurnBoundary,
 )
 from cachecost.strategies.presets import PLACEMENTS
+
+
+def keep_alive_steps(evaluator: PlanEvaluator, steps: Sequence[PlanStep], habit: KeepAlive) -> list[PlanStep]:
+    """The steps, and the keep-alives of each conversation, in order of start."""
+    pings = [ping for conversation in _conversations(steps) for ping in _pings(evaluator, conversation, habit)]
+    return sorted([*steps, *pings], key=lambda step: step.sent.start)
+
+
+def _conversations(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:
+    """The steps of each session and agent; without a session's name, those whose messages begin alike."""
+    found: dict[tuple[object, ...], list[PlanStep]] = {}
+    for step in steps:
+        call = step.sent.call
+        named = (call.session, call.agent) if call.session else (call.request.thread.up_to(1),)
+        found.setdefault((call.host, call.workspace, *named), []).append(step)
+    return list(found.values())
+
+
+def _pings(evaluator: PlanEvaluator, conversation: Sequence[PlanStep], habit: KeepAlive) -> Iterator[PlanStep]:
+    sent: Call | None = None
+    calls = iter(conversation)
+    for planned in habit.plan_calls(map(_as_planned, conversation)):
+        if planned.purpose != "ping":
+            sent = next(calls).sent.call
+        elif sent is not None and (made := _render_ping(evaluator, sent, planned)) is not None:
+            yield PlanStep(made, rendered_breakpoints(made, planned.request))
+
+
+def _as_planned(step: PlanStep) -> PlannedCall:
+    call = build_call(step)
+    return PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
+
+
+def _render_ping(evaluator: PlanEvaluator, sent: Call, ping: PlannedCall) -> BareCall | None:
+    """The keep-alive as the provider sees it; None where the API refuses it."""
+    call = derive_call(sent, ping.request, ping.start, ping.output_tokens, "ping")
+    found = evaluator.render_call(replace(call, is_batch=False), is_extra=True)
+    return found if isinstance(found, BareCall) else None
+
 
 Primitives = tuple[Primitive, ...]
 STATIC: tuple[Primitives, ...] = (

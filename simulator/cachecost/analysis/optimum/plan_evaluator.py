@@ -1,30 +1,90 @@
-"""Calls without breakpoints, rendered once, and the evaluation of plans on them."""
+"""Calls without breakpoints, rendered once, and the evaluation of plans on them.
+
+Which block of a request a rendered prefix ends with, that is, where its breakpoint goes.
+
+Whether calls are rendered alike under other assumptions: the same lengths, and the same calls share the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from cachecost.analysis.optimum.places import BlockPlace, message_places, static_places
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.passes import pass_times
-from cachecost.prompts.refusals import accepts_breakpoint, sent_breakpoints
-from cachecost.prompts.render import BreakpointPrefix, Prompt
-from cachecost.prompts.request import TTL, Breakpoint, Request, is_server_tool
-from cachecost.prompts.sizes import PrefixSizes
+from cachecost.prompts.render import BreakpointPrefix, CacheKeys, Hidden, PrefixSizes, Prompt, cache_keys_of
+from cachecost.prompts.request import TTL, Breakpoint, Request, accepts_breakpoint, is_server_tool, sent_breakpoints
 from cachecost.providers.prices import Prices
-from cachecost.providers.quotes import PER_TOKEN
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import ZERO, Usage
-from cachecost.simulation.call_preparer import CallPreparer, PreparedCall, UnpreparedCall, output_tokens
-from cachecost.simulation.engine import Simulation
+from cachecost.providers.usage import PER_TOKEN, ZERO, Usage
+from cachecost.simulation.engine import CallPreparer, PreparedCall, Simulation, UnpreparedCall, output_tokens
 from cachecost.simulation.setup import ReplaySetup
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlace:
+    """The place of a rendered block in its request."""
+
+    prefix: Prefix
+    layer: Layer
+    index: int
+    node: Thread | None
+
+    @property
+    def block_key(self) -> tuple[Layer, int, int]:
+        """As that of a breakpoint there."""
+        return self.layer, self.node.length if self.node else 0, self.index
+
+
+def places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
+    """The rendered blocks that can have a breakpoint, the last first, without blocks that the server added."""
+    yield from message_places(prompt, request)
+    yield from static_places(prompt, request)
+
+
+def static_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
+    """The places in system prompt and tools."""
+    nodes = (node for node in _up(prompt.head) if node.block is not None)
+    for layer, part in ((Layer.SYSTEM, request.system), (Layer.TOOLS, request.tools)):
+        for index in range(len(part.blocks) - 1, -1, -1):
+            yield BlockPlace(next(nodes), layer, index, None)
+
+
+def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
+    """The places in messages. Removed thinking and cleared results are not rendered."""
+    sent = _blocks_back(request.thread)
+    for node in _up(prompt.end):
+        if node is prompt.head:
+            return
+        for message, index in sent:
+            block = message.message.blocks[index] if message.message else None
+            if block is not None and node.block is not None and block.digest == node.block.digest:
+                yield BlockPlace(node, Layer.MESSAGES, index, message)
+                break
+            if block is not None and not block.is_thinking:
+                break
+
+
+def _blocks_back(thread: Thread) -> Iterator[tuple[Thread, int]]:
+    for node in thread.back():
+        assert node.message is not None
+        for index in range(len(node.message.blocks) - 1, -1, -1):
+            yield node, index
+
+
+def _up(node: Prefix | None) -> Iterator[Prefix]:
+    while node is not None:
+        yield node
+        node = node.parent
+
 
 Key = TypeVar("Key")
 Breakpoints = tuple[BreakpointPrefix, ...]
@@ -301,3 +361,85 @@ def _places_of(
                 left -= 1
             if not left:
                 break
+
+
+Head = tuple[CacheKeys, Hidden]
+"""What assumptions change of a prompt: the cache keys of its layers, and its hidden tokens."""
+
+
+class AlikePrompts:
+    """The calls of an evaluator, and those whose bills it knows, under its own assumptions and under others."""
+
+    def __init__(self, evaluator: PlanEvaluator, calls: Sequence[Call]) -> None:
+        self._evaluator = evaluator
+        self._calls = list({_content(call): call for call in chain(evaluator.terms.bills, calls)}.values())
+        self._rules: list[ModelRules | None] = list(map(self._rules_of(evaluator.terms), self._calls))
+        self._heads: list[Head] | None = None
+
+    def have_equal_rules(self, terms: ReplaySetup) -> bool:
+        """Whether the assumptions change no other rule of any call."""
+        others = map(self._rules_of(terms), self._calls)
+        checked: dict[tuple[int, int], bool] = {}
+        for rules, other in zip(self._rules, others, strict=True):
+            key = id(rules), id(other)
+            if key not in checked:
+                checked[key] = _are_equal(rules, other)
+            if not checked[key]:
+                return False
+        return True
+
+    def are_alike(self, terms: ReplaySetup) -> bool:
+        """Whether each call has the same hidden tokens, and two calls share a cache key exactly where they did."""
+        if not self.have_equal_rules(terms) or any(one and one.keyed_by is not None for one in self._rules):
+            return False
+        if self._heads is None:
+            self._heads = list(self._find_heads(self._rules))
+        others = list(self._find_heads(list(map(self._rules_of(terms), self._calls))))
+        if [hidden for _, hidden in self._heads] != [hidden for _, hidden in others]:
+            return False
+        return all(_is_one_to_one(self._keys_to(self._heads, end), self._keys_to(others, end)) for end in (1, 2, 3))
+
+    @staticmethod
+    def _keys_to(heads: Sequence[Head], end: int) -> list[tuple[str, ...]]:
+        return [keys[:end] for keys, _ in heads]
+
+    def _find_heads(self, rules: Sequence[ModelRules | None]) -> Iterator[Head]:
+        """Of the calls that can be rendered: whether one can follows from no assumption."""
+        prompts = self._evaluator.preparer.prompts
+        for call, of_call in zip(self._calls, rules, strict=True):
+            if of_call is None or call.has_failed or call.why_unknown:
+                continue
+            request = prompts.prepare_request(call.request, of_call).told.request
+            try:
+                hidden = prompts.renderer(of_call.generation).counter.hidden(request, of_call)
+            except CannotEvaluate:
+                continue
+            yield cache_keys_of(request, of_call), hidden
+
+    def _rules_of(self, terms: ReplaySetup) -> Callable[[Call], ModelRules | None]:
+        def find(call: Call) -> ModelRules | None:
+            try:
+                return terms.rules_for(call)
+            except CannotEvaluate:
+                return None
+
+        return find
+
+
+def _content(call: Call) -> tuple[object, ...]:
+    """What prompts depend on besides rules and breakpoints, by identity; the same of a call and of its bill."""
+    request = call.request
+    parts = request.thread, request.tools, request.system, request.params, request.message_thread
+    return *map(id, parts), request.model, call.host, call.day, call.workspace, call.has_failed, bool(call.why_unknown)
+
+
+def _are_equal(rules: ModelRules | None, other: ModelRules | None) -> bool:
+    if rules is None or other is None:
+        return rules is other
+    return replace(other, assumptions=rules.assumptions) == rules
+
+
+def _is_one_to_one(ones: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether two of `ones` are equal exactly where those of `others` are."""
+    pairs = set(zip(ones, others, strict=True))
+    return len(pairs) == len(set(ones)) == len(set(others))

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.optimum.plan_evaluator import Breakpoints, KnownPlaces, PlanEvaluator, PlanStep
-from cachecost.prompts.refusals import refusal, sent_breakpoints
-from cachecost.prompts.request import TTL, Request
+from cachecost.prompts.request import TTL, Request, refusal, sent_breakpoints
 from cachecost.strategies.placements import Placement, ThreadIndex, View
 from cachecost.strategies.presets import PLACEMENTS
 

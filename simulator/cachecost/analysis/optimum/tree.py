@@ -2,12 +2,17 @@
 
 A `Tail` is a list of calls in time order, built from its end and interned: equal lists are one object, and the list of
 a block is mostly the rest of its parent's. So what is worked out for one block serves all blocks with the same future.
+
+The future use of a call's blocks: which later calls contain them, and where those diverge from this one.
+
+The cheapest way to have one block cached, by itself, over all calls that contain it: a dynamic programme.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from heapq import heapify, heappop, heapreplace
 from typing import Literal, NamedTuple
 
@@ -15,6 +20,8 @@ from cachecost.analysis.optimum.plan_evaluator import BareCall, deepest
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.request import TTL
+from cachecost.providers.prices import Prices
+from cachecost.providers.usage import ZERO
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +121,14 @@ class BlockTree:
         for one in sent:
             for index, moment in enumerate(pass_times(one.start, one.call.ready_s, len(one.passes))):
                 self._enter(one, index, *moment)
-        self._list()
+        for node in reversed(list(self.nodes.values())):
+            lists = [child.above for child in node.children if child.above is not None]
+            own: Tail | None = None
+            for event in reversed(node.ends):
+                own = self._tail(event, True, True, own)
+            node.above = self._merge_tails([*lists, own] if own is not None else lists)
+            node.own = self._patch_tail(node, node.above)
+        self._interned.clear()
 
     def node(self, prefix: Prefix | None) -> BlockNode | None:
         return self.nodes.get(prefix) if prefix is not None else None
@@ -140,17 +154,6 @@ class BlockTree:
         made = self.nodes[prefix] = BlockNode(prefix, parent)
         if parent is not None:
             parent.children.append(made)
-
-    def _list(self) -> None:
-        """Build the lists of calls from the leaves up: nodes are entered after their parents, so in reverse order."""
-        for node in reversed(list(self.nodes.values())):
-            lists = [child.above for child in node.children if child.above is not None]
-            own: Tail | None = None
-            for event in reversed(node.ends):
-                own = self._tail(event, True, True, own)
-            node.above = self._merge_tails([*lists, own] if own is not None else lists)
-            node.own = self._patch_tail(node, node.above)
-        self._interned.clear()
 
     def _tail(self, event: CallPass, may_extend: bool, may_be_extended: bool, following: Tail | None) -> Tail:
         key = (event.number, may_extend, may_be_extended, id(following))
@@ -190,3 +193,345 @@ class BlockTree:
             number = one.event.number
             tail = self._tail(one.event, number not in ends, number not in begins and number not in ends, tail)
         return tail
+
+
+FAR = 400
+"""The number of calls to examine for the next one that diverges at a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRange:
+    """Blocks of a call that the same later calls contain: from just after `start` (None: the first) down to `end`.
+
+    `later` are those calls. `parting_s` is the start of the next call that shares these and no more (None: none does).
+    """
+
+    end: BlockNode
+    start: BlockNode | None
+    later: Tail | None
+    parting_s: float | None
+
+
+class FutureUse:
+    """Finds the later calls of each block, once for all plans. Costs least where calls are asked for in their order.
+
+    `events` are the first passes of all calls.
+    """
+
+    def __init__(self, tree: BlockTree) -> None:
+        self.events = {event.sent: event for event in reversed(tree.events)}
+        self._stops: dict[Prefix, BlockNode | None] = {}
+        self._cursors: dict[Prefix, tuple[int, Tail | None]] = {}
+        self._known: dict[CallPass, list[BlockRange]] = {}
+        self._tree = tree
+        for node in tree.nodes.values():
+            self._stops[node.prefix] = self._stop(node.parent)
+
+    def _stop(self, node: BlockNode | None) -> BlockNode | None:
+        """The next block up where calls diverge: several blocks follow it, or a later call ends there."""
+        if node is None or self._is_stop(node):
+            return node
+        return self._stops[node.prefix]
+
+    def _is_stop(self, node: BlockNode) -> bool:
+        if len(node.children) > 1:
+            return True
+        first = node.children[0].above if node.children else None
+        return bool(node.ends) and first is not None and node.ends[-1].number > first.event.number
+
+    def ranges(self, event: CallPass) -> list[BlockRange]:
+        """The blocks of a call that can be cached, from the deepest up."""
+        known = self._known.get(event)
+        if known is None:
+            known = self._known[event] = list(self._iter_ranges(event))
+        return known
+
+    def _iter_ranges(self, event: CallPass) -> Iterator[BlockRange]:
+        node = self._tree.node(event.deepest)
+        below: Tail | None = None
+        while node is not None:
+            later = self._after(node, event.number)
+            start = self._stops[node.prefix]
+            yield BlockRange(node, start, later, _parting(later, below))
+            node, below = start, later
+
+    def _after(self, node: BlockNode, number: int) -> Tail | None:
+        """The calls through `node` after the `number`-th."""
+        asked, tail = self._cursors.get(node.prefix, (-1, node.above))
+        if number < asked:
+            tail = node.above
+        while tail is not None and tail.event.number <= number:
+            tail = tail.next
+        self._cursors[node.prefix] = number, tail
+        return tail
+
+
+def _parting(mine: Tail | None, below: Tail | None) -> float | None:
+    """The start of the first call that does not contain the blocks below."""
+    for _ in range(FAR):
+        if mine is None:
+            return None
+        if mine is below:
+            return None
+        if below is None or mine.event.number != below.event.number:
+            return mine.event.start
+        mine, below = mine.next, below.next
+    return None
+
+
+READABLE = float("-inf")
+INFINITE = Decimal("inf")
+MOST_KNOWN = 20_000
+"""Costs that are kept, 6 MB of them: those of a few conversations, which are looked at together."""
+
+
+class HeldBlock(NamedTuple):
+    """The entry that holds a block: last used at `touched` (seconds), with a TTL, readable from `ready` on.
+
+    `is_strict`: not at that very moment (a call never reads what starts with it).
+    """
+
+    touched: float
+    ttl: TTL
+    ready: float
+    is_strict: bool
+
+
+BlockState = HeldBlock | None
+Option = tuple[Decimal, BlockState]
+SeenBlock = BlockState | TTL
+"""What a call finds of a block. Of what it can read only the TTL matters, since the call uses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheapestPrices:
+    """The lowest prices at which additional calls could read or write a model's tokens (USD per 10**6 tokens)."""
+
+    read: Decimal
+    write_5m: Decimal
+    write_1h: Decimal
+
+
+class TTLCosts:
+    """Costs in USD per 10**6 tokens of a block, for each list of calls and state.
+
+    `pings` allows keep-alives; `is_generous` grants that they make any block live an hour
+    (where not all calls are known).
+    """
+
+    def __init__(self, cheapest: Mapping[str, CheapestPrices], pings: bool, is_generous: bool = False) -> None:
+        self._cheapest = cheapest
+        self.pings = pings
+        self._is_generous = is_generous
+        self._known: dict[tuple[Tail, SeenBlock], Decimal] = {}
+        self._most_known = MOST_KNOWN
+
+    def cost(self, tail: Tail | None, state: BlockState = None) -> Decimal:
+        """The minimum cost of a block from `tail` on, computed once for all blocks with the same rest of a list."""
+        if tail is None:
+            return ZERO
+        asked = tail, self._seen(tail, state)
+        found = self._known.get(asked)
+        if found is None:
+            if is_full := len(self._known) > self._most_known:
+                self._known.clear()
+            found = self._find_cost(asked)
+            if is_full:
+                self._most_known = MOST_KNOWN + len(self._known)
+        return found
+
+    def _find_cost(self, asked: tuple[Tail, SeenBlock]) -> Decimal:
+        known, waiting = self._known, [asked]
+        seen: dict[tuple[Tail, SeenBlock], list[tuple[Decimal, tuple[Tail, SeenBlock] | None]]] = {}
+        while waiting:
+            now = waiting[-1]
+            options = seen.pop(now, None)
+            if options is None:
+                if now in known:
+                    waiting.pop()
+                    continue
+                options = seen[now] = self._ways(*now)
+                missing = [after for _, after in options if after is not None and after not in known]
+                if missing:
+                    waiting += missing
+                    continue
+                del seen[now]
+            times = now[0].times
+            known[waiting.pop()] = min(
+                paid if after is None else paid + known[after] * times for paid, after in options
+            )
+        return known[asked]
+
+    def _ways(self, tail: Tail, seen: SeenBlock) -> list[tuple[Decimal, tuple[Tail, SeenBlock] | None]]:
+        """What can be done with a block at a call, each as (cost, what the next call finds)."""
+        following = tail.next
+        if seen is None and following is not None and self._is_written_at_once(tail, following):
+            return [(tail.event.sent.prices.write_5m, (following, "1h"))]
+        options = self._read(tail, seen) if isinstance(seen, str) else self.options(tail, seen)
+        if following is None:
+            return [(paid, None) for paid, _ in options]
+        return [(paid, (following, self._seen(following, after))) for paid, after in options]
+
+    def _is_written_at_once(self, tail: Tail, following: Tail) -> bool:
+        """Whether nothing is cheaper than to write for five minutes what nothing holds, since the next call can read it
+        and make it live an hour, as well as any block can: without it that call pays more than was saved."""
+        if tail.block is not ANY_CALL or following.block is not ANY_CALL or not _may_last(following):
+            return False
+        event, prices, later = tail.event, tail.event.sent.prices, following.event.sent.prices
+        rules = event.sent.rules
+        if "5m" not in rules.accepted_ttls or _is_dear(later):
+            return False
+        if not is_alive(write_block(event, "5m"), following.event):
+            return False
+        now, least = min(prices.write_1h, self._written_beside(tail)), min(later.input, later.write_5m, later.write_1h)
+        least = min(least, self._written_beside(following))
+        return prices.write_5m <= now and prices.write_5m + later.read <= prices.input + least
+
+    def _written_beside(self, tail: Tail) -> Decimal:
+        """The price at which another call can write a block that this one reads, both together."""
+        event = tail.event
+        if not self.pings:
+            return INFINITE
+        cheapest = self._cheapest[event.sent.rules.model]
+        return event.sent.prices.read + min(cheapest.write_5m, cheapest.write_1h)
+
+    def _seen(self, tail: Tail, state: BlockState) -> SeenBlock:
+        """What a call finds of a block in this state: states with equal futures are one."""
+        block, event = tail.block, tail.event
+        if state is None or block.warm is not None or block.held is not None or not is_ready(state, event.start):
+            return state
+        if event.start - state.touched >= ttl_seconds(event.sent, state.ttl):
+            return HeldBlock(state.touched, state.ttl, READABLE, False) if self.pings else None
+        if state.touched > event.start or _is_dear(event.sent.prices):
+            return state
+        return "1h" if state.ttl == "1h" or _may_last(tail) else "5m"
+
+    @staticmethod
+    def _read(tail: Tail, ttl: str) -> Iterator[Option]:
+        """What can be done with a block that can be read, where that is cheaper than to send it."""
+        event, tokens = tail.event, tail.block.tokens
+        prices = event.sent.prices
+        hour = HeldBlock(event.start, "1h", READABLE, False)
+        if ttl == "1h":
+            yield prices.read * tokens, hour
+            return
+        yield prices.read * tokens, HeldBlock(event.start, "5m", READABLE, False)
+        if "1h" in event.sent.rules.accepted_ttls:
+            yield prices.write_1h * tokens, hour
+
+    def options(self, tail: Tail, state: BlockState) -> Iterator[Option]:
+        """What can be done with a block at a call, each as (cost, state after it)."""
+        if tail.block.warm is not None:
+            state = _merge_entries(HeldBlock(tail.event.start, tail.block.warm, READABLE, False), state)
+        if tail.block.held == "lost":
+            event, prices, tokens = tail.event, tail.event.sent.prices, tail.block.tokens
+            yield prices.input * tokens, state
+            for ttl, price in writes(event, prices):
+                yield price * tokens, _merge_entries(write_block(event, ttl), state)
+            return
+        yield from self._own(tail, state)
+        if self.pings and not is_alive(state, tail.event):
+            yield from self._beside(tail, state)
+        if tail.block.held == "read":
+            read = tail.event.sent.prices.read * tail.block.tokens
+            yield from ((read, after) for _, after in self._own(tail, state))
+
+    def _own(self, tail: Tail, state: BlockState) -> Iterator[Option]:
+        """What the call itself can do: read what lives, write what does not, or send the block as it is."""
+        event, prices, tokens = tail.event, tail.event.sent.prices, tail.block.tokens
+        if state is not None and is_alive(state, event):
+            yield from self._alive(tail, state, prices)
+            return
+        pending = None if is_ready(state, event.start) else state
+        yield prices.input * tokens, pending
+        for ttl, price in writes(event, prices):
+            yield price * tokens, _merge_entries(write_block(event, ttl), pending)
+
+    def _alive(self, tail: Tail, state: HeldBlock, prices: Prices) -> Iterator[Option]:
+        event, tokens = tail.event, tail.block.tokens
+        has_hour = "1h" in event.sent.rules.accepted_ttls
+        is_hour = state.ttl == "1h" or _may_last(tail)
+        yield prices.read * tokens, _touch_block(state, event, "1h" if is_hour else "5m")
+        if not is_hour and has_hour:
+            yield prices.write_1h * tokens, _touch_block(state, event, "1h")
+        if _is_dear(prices):
+            yield prices.input * tokens, state
+            yield prices.write_5m * tokens, _touch_block(state, event, state.ttl)
+
+    def _beside(self, tail: Tail, state: BlockState) -> Iterator[Option]:
+        """Keep-alives since the last use, or a call that writes just before this one."""
+        event, rules = tail.event, tail.event.sent.rules
+        prices = self._cheapest[rules.model]
+        read = event.sent.prices.read * tail.block.tokens
+        if state is not None and is_ready(state, event.start):
+            for number, ttl in pings_for(event, state, tail.may_be_extended or self._is_generous):
+                may_last = ttl == "1h" or _may_last(tail)
+                after = _touch_block(state, event, "1h" if may_last else "5m")
+                yield read + number * prices.read * tail.block.least, after
+        ways: tuple[tuple[TTL, Decimal], ...] = (("5m", prices.write_5m), ("1h", prices.write_1h))
+        for way, price in ways:
+            if way in rules.accepted_ttls:
+                is_hour = way == "1h" or _may_last(tail)
+                after = HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)
+                yield read + price * tail.block.least, after
+
+
+def _may_last(tail: Tail) -> bool:
+    """Whether a call can make what it reads live an hour."""
+    return tail.may_extend and "1h" in tail.event.sent.rules.accepted_ttls
+
+
+def _is_dear(prices: Prices) -> bool:
+    """Whether it is cheaper to send a block again than to read it."""
+    return prices.read > prices.input or prices.read > prices.write_5m
+
+
+def pings_for(event: CallPass, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
+    """How many keep-alives bridge the time from the last use to a call, and the TTL after them."""
+    gap, life = event.start - state.touched, ttl_seconds(event.sent, state.ttl)
+    yield int(gap // life), state.ttl
+    if state.ttl == "5m" and may_be_extended and "1h" in event.sent.rules.accepted_ttls:
+        yield 1 + int((gap - life) // ttl_seconds(event.sent, "1h")), "1h"
+
+
+def writes(event: CallPass, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
+    """The TTLs with which a call can write a block, and their prices."""
+    if "5m" in event.sent.rules.accepted_ttls:
+        yield "5m", prices.write_5m
+    if "1h" in event.sent.rules.accepted_ttls:
+        yield "1h", prices.write_1h
+
+
+def ttl_seconds(sent: BareCall, ttl: TTL) -> float:
+    return sent.rules.ttl_s[ttl]
+
+
+def is_ready(state: BlockState, now: float) -> bool:
+    """Whether what holds a block can be read (rule 11)."""
+    return state is not None and (now > state.ready if state.is_strict else now >= state.ready)
+
+
+def is_alive(state: BlockState, event: CallPass) -> bool:
+    """Whether a call can read what holds a block (rules 11, 12)."""
+    if state is None or not is_ready(state, event.start):
+        return False
+    return event.start - state.touched < ttl_seconds(event.sent, state.ttl)
+
+
+def write_block(event: CallPass, ttl: TTL) -> HeldBlock:
+    return HeldBlock(event.start, ttl, event.start + event.first_token_s, event.first_token_s <= 0)
+
+
+def _touch_block(state: HeldBlock, event: CallPass, ttl: TTL) -> HeldBlock:
+    """The block, kept alive by this call; what could be read can still be read."""
+    return HeldBlock(max(state.touched, event.start), ttl, READABLE, False)
+
+
+def _merge_entries(new: HeldBlock, other: BlockState) -> HeldBlock:
+    """The state of a block that two entries hold, or one that is written again before it can be read: the best of
+    both."""
+    if other is None:
+        return new
+    ready, is_strict = min((new.ready, new.is_strict), (other.ready, other.is_strict))
+    ttl: TTL = "1h" if "1h" in (new.ttl, other.ttl) else "5m"
+    return HeldBlock(max(new.touched, other.touched), ttl, ready, is_strict)

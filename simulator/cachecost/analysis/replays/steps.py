@@ -1,15 +1,47 @@
-"""Calls as they would have been sent, each with the recorded call that it replaces."""
+"""Calls as they would have been sent, each with the recorded call that it replaces.
+
+Other TTLs for the existing breakpoints.
+
+Replays that make only those calls anew whose outcome can differ from that in an earlier replay.
+
+Keep-alives in the pauses of each conversation.
+
+Replays that are only priced: no call is compared with earlier ones, and rows have no layers and no error margin.
+
+Steps replayed, sized by the recording's bills also where other content is sent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
+from typing import Any
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.conversations.calls import Call
-from cachecost.ledger.results import ZERO, CallRow
-from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread
-from cachecost.prompts.request import Breakpoint, Request
+from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
+from cachecost.caches.losses import EarlierCall, Loss, Relatives
+from cachecost.caches.tracking import (
+    START,
+    CacheUse,
+    ChangedCache,
+    LineageAnswers,
+    TrackedCache,
+    TrackedLineage,
+    number_of,
+)
+from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, derive_call
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import TTL, Breakpoint, Request, is_server_tool, sent_breakpoints
+from cachecost.providers.prices import Prices
+from cachecost.providers.usage import ZERO, Usage
+from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Pass, SimulatedCall, Simulation
+from cachecost.simulation.workload import Workload
+from cachecost.strategies.changes.keepalive import KeepAlive
 
 NO_CALL = 0
 """The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""
@@ -131,3 +163,450 @@ class PartPool:
         made = tuple(blocks)
         key = tuple(block.digest for block in made)
         return self._known.setdefault(key, Part(made)) if made else NOTHING
+
+
+def set_ttl(ttl: TTL) -> Callable[[Request], Request]:
+    """Every breakpoint with this TTL."""
+    return partial(_with_ttls, ttl_of=lambda layer: ttl)
+
+
+def set_hour_on(layers: Sequence[Layer]) -> Callable[[Request], Request]:
+    """1h for breakpoints on these layers, 5m for others."""
+    return partial(_with_ttls, ttl_of=lambda layer: "1h" if layer in layers else "5m")
+
+
+def _with_ttls(request: Request, ttl_of: Callable[[Layer], TTL]) -> Request:
+    breakpoints = tuple(replace(breakpoint, ttl=ttl_of(breakpoint.layer)) for breakpoint in request.breakpoints)
+    automatic = ttl_of(Layer.MESSAGES) if request.automatic else None
+    if breakpoints == request.breakpoints and automatic == request.automatic:
+        return request
+    return replace(request, breakpoints=breakpoints, automatic=automatic)
+
+
+MOST_CHANGED = 0.5
+"""The share of the calls beyond which all are made anew."""
+CHANGED = -1
+"""In the place of a call's number in the earlier replay: later calls find another one."""
+
+
+@value
+class TrackedCall:
+    """A call as simulated, and what it asked."""
+
+    made: SimulatedCall
+    use: CacheUse
+    answers: LineageAnswers
+
+
+class TrackedReplay:
+    """A replay of all steps that others can be derived from, once it has run. `preparer` has learned from the bills.
+
+    Those of one that is not `explained` are only priced.
+    """
+
+    def __init__(
+        self, traffic: Workload, steps: Sequence[ReplayStep], preparer: CallPreparer, explained: bool = True
+    ) -> None:
+        self.traffic = traffic
+        self.steps = steps
+        self.preparer = preparer
+        self.calls: list[TrackedCall] = []
+        self._cache = TrackedCache()
+        self._explained = explained
+        self.history = self._cache.history
+
+    def run(self) -> Iterator[SimulatedCall]:
+        """Each call as simulated."""
+        cache, lineage = self._cache, TrackedLineage()
+        hosts = SimulatedHosts(cache, lineage) if self._explained else UnexplainedHosts(cache)
+        simulation = self.traffic.simulation(preparer=self.preparer, hosts=hosts)
+        for position, step in enumerate(self.steps, 1):
+            made = simulation.simulate(step.call)
+            self.calls.append(TrackedCall(made, cache.end_call(position), lineage.end_call()))
+            yield made
+
+    def release(self) -> None:
+        """Free what only other replays need: none is derived from this one any more."""
+        self.calls.clear()
+        self.history.clear()
+
+    def match(self, steps: Sequence[ReplayStep]) -> list[int] | None:
+        """For each of other steps its position here, 0 for one that is new. None: more must be replayed than that.
+
+        The recorded calls must have the content that they have here, in the same order, and few other breakpoints.
+        """
+        is_there = len(self.calls) == len(self.steps)
+        if (
+            not is_there
+            or self.traffic.setup.rules.assumptions.is_drawn
+            or not all(one.made.rules is None or one.made.rules.uses_breakpoints for one in self.calls)
+        ):
+            return None
+        found, position, changed = list[int](), START, 0
+        for step in steps:
+            here = self.steps[position] if position < len(self.steps) else None
+            if here is not None and _is_same(here, step):
+                position += 1
+                changed += here.call is not step.call
+                found.append(position)
+            elif step.number == NO_CALL:
+                found.append(START)
+            else:
+                return None
+        is_little = position == len(self.steps) and changed <= MOST_CHANGED * position
+        return found if is_little else None
+
+
+def _is_same(one: ReplayStep, other: ReplayStep) -> bool:
+    """Whether both send the same content for the same recorded call, or are the same extra call."""
+    if one.number == NO_CALL:
+        return one.call is other.call
+    return one.number == other.number and (
+        one.content is other.content or _content_key(one.content) == _content_key(other.content)
+    )
+
+
+def _content_key(call: Call) -> tuple[object, ...]:
+    """What the prompt and the bill of a call depend on; how much it can read is another matter."""
+    where = call.start, call.day, call.host, call.workspace, call.is_batch
+    return id(call.request), id(call.response), call.output_tokens, call.ready_s, *where
+
+
+class ChangedReplay:
+    """Steps that match those of an `earlier` replay at the positions `matches`, as `TrackedReplay.match` finds them."""
+
+    def __init__(self, earlier: TrackedReplay, steps: Sequence[ReplayStep], matches: Sequence[int]) -> None:
+        self._earlier = earlier
+        self._pairs = list(zip(steps, matches, strict=True))
+        self._cache, self._lineage = ChangedCache(earlier.history), TrackedLineage()
+        hosts = SimulatedHosts(self._cache, self._lineage)
+        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts)
+        self._matches = [START]
+        """By number of the call, its number in the earlier replay, or CHANGED."""
+        self._numbers = [START]
+        """By number in the earlier replay, the number here."""
+
+    def run(self) -> Iterator[SimulatedCall]:
+        """Each call as simulated, or as it was in the earlier replay."""
+        position = START
+        for step, match in self._pairs:
+            position = match or position
+            if match:
+                self._numbers.append(len(self._matches))
+            yield self._make(step.call, match, position)
+
+    def _make(self, call: Call, match: int, position: int) -> SimulatedCall:
+        if not match:
+            made = self._simulation.simulate(call)
+            self._matches.append(CHANGED)
+            self._cache.end_call(position, call.start)
+            self._lineage.end_call()
+            return made
+        before = self._earlier.calls[match - 1]
+        if self._earlier.steps[match - 1].call is call and self._is_passed_over(call, before):
+            self._matches.append(match)
+            self._cache.pass_over(match, before.use.changed)
+            self._lineage.end_call()
+            number = self._simulation.pass_over()
+            if number == match:
+                return before.made
+            passes = before.made.passes
+            if before.made.losses:
+                passes = (replace(passes[0], losses=tuple(map(self._numbered_loss, before.made.losses))), *passes[1:])
+            return before.made._replace(row=replace(before.made.row, call=number), passes=passes)
+        self._lineage.end_call()
+        made = self._simulation.simulate(call)
+        self._cache.end_call(match, call.start, before.use.changed)
+        is_found_alike = self._lineage.end_call().deepest == before.answers.deepest
+        self._matches.append(match if is_found_alike and made.passes and before.made.passes else CHANGED)
+        return made
+
+    def _is_passed_over(self, call: Call, before: TrackedCall) -> bool:
+        made, answers = before.made, before.answers
+        if not made.passes or made.rules is None:
+            return True
+        if (
+            before.use.is_warm
+            or answers.is_recent
+            or not self._cache.finds_alike(before.use, call.start, bool(made.losses))
+        ):
+            return False
+        rules, prompt, pool = made.rules, made.passes[0].prompt, made.rules.pool(call.workspace)
+        relatives = self._lineage.forerunner(call.request, rules.model, pool, call.file)
+        if not self._is_answered_alike(call, before, relatives, pool):
+            return False
+        number = len(self._matches)
+        self._lineage.remember(number, call.start, call.request, prompt, rules, answers.deepest, relatives)
+        return True
+
+    def _is_answered_alike(self, call: Call, before: TrackedCall, relatives: Relatives, pool: str) -> bool:
+        answers, lineage, prompt = before.answers, self._lineage, before.made.passes[0].prompt
+        return (
+            self._match(relatives.nearest) == answers.nearest
+            and self._match(relatives.latest) == answers.latest
+            and (answers.shared is None or lineage.find_shared(prompt) is answers.shared)
+            and all(self._match(lineage.sender(prefix)) == number for prefix, number in answers.senders)
+            and answers.begun in (None, lineage.has_begun(call.request.thread, pool))
+        )
+
+    def _match(self, call: EarlierCall | None) -> int:
+        return self._matches[number_of(call)]
+
+    def _numbered_loss(self, loss: Loss) -> Loss:
+        since = loss.since and replace(loss.since, number=self._numbers[loss.since.number])
+        return replace(loss, call=self._numbers[loss.call], since=since)
+
+
+def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive, refused: Collection[int] = ()) -> list[ReplayStep]:
+    """The steps, and pings in the pauses of each conversation. The `refused` calls cached nothing to keep alive."""
+    made = list(steps)
+    for conversation in conversations(steps):
+        made += _pings([step for step in conversation if step.number not in refused], habit)
+    return in_order(made)
+
+
+def _pings(conversation: Sequence[ReplayStep], habit: KeepAlive) -> Iterator[ReplayStep]:
+    timed = [step.call for step in conversation if not step.call.has_failed and not step.call.why_unknown]
+    last: Call | None = None
+    calls = iter(timed)
+    for planned in habit.plan_calls(iter(map(_as_planned, timed))):
+        if planned.purpose == "ping":
+            assert last is not None
+            ping = derive_call(last, planned.request, planned.start, planned.output_tokens, "ping")
+            yield ReplayStep(NO_CALL, ping, ping)
+        else:
+            last = next(calls)
+
+
+def _as_planned(call: Call) -> PlannedCall:
+    return PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
+
+
+class PricedSimulation(Simulation):
+    """A simulation whose rows tell what a call costs, and no more."""
+
+    def _details(self, call: Call, passed: Sequence[Pass], prices: Prices, is_recorded: bool) -> dict[str, Any]:
+        return {"by_layer": {}, "cost_by_layer": {}}
+
+
+class ChangedPrices:
+    """Prices of steps that match those of an `earlier` replay at the positions `matches`, as `TrackedReplay.match`
+    finds them. `kind` makes the rows of those that are made anew."""
+
+    def __init__(
+        self,
+        earlier: TrackedReplay,
+        steps: Sequence[ReplayStep],
+        matches: Sequence[int],
+        kind: type[Simulation] = PricedSimulation,
+    ) -> None:
+        self._earlier = earlier
+        self._pairs = zip(steps, matches, strict=True)
+        self._cache = ChangedCache(earlier.history)
+        hosts = UnexplainedHosts(self._cache)
+        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts, kind=kind)
+
+    def rows(self) -> Iterator[CallRow]:
+        """The row of each step. Those of calls that find what they found in the earlier replay have their number
+        there."""
+        position = START
+        for step, match in self._pairs:
+            position = match or position
+            yield self._known_row(step.call, match) if match else self._new_row(step.call, position)
+
+    def _known_row(self, call: Call, match: int) -> CallRow:
+        before = self._earlier.calls[match - 1]
+        if self._earlier.steps[match - 1].call is call and self._finds_alike(call, before):
+            self._cache.pass_over(match, before.use.changed)
+            self._simulation.pass_over()
+            return before.made.row
+        row = self._simulation.row(call)
+        self._cache.end_call(match, call.start, before.use.changed)
+        return row
+
+    def _new_row(self, call: Call, position: int) -> CallRow:
+        row = self._simulation.row(call)
+        self._cache.end_call(position, call.start)
+        return row
+
+    def _finds_alike(self, call: Call, before: TrackedCall) -> bool:
+        if not before.made.passes:
+            return True
+        return not before.use.is_warm and self._cache.finds_alike(before.use, call.start, has_loss=False)
+
+
+Progress = Callable[[str, int], None]
+"""Called with what is replayed and how many calls that is."""
+
+
+def quiet(what: str, calls: int) -> None:
+    """No progress is shown."""
+
+
+@dataclass(slots=True)
+class Replays:
+    """Replays steps under the setup of a workload.
+
+    Where a step sends other content than was billed, its prompt has no bill. It gets one: the recorded bill, scaled by
+    what the token counters make of both, so that the prices of two ways differ by what is sent and not by how it was
+    counted. A reordered list of tools, for one, is as long as it was billed.
+    """
+
+    traffic: Workload
+    progress: Progress = quiet
+    recorded: list[ReplayStep] = field(default_factory=list)
+    _sent: dict[int, Prompt | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.recorded = as_sent(self.traffic.calls)
+
+    def rows(self, steps: Sequence[ReplayStep], what: str = AS_RECORDED) -> list[CallRow]:
+        """The row of each step, in their order. Their causes are not looked for."""
+        return self._rows(steps, what, Simulation)
+
+    def recorded_rows(self) -> tuple[TrackedReplay, list[CallRow]]:
+        """The recording as it was sent, as a replay that others can be derived from if these are only priced."""
+        replay = TrackedReplay(self.traffic, self.recorded, self.preparer(self.recorded), explained=False)
+        rows = [made.row for made in replay.run()]
+        self.progress(AS_RECORDED, len(rows))
+        return replay, rows
+
+    def priced_rows(self, steps: Sequence[ReplayStep], what: str = "") -> list[CallRow]:
+        """As `rows`, for those who ask only what calls cost."""
+        return self._rows(steps, what, PricedSimulation)
+
+    def _rows(self, steps: Sequence[ReplayStep], what: str, kind: type[Simulation]) -> list[CallRow]:
+        simulation = self.traffic.simulation(preparer=self.preparer(steps), hosts=UnexplainedHosts(), kind=kind)
+        rows = [simulation.row(step.call) for step in steps]
+        self.progress(what, len(rows))
+        return rows
+
+    def simulate(self, steps: Sequence[ReplayStep]) -> list[SimulatedCall]:
+        """The same with what the cache did."""
+        simulation = self.simulation(steps)
+        return [simulation.simulate(step.call) for step in steps]
+
+    def by_call(self, steps: Sequence[ReplayStep], rows: Sequence[CallRow]) -> dict[int, CallRow]:
+        """The rows by the recorded call that they stand for."""
+        return {step.number: row for step, row in zip(steps, rows, strict=True) if step.number != NO_CALL}
+
+    def cold(self) -> Replays:
+        """The same replays with nothing cached before the first call; itself where nothing can be."""
+        setup = self.traffic.setup
+        if not setup.may_start_warm or setup.rules.assumptions.warm_start == "cold":
+            return self
+        return self.with_workload(self.traffic.with_assumptions({"warm_start": "cold"}))
+
+    def with_workload(self, traffic: Workload) -> Replays:
+        """The same calls on other ground."""
+        return Replays(traffic, self.progress)
+
+    def changed_rows(
+        self,
+        steps: Sequence[ReplayStep],
+        earlier: TrackedReplay,
+        what: str = "",
+        kind: type[Simulation] = PricedSimulation,
+    ) -> list[CallRow]:
+        """As `priced_rows`, or as `rows` with another `kind` of simulation; of calls that an `earlier` replay also has,
+        only those are made anew whose outcome can differ."""
+        matches = earlier.match(steps)
+        if matches is None:
+            return self._rows(steps, what, kind)
+        rows = list(ChangedPrices(earlier, steps, matches, kind).rows())
+        self.progress(what, len(rows))
+        return rows
+
+    def simulation(self, steps: Sequence[ReplayStep]) -> Simulation:
+        """A simulation of the steps that has learned from the bills."""
+        return self.traffic.simulation(preparer=self.preparer(steps))
+
+    def preparer(self, steps: Sequence[ReplayStep]) -> CallPreparer:
+        """It has learned from the bills, also what they would be for other content.
+
+        What was cached before the recording began is cached under every way to send it.
+        """
+        preparer = self.traffic.setup.preparer()
+        if self.are_as_sent(steps):
+            marked = {id(one.call): one.content for one in steps if one.call is not one.content}
+            return preparer.with_contents(marked) if marked else preparer
+        changed = [step for step in steps if not self._is_as_sent(step)]
+        preparer = preparer.fork_for(step.content for step in changed)
+        if self.traffic.setup.bills:
+            for number, content, billed in self._changed_bills(changed, preparer):
+                preparer.learn(number, content, billed)
+            for step in changed:
+                self._learn_breakpoints(step, preparer)
+        return preparer
+
+    def tracked_replay(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
+        """A replay of the steps that others can be derived from."""
+        return TrackedReplay(self.traffic, steps, self.preparer(steps))
+
+    def _changed_bills(self, steps: Sequence[ReplayStep], preparer: CallPreparer) -> Iterator[tuple[int, Call, Usage]]:
+        for step in steps:
+            sent = self.traffic.calls[step.number - 1]
+            billed = sent.billed if isinstance(sent, RecordedCall) else None
+            scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
+            if scaled:
+                yield step.number, step.content, scaled
+
+    def _learn_breakpoints(self, step: ReplayStep, preparer: CallPreparer) -> None:
+        was, now = self._sent_prompt(self.traffic.calls[step.number - 1]), self._prompt(step.content, preparer)
+        lengths = preparer.lengths
+        if was is None or now is None or lengths is None or len(was.breakpoints) != len(now.breakpoints):
+            return
+        for before, after in zip(was.breakpoints[:-1], now.breakpoints[:-1], strict=True):
+            billed = lengths.told(before.prefix)
+            if billed is not None and lengths.told(after.prefix) is None:
+                tokens = _scale(billed, before.prefix.tokens, after.prefix.tokens)
+                lengths.learn_prefix(step.number, after.prefix, tokens)
+
+    def are_as_sent(self, steps: Sequence[ReplayStep]) -> bool:
+        """Whether the recorded calls among the steps have the content that was billed."""
+        return all(map(self._is_as_sent, steps))
+
+    def _is_as_sent(self, step: ReplayStep) -> bool:
+        return step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1]
+
+    def _scale_bill(self, billed: Usage, sent: Call, content: Call, preparer: CallPreparer) -> Usage | None:
+        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown.
+
+        How long the definitions of web tools are is a guess. Without them, a bill of the messages before tells more.
+        """
+        was, now = self._sent_prompt(sent), self._prompt(content, preparer)
+        if was is None or now is None:
+            return None
+        if _web_tools(sent) != _web_tools(content) and preparer.lengths and preparer.lengths.tells_beginning(now):
+            return None
+        total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
+        cached = billed.read + billed.write if was.breakpoints and now.breakpoints else 0
+        if not cached:
+            return Usage(total)
+        end = _scale(cached, was.breakpoints[-1].prefix.tokens, now.breakpoints[-1].prefix.tokens)
+        return Usage(max(0, total - end), min(end, total))
+
+    def _sent_prompt(self, call: Call) -> Prompt | None:
+        """The prompt of a recorded call, rendered once."""
+        if id(call) not in self._sent:
+            self._sent[id(call)] = self._prompt(call, self.traffic.setup.preparer())
+        return self._sent[id(call)]
+
+    def _prompt(self, call: Call, preparer: CallPreparer) -> Prompt | None:
+        """The prompt as the counter of its model sees it; None where that is not known."""
+        try:
+            if kept := preparer.prompt_as_sent(call):
+                return kept
+            rules = self.traffic.setup.rules_for(call)
+            renderer = preparer.prompts.renderer(rules.generation)
+            return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
+        except CannotEvaluate:
+            return None
+
+
+def _web_tools(call: Call) -> int:
+    return sum(map(is_server_tool, call.request.system.blocks))
+
+
+def _scale(billed: int, was: int, now: int) -> int:
+    return billed if was == now or not was else round(billed * now / was)

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from cachecost.analysis.replays.steps import PartPool
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
-from cachecost.prompts.refusals import sent_breakpoints, wire_path
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.prompts.wire import block_of
+from cachecost.prompts.request import Breakpoint, Request, block_of, sent_breakpoints, wire_path
 
 LINE = 80
 """Characters: words that change are sent with the line they stand in, if what is before them there is not longer."""
@@ -114,17 +112,17 @@ def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Seque
     """The request with `moved` at its end, without the system blocks at `gone`. Breakpoints stay on their blocks."""
     thread, message = request.thread, request.thread.message
     assert message is not None and thread.parent is not None
-    tail = tuple(_as_message(block, message.role) for block in moved if not block.is_empty_text)
+    tail = tuple(
+        (block_of(message.role, block.content) if block.content is not None else replace(block, role=message.role))
+        for block in moved
+        if not block.is_empty_text
+    )
     longer = thread.parent.then(Message.of(message.role, (*message.blocks, *tail)))
     breakpoints = [
         _keep_breakpoint(breakpoint, request, gone, longer) for breakpoint in sent_breakpoints(request).every
     ]
     unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints if breakpoint is not None}
     return replace(request, system=system, thread=longer, breakpoints=tuple(unique.values()), automatic=None)
-
-
-def _as_message(block: Block, role: str) -> Block:
-    return block_of(role, block.content) if block.content is not None else replace(block, role=role)
 
 
 def _keep_breakpoint(

@@ -1,16 +1,389 @@
-"""One call of a session: its blocks beside those of the call that it continues."""
+"""One call of a session: its blocks beside those of the call that it continues.
+
+The text of a block as a person reads it: a tool call as its name and input, a result as its text.
+
+The blocks of a call, in the order of the prompt: how long each is, and what happened to it.
+
+The blocks of a call beside those of the call before: which are the same, which changed, where they first differ.
+
+Two recordings beside each other: which call of one corresponds to which of the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from hashlib import blake2b
+from json import dumps
+from typing import Any, Literal
 
-from cachecost.analysis.bill.timeline import TimelineCall
-from cachecost.analysis.viewing.blocks import SentBlock, sent_blocks
-from cachecost.analysis.viewing.changes import CallChanges, TextDifference, compare_blocks, first_text_difference
-from cachecost.analysis.viewing.listing import ViewedSession
-from cachecost.analysis.viewing.replay import SessionReplay
-from cachecost.simulation.engine import SimulatedCall
+from cachecost.analysis.bill.timeline import TimelineCall, session_timelines
+from cachecost.analysis.viewing.listing import (
+    CallReading,
+    SessionListing,
+    SessionReplay,
+    ViewedSession,
+    calls_of_session,
+)
+from cachecost.caches.breakpoints import alike, are_versions, first_difference, text_of
+from cachecost.conversations.calls import RecordedCall
+from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.request import Request
+from cachecost.providers.usage import Usage
+from cachecost.simulation.engine import Pass, SimulatedCall
+
+USES = ("tool_use", "server_tool_use", "mcp_tool_use")
+PARTS = {"text": "text", "thinking": "thinking"}
+"""The field that holds the text of a part, by its type."""
+
+
+def readable_text(block: Block, layer: Layer = Layer.MESSAGES) -> str | None:
+    """What a person reads of a block; its JSON where there is no text in it, None where its content is not known."""
+    content = block.content
+    if content is None:
+        return None
+    if layer is Layer.TOOLS:
+        rest = {name: value for name, value in content.items() if name not in ("name", "description")}
+        words = [content.get("name"), content.get("description"), dumps(rest, ensure_ascii=False) if rest else ""]
+        return "\n".join(word for word in words if isinstance(word, str) and word) or text_of(block)
+    if block.kind in USES:
+        return _use_text(content)
+    if block.kind.endswith("tool_result"):
+        return _result_text(content.get("content")) or text_of(block)
+    text = content.get(PARTS.get(block.kind, ""))
+    return text if isinstance(text, str) else text_of(block)
+
+
+def compared_texts(old: Block, new: Block, layer: Layer) -> tuple[str, str] | None:
+    """Both texts as a person reads them, or as JSON where only that differs; None where one is not known."""
+    was, now = readable_text(old, layer), readable_text(new, layer)
+    if was is None or now is None:
+        return None
+    is_hidden = was == now and old.digest != new.digest
+    return (text_of(old), text_of(new)) if is_hidden else (was, now)
+
+
+def _use_text(content: Mapping[str, Any]) -> str:
+    """Such as "Bash command: ls"."""
+    given = content.get("input")
+    inputs = ", ".join(f"{name}: {_plain(value)}" for name, value in given.items()) if isinstance(given, dict) else ""
+    return f"{content.get('name', '')} {inputs or _plain(given or '')}".strip()
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False)
+
+
+def _result_text(content: object) -> str:
+    return content if isinstance(content, str) else "\n".join(_part_texts(content))
+
+
+def _part_texts(content: object) -> Iterator[str]:
+    for part in content if isinstance(content, list) else ():
+        if not isinstance(part, dict):
+            continue
+        text = part.get("text")
+        yield text if isinstance(text, str) else f"[{part.get('type', 'part')}]"
+
+
+BlockState = Literal["read", "write_1h", "write_5m", "input", "hidden", "stripped"]
+CHARGED: tuple[BlockState, ...] = ("read", "write_1h", "write_5m", "input")
+"""States in the order in which they lie in a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBlock:
+    """A block of a call. `block` is None for tokens that the provider adds ("hidden"), and for what no record has: of
+    tools and system prompt of a transcript only the bill tells (`is_unrecorded`).
+
+    `state` "stripped": it was sent, but is not in the prompt; then it has no tokens. `breakpoint` is the TTL of one on
+    the block, "" without.
+    """
+
+    layer: Layer
+    block: Block | None
+    tokens: int
+    state: BlockState
+    breakpoint: str = ""
+    is_unrecorded: bool = False
+
+    @property
+    def digest(self) -> bytes:
+        """The identity of its content."""
+        return self.block.digest if self.block else b""
+
+
+def sent_blocks(call: RecordedCall, made: SimulatedCall | None, billed: Usage | None) -> list[SentBlock]:
+    """The blocks of a call as a replay rendered them; where it could not, those that were sent, sized by their bytes.
+
+    With a bill, their tokens add up to its input, unless it sums several passes.
+    """
+    usage = billed if billed is not None and billed.total_input else None
+    if made is None or not made.passes:
+        found = _unrendered(call.request, usage or Usage())
+    else:
+        first = made.passes[0]
+        is_whole = usage is not None and len(made.passes) == 1
+        found = _with_stripped(_rendered(first, usage if is_whole and usage else first.outcome.usage), call.request)
+    return _without_fillers(found) if call.line and any(map(_is_filler, found)) else found
+
+
+def _is_filler(one: SentBlock) -> bool:
+    """Whether a reader made the block, for a static prefix that its format lacks."""
+    block = one.block
+    return one.layer is Layer.SYSTEM and block is not None and block.content is None and block.tokens is not None
+
+
+def _without_fillers(blocks: Sequence[SentBlock]) -> list[SentBlock]:
+    """The blocks; of the static prefix only how many of its tokens were read and written."""
+    made, hidden = list[SentBlock](), 0
+    for one in blocks:
+        if one.layer is Layer.MESSAGES:
+            made.append(one)
+        elif one.block is None:
+            hidden += one.tokens
+        else:
+            tokens, hidden = one.tokens + hidden, 0
+            if made and made[-1].state == one.state:
+                tokens += made.pop().tokens
+            made.append(SentBlock(Layer.SYSTEM, None, tokens, one.state, one.breakpoint, is_unrecorded=True))
+    return made
+
+
+def _rendered(one: Pass, usage: Usage) -> list[SentBlock]:
+    prompt, sizes = one.prompt, one.sizes
+    nodes = _path(prompt.end)
+    ends = [sizes.of(node) for node in nodes]
+    total = sizes.total(prompt)
+    scale = _Scale(total, usage.total_input)
+    states, marks = _States(usage), {breakpoint.prefix: breakpoint.ttl for breakpoint in one.prompt.breakpoints}
+    made, before = list[SentBlock](), 0
+    for node, counted in zip(nodes, ends, strict=True):
+        end = max(before, scale.at(counted))
+        if node.block is not None:
+            state = states.of(before, end)
+            made.append(SentBlock(node.layer, node.block, end - before, state, marks.get(node, "")))
+        elif end > before:
+            made.append(SentBlock(node.layer, None, end - before, "hidden"))
+        before = end
+    rest = scale.at(total) - before
+    return [*made, SentBlock(Layer.MESSAGES, None, rest, "hidden")] if rest > 0 else made
+
+
+def _path(end: Prefix) -> list[Prefix]:
+    """The prefixes from the root to `end`."""
+    found: list[Prefix] = []
+    node: Prefix | None = end
+    while node is not None:
+        found.append(node)
+        node = node.parent
+    return found[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Positions as counted, stretched to the length that was billed."""
+
+    counted: int
+    billed: int
+
+    def at(self, position: int) -> int:
+        if self.counted == self.billed or not self.counted:
+            return position
+        return round(min(position, self.counted) * self.billed / self.counted)
+
+
+class _States:
+    """Where in a prompt which tokens lie."""
+
+    def __init__(self, usage: Usage) -> None:
+        hour = usage.read + usage.write_1h
+        self._ends = (usage.read, hour, hour + usage.write_5m)
+
+    def of(self, start: int, end: int) -> BlockState:
+        """The state of the middle of a block."""
+        for limit, state in zip(self._ends, CHARGED, strict=False):
+            if start + end < 2 * limit:
+                return state
+        return "input"
+
+
+def _unrendered(request: Request, usage: Usage) -> list[SentBlock]:
+    placed = list(_blocks_of(request))
+    total = sum(block.size for _, block in placed)
+    states, made, bytes_before, before = _States(usage), list[SentBlock](), 0, 0
+    for layer, block in placed:
+        bytes_before += block.size
+        end = round(usage.total_input * bytes_before / total) if total else 0
+        made.append(SentBlock(layer, block, end - before, states.of(before, end)))
+        before = end
+    return made
+
+
+def _blocks_of(request: Request) -> Iterator[tuple[Layer, Block]]:
+    yield from ((Layer.TOOLS, block) for block in request.tools.blocks)
+    yield from ((Layer.SYSTEM, block) for block in request.system.blocks)
+    yield from ((Layer.MESSAGES, block) for block in _message_blocks(request))
+
+
+def _message_blocks(request: Request) -> list[Block]:
+    return [block for message in request.thread.messages() for block in message.blocks]
+
+
+def _with_stripped(rendered: Sequence[SentBlock], request: Request) -> list[SentBlock]:
+    """The rendered blocks, and between them those that were sent and not rendered."""
+    start = next((at for at, one in enumerate(rendered) if one.block and one.layer is Layer.MESSAGES), len(rendered))
+    inside, sent = rendered[start:], _message_blocks(request)
+    made = list(rendered[:start])
+    for kind, i, j, k, m in opcodes([block.digest for block in sent], [one.digest for one in inside]):
+        if kind != "equal":
+            made += [SentBlock(Layer.MESSAGES, block, 0, "stripped") for block in sent[i:j]]
+        made += inside[k:m]
+    return made
+
+
+def opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
+    """As difflib's: what makes `new` of `old`. What both begin with is found without work for what follows."""
+    shared = 0
+    for one, other in zip(old, new, strict=False):
+        if one != other:
+            break
+        shared += 1
+    if shared:
+        yield "equal", 0, shared, 0, shared
+    matcher = SequenceMatcher(None, old[shared:], new[shared:], autojunk=False)
+    for kind, i, j, k, m in matcher.get_opcodes():
+        yield kind, i + shared, j + shared, k + shared, m + shared
+
+
+Change = Literal["same", "changed", "new"]
+AROUND = 80
+"""Characters shown before the first one that differs, of what differs, and after it."""
+MORE = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """What became of a block; `before` is the index of its counterpart in the call before (None: it has none)."""
+
+    change: Change
+    before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallChanges:
+    """A change for each block of a call, and the indices of blocks of the call before that are no longer there."""
+
+    blocks: Sequence[BlockChange]
+    gone: Sequence[int]
+
+    @property
+    def first_changed(self) -> int | None:
+        """The index of the first block that changed."""
+        return next((at for at, one in enumerate(self.blocks) if one.change == "changed"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TextDifference:
+    """Where two texts first differ: at character `at`, what was there and what is; `before` and `after` are in both."""
+
+    at: int
+    before: str
+    was: str
+    now: str
+    after: str
+
+
+def compare_blocks(before: Sequence[SentBlock], now: Sequence[SentBlock]) -> CallChanges:
+    """The changes from one call to the next. What the provider adds takes no part: it is the same."""
+    old = [at for at, one in enumerate(before) if one.block]
+    new = [at for at, one in enumerate(now) if one.block]
+    found = {at: BlockChange("same") for at, one in enumerate(now) if not one.block}
+    kept: set[int] = set()
+    for kind, i, j, k, m in opcodes([before[at].digest for at in old], [now[at].digest for at in new]):
+        if kind not in ("equal", "replace"):
+            continue
+        for one, other in zip(old[i:j], new[k:m], strict=False):
+            if kind == "equal" or _is_counterpart(before[one], now[other]):
+                found[other] = BlockChange("same" if kind == "equal" else "changed", one)
+                kept.add(one)
+    blocks = [found.get(at, BlockChange("new")) for at in range(len(now))]
+    return CallChanges(blocks, [at for at in old if at not in kept])
+
+
+def _is_counterpart(old: SentBlock, new: SentBlock) -> bool:
+    """Whether a block stands for another: a version of it, or what is in its place in tools and system."""
+    if old.block is None or new.block is None or old.layer is not new.layer:
+        return False
+    is_head = new.layer is not Layer.MESSAGES and (old.block.kind, old.block.role) == (new.block.kind, new.block.role)
+    return is_head or are_versions(old.block, new.block, new.layer)
+
+
+def first_text_difference(old: Block, new: Block, layer: Layer) -> TextDifference | None:
+    """Where the texts of two blocks first differ; None without content."""
+    texts = compared_texts(old, new, layer)
+    if texts is None:
+        return None
+    was, now = texts
+    at = first_difference(was, now)
+    shared = alike(was, now) - at
+    lost, added = was[at : len(was) - shared], now[at : len(now) - shared]
+    after = now[len(now) - shared :][:AROUND] if max(len(lost), len(added)) <= AROUND else ""
+    return TextDifference(at, now[max(0, at - AROUND) : at], _cut(lost), _cut(added), after)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= AROUND else text[:AROUND] + MORE
+
+
+CallKey = bytes
+"""What a call adds to its conversation; empty where that is not known."""
+
+
+def calls_by_time(listing: SessionListing) -> list[TimelineCall]:
+    """The calls of all sessions in the order of time."""
+    found = [one for calls in session_timelines(listing.account, listing.keys).values() for one in calls]
+    return sorted(found, key=lambda one: one.call.start or 0.0)
+
+
+def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[TimelineCall]) -> list[CallKey]:
+    """The key of each call. Raises InputError where a file can no longer be read."""
+    keys: dict[int, CallKey] = {}
+    for key in listing.keys:
+        keys.update(_keys_of_session(listing.open_key(key), reading))
+    return [keys.get(id(one.call), b"") for one in calls]
+
+
+def _keys_of_session(session: ViewedSession, reading: CallReading) -> Mapping[int, CallKey]:
+    if not session.has_blocks:
+        return {}
+    pairs = calls_of_session(session, reading.read(session.files))
+    return {id(session.calls[number - 1].call): _key(call) for number, call in pairs if number}
+
+
+def _key(call: RecordedCall) -> CallKey:
+    """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
+    message = call.request.thread.message
+    said = blake2b(digest_size=16)
+    for block in message.blocks if message else ():
+        said.update(_said(block))
+    return said.digest() if message else b""
+
+
+def _said(block: Block) -> bytes:
+    text = readable_text(block)
+    return block.digest if text is None else f"{block.kind} {len(text)} {text}".encode("utf-8", "surrogatepass")
+
+
+def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
+    """The indices of calls that correspond, rising: of equal keys, and between those in the order they stand."""
+    pairs: list[tuple[int, int]] = []
+    for kind, i, j, k, m in opcodes(left, right):
+        if kind in ("equal", "replace"):
+            pairs += zip(range(i, j), range(k, m), strict=False)
+    return pairs
+
 
 Blocks = Sequence[SentBlock]
 

@@ -1,13 +1,21 @@
-"""The sessions that can be looked at, by an id that fits into an address."""
+"""The sessions that can be looked at, by an id that fits into an address.
+
+What logs know of their sessions. Calls without a bill get the usage of a replay, to be looked at like others.
+
+A session replayed as it was sent: the recorded calls behind its bill, and what the cache did with each.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Protocol
 
 from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.bill.summary import BillSummary, summarize
 from cachecost.analysis.bill.timeline import (
     TimelineCall,
@@ -16,11 +24,67 @@ from cachecost.analysis.bill.timeline import (
     session_timelines,
     sessions_by_time,
 )
-from cachecost.analysis.viewing.logged_sessions import LoggedSessions
-from cachecost.base.errors import Fault, InputError
+from cachecost.analysis.replays.steps import NO_CALL
+from cachecost.base.atomic_files import current_work_check
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import input_path
+from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.readers.detect import CALLS, detect
-from cachecost.conversations.recorded_bills import REQUESTS
+from cachecost.conversations.start_times import REQUESTS
+from cachecost.simulation.engine import SimulatedCall
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import Workload, recorded_workload
+
+
+def key_of_call(call: RecordedCall) -> str:
+    """The key of a call's session, as in `session_key`."""
+    return call.session or call.file
+
+
+@dataclass(slots=True)
+class LoggedSessions:
+    """What the calls of logs say of their sessions: which have no bill, which have requests, and which have text.
+
+    `unknown` counts calls without a bill that cannot be simulated, by why.
+    """
+
+    setup: ReplaySetup
+    without_bill: set[str] = field(default_factory=set)
+    with_requests: set[str] = field(default_factory=set)
+    with_text: set[str] = field(default_factory=set)
+    unknown: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def complete(self, calls: list[RecordedCall]) -> Sequence[RecordedCall]:
+        """The calls, those of sessions without any bill with what a replay says of them."""
+        keys = list(map(key_of_call, calls))
+        billed = {key for key, call in zip(keys, calls, strict=True) if call.billed is not None}
+        self.with_requests.update(key for key, call in zip(keys, calls, strict=True) if not call.is_bill_only)
+        self.with_text.update(key for key, call in zip(keys, calls, strict=True) if _has_text(call))
+        self.without_bill.update(key for key in keys if key not in billed)
+        return self._simulated(calls, keys) if self.without_bill else calls
+
+    def _simulated(self, calls: list[RecordedCall], keys: list[str]) -> list[RecordedCall]:
+        simulation = recorded_workload("", calls, self.setup.with_recorded(calls, None)).simulation()
+        made = []
+        for key, call in zip(keys, calls, strict=True):
+            row = simulation.row(call)
+            if key not in self.without_bill or call.has_failed:
+                made.append(call)
+            elif row.error is not None:
+                self.unknown[row.error] += 1
+            else:
+                made.append(replace(call, billed=row.usage))
+        return made
+
+
+def _has_text(call: RecordedCall) -> bool:
+    request = call.request
+    message = request.thread.message
+    blocks = (*request.system.blocks[:1], *request.tools.blocks[:1], *(message.blocks if message else ()))
+    return any(block.content is not None for block in blocks)
+
 
 ADDRESS = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,99}")
 """Session ids that are used as they are."""
@@ -122,3 +186,151 @@ class SessionListing:
             is_stored or key in self.logged.with_requests,
             is_stored or key in self.logged.with_text,
         )
+
+
+KEPT_READINGS = 3
+
+
+class NoRequests(CannotEvaluate):
+    """The requests of a session are not known."""
+
+    def __init__(self) -> None:
+        super().__init__("the session has no requests: only its bill is known")
+
+
+class Reading(Protocol):
+    """Gives the calls of files."""
+
+    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+        """Raises InputError where none can be read."""
+        ...
+
+
+@dataclass(slots=True)
+class CallReading:
+    """Reads the calls of files; the last few readings are kept, so that sessions of one log share one."""
+
+    format_: str = "auto"
+    _kept: dict[tuple[str, ...], Sequence[RecordedCall]] = field(default_factory=dict)
+
+    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+        """The calls of these files. Raises InputError where none can be read."""
+        key = tuple(files)
+        found = self._kept.pop(key, None)
+        if found is None:
+            paths = [input_path(path) for path in files]
+            calls: list[RecordedCall] = []
+            check = current_work_check()
+            try:
+                for call in read_logs(Logs(paths, self.format_)):
+                    calls.append(call)
+                    if check is not None:
+                        check()
+            except InputError:
+                if not calls:
+                    raise
+            found = calls
+        self._kept[key] = found
+        while len(self._kept) > KEPT_READINGS:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
+def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> list[tuple[int, RecordedCall]]:
+    """The recorded calls of a session, in the order read, each with its number there; 0 for one that does not count:
+    it has no bill, or is a copy of a call of another session.
+
+    A call is found by the line it was recorded at, else by its id.
+    """
+    by_place = {(one.file.path, one.call.line): one for one in session.calls}
+    by_id = {one.call.id: one for one in session.calls if one.call.id}
+    found: list[tuple[int, RecordedCall]] = []
+    seen: set[int] = set()
+    for call in read:
+        one = _counterpart(call, by_place, by_id)
+        if one is None and key_of_call(call) == session.key:
+            found.append((NO_CALL, call))
+        elif one is not None and one.number not in seen:
+            seen.add(one.number)
+            found.append((one.number, call))
+    return found
+
+
+def _counterpart(
+    call: RecordedCall, by_place: Mapping[tuple[str, int], TimelineCall], by_id: Mapping[str, TimelineCall]
+) -> TimelineCall | None:
+    found = by_place.get((call.file, call.line)) if call.line else None
+    if found is not None and (not call.session or found.call.session in (call.session, "", call.file)):
+        return found
+    return by_id.get(call.id) if call.id else None
+
+
+@dataclass(slots=True)
+class SessionReplay:
+    """The recorded calls of a session with their `numbers` in it, and what a replay of them says, made once.
+
+    `shares_files`: the files hold calls of other sessions, too.
+    """
+
+    session: ViewedSession
+    numbers: Sequence[int]
+    workload: Workload
+    shares_files: bool
+    _held: Workload | None = None
+    _calls: dict[int, RecordedCall] = field(default_factory=dict)
+    _made: dict[int, SimulatedCall] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: ViewedSession, reading: Reading, setup: ReplaySetup) -> SessionReplay:
+        """Raises NoRequests where the requests are not known, InputError where they cannot be read."""
+        if not session.has_blocks:
+            raise NoRequests
+        read = reading.read(session.files)
+        pairs = calls_of_session(session, read)
+        calls = [call for _, call in pairs]
+        if not any(not call.is_bill_only for call in calls):
+            raise NoRequests
+        workload = recorded_workload(session.key, calls, setup.with_recorded(calls, None))
+        return cls(session, [number for number, _ in pairs], workload, len(pairs) < len(read))
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether no call is replayed that could cost something and does not count in this session."""
+        pairs = zip(self.numbers, self.workload.calls, strict=True)
+        return all(number != NO_CALL or call.has_failed for number, call in pairs)
+
+    @property
+    def held(self) -> Workload:
+        """The workload with the losses of its bills that nothing explains: what alternatives are compared with. Calls
+        that are not cached by breakpoints are as they were. Raises CannotEvaluate.
+        """
+        if self._held is None:
+            self._held = hold_losses(self.workload)[0] if self._uses_breakpoints() else self.workload
+        return self._held
+
+    def _uses_breakpoints(self) -> bool:
+        try:
+            self.workload.require_breakpoints("view")
+        except CannotEvaluate:
+            return False
+        return True
+
+    @property
+    def made(self) -> Mapping[int, SimulatedCall]:
+        """What the cache did with each call, by its number in the session. Raises CannotEvaluate."""
+        if not self._made:
+            simulation = self.held.simulation()
+            made = dict(zip(self.numbers, map(simulation.simulate, self.held.calls), strict=True))
+            made.pop(NO_CALL, None)
+            self._made = made
+        return self._made
+
+    def recorded(self, number: int) -> RecordedCall | None:
+        """The recorded call of this number in the session; None where it is not among those that were read."""
+        return self._by_number().get(number)
+
+    def _by_number(self) -> Mapping[int, RecordedCall]:
+        if not self._calls:
+            pairs = zip(self.numbers, self.workload.calls, strict=True)
+            self._calls.update((number, call) for number, call in pairs if isinstance(call, RecordedCall))
+        return self._calls

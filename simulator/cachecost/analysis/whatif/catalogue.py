@@ -1,35 +1,381 @@
-"""All options for a recording, and lookup by name."""
+"""All options for a recording, and lookup by name.
+
+Keep-alives in the pauses of each conversation.
+
+Tools in one order, keys of their schemas in one order, and volatile words after the last breakpoint.
+
+Other models, other hosts, batches, US residency: the same bytes, sent elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from functools import partial
+from typing import Any
 
-from cachecost.analysis.replays.steps import as_sent
+from cachecost.analysis.replays.steps import PartPool, ReplayStep, add_pings, as_sent, change_calls, has_breakpoints
+from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
-from cachecost.analysis.whatif.contents import tools_options, volatile_options
-from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses
-from cachecost.analysis.whatif.pings import ping_option, ping_options
-from cachecost.analysis.whatif.places import (
-    MainModel,
-    batch_options,
-    count_waiting,
-    host_options,
-    model_option,
-    model_options,
-    residency_options,
-    retired_since,
+from cachecost.analysis.whatif.option import (
+    CONTENT,
+    MODEL,
+    PINGS,
+    Option,
+    RecordedPauses,
+    breakpoint_options,
+    measure_pauses,
+    pings_worth,
+    thinking_options,
+    ttl_options,
 )
-from cachecost.analysis.whatif.thinking import thinking_options
-from cachecost.analysis.whatif.ttls import breakpoint_options, ttl_options
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
-from cachecost.ledger.results import CallRow
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import Block, Part
+from cachecost.prompts.request import block_of, sent_breakpoints
+from cachecost.providers.hosts import Model, catalogue, host_of
 from cachecost.providers.prices import STANDARD, Prices
-from cachecost.providers.served_models import last_day
+from cachecost.providers.rules import ModelRules
+from cachecost.providers.served_models import last_day, list_models, must_be_served, withdrawn
 from cachecost.simulation.workload import Workload
+from cachecost.strategies.changes.keepalive import KeepAlive
+
+INTERVALS = (120.0, 240.0, 295.0)
+FEW = (1, 3)
+ASSUMED = "A client cannot know which call is the last, so keep-alives also follow it; each requests no output"
+
+
+def ping_options(
+    calls: Sequence[Call], found: RecordedPauses, prices: Prices | None, short_s: float, refused: Collection[int]
+) -> Iterator[Option]:
+    """Several intervals, each for as many pings as the prices are worth, and the longest for a few alone."""
+    for value in (*(f"{every_s:g}s" for every_s in INTERVALS), *(f"{max(INTERVALS):g}s:{most}" for most in FEW)):
+        yield ping_option(calls, found, prices, short_s, refused, value)
+
+
+def ping_option(
+    calls: Sequence[Call],
+    found: RecordedPauses,
+    prices: Prices | None,
+    short_s: float,
+    refused: Collection[int],
+    value: str,
+) -> Option:
+    """Pings as `value` says: "295s", or "295s:3" for at most three in a pause. Raises ValueError."""
+    interval, _, most = value.partition(":")
+    every_s = float(interval.removesuffix("s"))
+    worth = (pings_worth(prices) if prices else None) or 0
+    times = int(most) if most else worth
+    habit = KeepAlive(every_s=every_s, times=times)
+    is_marked = any(has_breakpoints(call.request) and not call.is_batch for call in calls)
+    bridged = (times * every_s + short_s) / 60
+    return Option(
+        f"keep-alive={value}",
+        "keep-alive",
+        f"a keep-alive every {every_s:g} s of a pause, at most {times}: bridges up to {bridged:.0f} min",
+        lambda steps: add_pings(steps, habit, refused),
+        PINGS,
+        ASSUMED,
+        found.missing_reason(short_s),
+        "" if is_marked else "no call has a breakpoint, so there is nothing to keep alive",
+    )
+
+
+NEVER_ORDER = "the order of the tools never changes"
+NEVER_KEYS = "the key order of a schema never changes"
+NO_WORDS = "the recording has no content, so key order is unknown"
+
+
+def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """Tools sorted by name, and the keys of their definitions sorted."""
+    lists = list({call.request.tools for call in calls if call.request.tools.blocks})
+    orders = Counter(tuple(sorted(block.digest for block in part.blocks)) for part in lists)
+    by_name = all(block.content is not None for part in lists for block in part.blocks)
+    yield Option(
+        "tools=sorted",
+        "tools",
+        f"tools sorted by {'name' if by_name else 'digest, because the recording has no names'}",
+        change_calls(_WithTools(_SortedTools().of)),
+        CONTENT,
+        "The order of tools is assumed not to affect answers",
+        unchanged="" if any(count > 1 for count in orders.values()) else NEVER_ORDER,
+    )
+    yield Option(
+        "schemas=sorted",
+        "schemas",
+        "keys of tool definitions sorted, including those of schemas",
+        change_calls(_WithTools(_CanonicalParts().of)),
+        CONTENT,
+        "The order of keys is assumed not to affect answers",
+        unsupported="" if by_name else NO_WORDS,
+        unchanged="" if not by_name or _keys_differ(lists) else NEVER_KEYS,
+    )
+
+
+def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """What changes in the system prompt from call to call, sent behind the last breakpoint instead."""
+    tail = VolatileTail.find(calls)
+    cut = sum(span is not None for span in tail.spans.values())
+    how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
+    places = ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
+    yield Option(
+        "volatile=last",
+        "volatile",
+        f"{how} in the system prompt ({places}) move to a text block after the last breakpoint",
+        change_calls(tail),
+        CONTENT,
+        "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
+        unchanged="" if tail.spans else "nothing in the system prompt changes within a conversation",
+    )
+
+
+def _keys_differ(lists: Sequence[Part]) -> bool:
+    """Whether a definition came in two spellings."""
+    spelt: dict[bytes, set[bytes]] = {}
+    for part in lists:
+        for block in part.blocks:
+            spelt.setdefault(canonical(block).digest, set()).add(block.digest)
+    return any(len(one) > 1 for one in spelt.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _WithTools:
+    """Calls with their tools rewritten. Breakpoints keep their positions in the list."""
+
+    rewrite: Callable[[Part], Part]
+
+    def __call__(self, call: Call) -> Call:
+        tools = self.rewrite(call.request.tools)
+        return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
+
+
+@dataclass(slots=True)
+class _SortedTools:
+    parts: PartPool = field(default_factory=PartPool)
+
+    def of(self, part: Part) -> Part:
+        by_name = all(block.content is not None for block in part.blocks)
+        return self.parts.of(sorted(part.blocks, key=lambda block: (_name(block) if by_name else "", block.digest)))
+
+
+def _name(block: Block) -> str:
+    return str((block.content or {}).get("name") or "")
+
+
+@dataclass(slots=True)
+class _CanonicalParts:
+    parts: PartPool = field(default_factory=PartPool)
+
+    def of(self, part: Part) -> Part:
+        return self.parts.of([canonical(block) for block in part.blocks])
+
+
+def canonical(block: Block) -> Block:
+    """The block with all keys sorted; itself where it holds no content."""
+    return block if block.content is None else block_of(block.role, _sort_keys(block.content))
+
+
+def _sort_keys(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _sort_keys(value[key]) for key in sorted(value)}
+    return [_sort_keys(one) for one in value] if isinstance(value, list) else value
+
+
+HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
+SAME_WORDS = "The other model is assumed to need as many output tokens and turns"
+SAME_OUTPUT = "The model there is assumed to answer the same"
+ELSEWHERE = (
+    "A bare model name means the host's default endpoint. Automatic caching becomes a breakpoint on the last block "
+    "where the host has none"
+)
+BATCH = "Cache hits in batches are best effort: the range is from every possible hit to none"
+
+
+@dataclass(frozen=True, slots=True)
+class MainModel:
+    """The model that the most dollars go to, with its rules on the last day it was called."""
+
+    rules: ModelRules
+    host: str
+    day: date | None
+
+    @classmethod
+    def of(cls, traffic: Workload, costs: Mapping[int, Decimal]) -> MainModel | None:
+        """None where no call can be evaluated. `costs` are dollars by number of the call."""
+        totals: dict[tuple[str, str], Decimal] = {}
+        last: dict[tuple[str, str], MainModel] = {}
+        for number, call in enumerate(traffic.calls, 1):
+            host = host_of(call.host, traffic.setup.host, call.request.model)
+            try:
+                rules = traffic.setup.rules.rules(host, call.request.model, call.day)
+            except CannotEvaluate:
+                continue
+            key = (host, rules.model)
+            totals[key] = totals.get(key, Decimal(0)) + costs.get(number, Decimal(0))
+            last[key] = cls(rules, host, call.day)
+        return last[max(totals, key=lambda key: totals[key])] if totals else None
+
+
+def model_options(traffic: Workload, main: MainModel, today: date | None = None) -> Iterator[Option]:
+    """The models that the host serves on the last day of the recording, for the calls of its most expensive model.
+
+    What the host has withdrawn by `today` (None: no such day) is not among them.
+    """
+    ours = catalogue(main.host).model(main.rules.model).name
+    for model in _current(main, today):
+        if model.name != ours and _is_alike(traffic, main, model):
+            yield model_option(traffic, main, model.id)
+
+
+def _is_alike(traffic: Workload, main: MainModel, model: Model) -> bool:
+    """Whether it has breakpoints with a lookback as well, and is of the same maker: Bedrock also serves Amazon's."""
+    book, rules = catalogue(main.host), traffic.setup.rules.rules(main.host, model.id, main.rules.day)
+    return rules.uses_breakpoints and book.inherits(model.name) == book.inherits(book.model(main.rules.model).name)
+
+
+def retired_since(main: MainModel, today: date | None) -> list[Model]:
+    """The models that are no options as they were retired between the last day of the recording and `today`."""
+    offered = set() if today is None else {one.name for one in list_models(main.host, main.rules.day, today)}
+    then = [] if today is None else list_models(main.host, main.rules.day)
+    ours = catalogue(main.host).model(main.rules.model).name
+    book = catalogue(main.host)
+    alike = [one for one in then if book.inherits(one.name) == book.inherits(ours)]
+    return [one for one in alike if one.name not in offered and one.name != ours]
+
+
+def model_option(traffic: Workload, main: MainModel, name: str) -> Option:
+    """Another model for the calls of the most expensive one. Raises CannotEvaluate if it is unknown or not served."""
+    host = main.host
+    must_be_served(host, name, main.rules.day)
+    traffic.setup.rules.rules(host, name, main.rules.day).require_breakpoints(f"model={name}")
+    generation = catalogue(host).model(name).generation
+    return Option(
+        f"model={name}",
+        "model",
+        f"calls to {main.rules.model} go to {name}",
+        change_calls(partial(_to_model, traffic=traffic, main=main, name=name)),
+        MODEL,
+        SAME_WORDS
+        + (f"; tokens are counted by its own tokenizer ({generation})" if _is_other(main, generation) else ""),
+        keeps_answers=False,
+        counts_anew=_is_other(main, generation),
+    )
+
+
+def _is_other(main: MainModel, generation: str) -> bool:
+    return generation != main.rules.generation
+
+
+def _current(main: MainModel, today: date | None) -> list[Model]:
+    """Out on that day, and retired neither then nor today.
+
+    Cached the way that the id of the calls' model names, if it does.
+    """
+    book = catalogue(main.host)
+    found = list(list_models(main.host, main.rules.day, *([today] if today else [])))
+    ours = book.model(main.rules.model)
+    if ours.is_other_way:
+        found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
+    return sorted(found, key=lambda one: (one.released, one.id), reverse=True)
+
+
+def _to_model(call: Call, traffic: Workload, main: MainModel, name: str) -> Call:
+    host = host_of(call.host, traffic.setup.host, call.request.model)
+    try:
+        mine = traffic.setup.rules.rules(host, call.request.model, call.day).model
+    except CannotEvaluate:
+        return call
+    if host != main.host or mine != main.rules.model:
+        return call
+    return replace(call, request=replace(call.request, model=name))
+
+
+def host_options(traffic: Workload, main: MainModel, today: date | None = None) -> Iterator[Option]:
+    """The other hosts, at whose endpoint the bare name of the model stands for; not supported where it is withdrawn,
+    on the last day of the recording or `today`."""
+    name = catalogue(main.host).model(main.rules.model).name
+    last = max((day for day in (main.rules.day, today) if day), default=None)
+    for host in HOSTS:
+        if host != main.host:
+            yield Option(
+                f"host={host}",
+                "host",
+                f"all calls go to {host}: its lookback, minimums, scope and prices",
+                change_calls(partial(to_host, traffic=traffic, host=host)),
+                MODEL,
+                f"{SAME_OUTPUT}. {ELSEWHERE}",
+                withdrawn(host, name, last),
+            )
+
+
+def to_host(call: Call, traffic: Workload, host: str) -> Call:
+    """The call as `host` takes it: its name for the model, and explicit breakpoints where it has no automatic
+    caching.
+    """
+    model = call.request.model
+    try:
+        model = catalogue(host_of(call.host, traffic.setup.host, model)).model(model, call.day).name
+        rules = traffic.setup.rules.rules(host, model, call.day)
+    except CannotEvaluate:
+        return replace(call, host=host, request=replace(call.request, model=model))
+    request = replace(call.request, model=model)
+    if request.automatic and not rules.accepts_automatic:
+        request = replace(request, breakpoints=sent_breakpoints(request).every, automatic=None)
+    return replace(call, host=host, request=request)
+
+
+def batch_options(calls: Sequence[Call], waiting: int) -> Iterator[Option]:
+    """All calls in batches; `waiting` go on from another's answer."""
+    there = all(call.is_batch for call in calls)
+    why = (
+        f"{waiting:,} of {len(calls):,} calls depend on an earlier answer, which a batch returns within a day"
+        if waiting
+        else ""
+    )
+    yield Option(
+        "batch",
+        "batch",
+        "all calls in batches, at half the price",
+        change_calls(lambda call: call if call.is_batch else replace(call, is_batch=True)),
+        MODEL,
+        BATCH,
+        why,
+        "all calls are in batches already" if there else "",
+        is_batch=True,
+    )
+
+
+def residency_options(calls: Sequence[Call]) -> Iterator[Option]:
+    """US-only inference if the calls do not request it, else inference anywhere."""
+    inside = all((call.request.params.get("inference_geo") == "us") for call in calls)
+    name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
+    yield Option(name, "us", does, change_calls(partial(_residing, us=not inside)), MODEL, SAME_OUTPUT)
+
+
+def _residing(call: Call, us: bool) -> Call:
+    params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
+    if us:
+        params["inference_geo"] = "us"
+    return replace(call, request=replace(call.request, params=params))
+
+
+def count_waiting(steps: Sequence[ReplayStep]) -> int:
+    """How many calls have an answer in their messages that another call of the recording waited for."""
+    sent = {step.call.request.thread for step in steps}
+    return sum(
+        any(
+            node.parent in sent
+            for node in step.call.request.thread.back()
+            if node.message and node.message.role == "assistant"
+        )
+        for step in steps
+    )
+
 
 SHORT_S = 300.0
 """The short TTL if no model's rules are known."""
@@ -128,7 +474,9 @@ class RecordingProfile:
             if kind == "model" and self.main:
                 return model_option(self.traffic, self.main, value)
             if kind == "breakpoints":
-                return _find_preset(value)
+                from cachecost.analysis.whatif.presets import preset_option  # all strategies are a lot to import
+
+                return preset_option(value)
             if kind == "keep-alive":
                 return ping_option(self.traffic.calls, self.pauses, self.prices, self.short_s, self.refused, value)
             if kind == "compaction":
@@ -137,13 +485,6 @@ class RecordingProfile:
         except ValueError:
             pass
         return None
-
-
-def _find_preset(name: str) -> Option | None:
-    """The breakpoints of a preset; None: no such preset."""
-    from cachecost.analysis.whatif.presets import preset_option  # all strategies are a lot to import
-
-    return preset_option(name)
 
 
 def _find_conflicts(options: Sequence[Option]) -> list[Fault]:

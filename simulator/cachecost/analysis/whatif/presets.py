@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.replays.steps import ReplayStep, change_breakpoints
-from cachecost.analysis.whatif.option import BREAKPOINTS, Option
-from cachecost.analysis.whatif.ttls import own_ttl
+from cachecost.analysis.whatif.option import BREAKPOINTS, Option, own_ttl
 from cachecost.base import structs
 from cachecost.prompts.request import Request
 from cachecost.strategies.agent import Agent

@@ -10,11 +10,9 @@ from typing import Any
 
 import click
 
-from cachecost.base.exit_codes import ExitCode
-from cachecost.commands.catalogue import COMMAND_GROUPS, load_command
-from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.outcome import exit_code
-from cachecost.commands.project_defaults import project_defaults
+from cachecost.base.errors import ExitCode
+from cachecost.commands.diagnostics import exit_code, print_diagnostic
+from cachecost.commands.project_defaults import COMMAND_GROUPS, load_command, project_defaults
 
 PLACES = {name: row.place for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
 

@@ -2,31 +2,34 @@
 
 Output is always in cachecost's own formats. A recording whose header says that it holds no content keeps saying so;
 its digests stay under the key they were made with.
+
+Splits a request log, also one larger than memory, into one file per session. Lines are copied unchanged.
 """
 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from cachecost.base.atomic_files import open_whole, private_mode
+import msgspec
+
+from cachecost.base.atomic_files import open_whole, private_mode, replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError, nearest
-from cachecost.conversations import call_recording, recording
-from cachecost.conversations.block_table import BlockWriter
-from cachecost.conversations.call_recording import Title
+from cachecost.base.formatting import count_text
+from cachecost.conversations import call_recording, model
+from cachecost.conversations.call_recording import ThreadJoiner, Title
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.merging import join_in_order
-from cachecost.conversations.model import Conversation, Reply, Results
+from cachecost.conversations.logs import join_in_order
+from cachecost.conversations.model import BlockWriter, Content, Conversation, Reply, Results, encode_record
 from cachecost.conversations.readers.call_recording import reader as our_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
-from cachecost.conversations.recording import Content, encode_record
-from cachecost.conversations.thread_joining import ThreadJoiner
 
 RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 
@@ -93,8 +96,20 @@ def cut(
     output = _Output(out, overwrite, private_mode([path]))
     name, _ = detect(path, format_, "request-log")
     if name in CONVERSATIONS:
-        return _cut_conversation(path, output, selection, format_, warn)
-    return _cut_calls(path, output, selection, format_, warn)
+        whole = read_conversation(path, format_, warn)
+        if selection.session is not None:
+            raise InputError([Fault(str(path), "is one conversation without sessions: cut by calls or time")])
+        part = cut_conversation(whole, selection)
+        if not part.replies:
+            raise InputError([Fault(str(path), f"no call matches; the conversation has {len(whole.replies)}")])
+        if isinstance(part.events[0], Results):
+            warn(f"{path}: the result begins with tool results whose tool calls are not in it")
+        _write(model.records(part, BlockWriter()), output, content_of(path))
+        return WrittenCalls(len(part.replies), len(whole.replies))
+    chosen = _CallSelector(path, selection)
+    told = chosen.of(read_calls(path, format_, warn))
+    _write_calls(title_of(path, format_), told, output, content_of(path))
+    return WrittenCalls(chosen.kept, chosen.seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +119,6 @@ class _Output:
     out: Path
     overwrite: bool
     mode: int | None
-
-
-def _cut_calls(path: Path, output: _Output, selection: CallSelection, format_: str, warn: Warn) -> WrittenCalls:
-    chosen = _CallSelector(path, selection)
-    told = chosen.of(read_calls(path, format_, warn))
-    _write_calls(title_of(path, format_), told, output, content_of(path))
-    return WrittenCalls(chosen.kept, chosen.seen)
 
 
 class _CallSelector:
@@ -148,19 +156,6 @@ class _CallSelector:
             told = nearest(self.selection.session, known) if known else "; no call has a session"
             return f"no call has session '{self.selection.session}'{told}"
         return f"no call matches; the recording has {self.seen}"
-
-
-def _cut_conversation(path: Path, output: _Output, selection: CallSelection, format_: str, warn: Warn) -> WrittenCalls:
-    whole = read_conversation(path, format_, warn)
-    if selection.session is not None:
-        raise InputError([Fault(str(path), "is one conversation without sessions: cut by calls or time")])
-    part = cut_conversation(whole, selection)
-    if not part.replies:
-        raise InputError([Fault(str(path), f"no call matches; the conversation has {len(whole.replies)}")])
-    if isinstance(part.events[0], Results):
-        warn(f"{path}: the result begins with tool results whose tool calls are not in it")
-    _write(recording.records(part, BlockWriter()), output, content_of(path))
-    return WrittenCalls(len(part.replies), len(whole.replies))
 
 
 def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversation:
@@ -236,3 +231,77 @@ def _write(records: Iterator[dict[str, Any]], output: _Output, content: Content)
 def _not_over(paths: Iterable[Path], out: Path) -> None:
     if out.exists() and any(out.samefile(path) for path in paths):
         raise InputError([Fault(str(out), "would overwrite itself: choose another place")])
+
+
+MOST_OPEN = 64
+WITHOUT = "without-session"
+"""The file of calls without a session: they may be one conversation, or several."""
+MOST_FAULTS = 20
+
+
+class _LogLine(msgspec.Struct):
+    """The fields that decide where a line goes; the rest is skipped."""
+
+    request: msgspec.Raw
+    session: str | None = None
+    timestamp: str | None = None
+
+
+def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
+    """Write one file per session into `folder`, all of them or none. Returns the number of files.
+
+    Raises InputError if the folder exists, if the file is no request log, and with all damaged lines.
+    """
+    if folder.exists():
+        raise InputError([Fault(str(folder), "already exists: choose another place")])
+    if (name := detect(log, "auto", "request-log")[0]) != "request-log":
+        raise InputError([Fault(str(log), f"expected a request log; got {name}, which cannot be split by line")])
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with replace_when_done(folder) as part:
+        part.mkdir(0o700 if private_mode([log]) else 0o777)
+        _copy_lines(log, part, warn)
+    return sum(1 for _ in folder.iterdir())
+
+
+def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
+    decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
+    with _SessionFiles(folder) as files:
+        for number, line in byte_lines(log):
+            if not line.strip():
+                continue
+            try:
+                row = decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                faults.append(Fault(str(log), f"damaged line: {error}", number))
+                if len(faults) == MOST_FAULTS:
+                    break
+                continue
+            untimed += row.timestamp is None
+            files.write(safe_name(row.session) if row.session else WITHOUT, line)
+    if faults:
+        raise InputError(faults)
+    if untimed:
+        warn(f"{log}: {count_text(untimed, 'call')} without a timestamp: in their session's file they are 2 s apart")
+
+
+class _SessionFiles:
+    """Files of a folder that are appended to; the most recent are open."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: OrderedDict[str, BinaryIO] = OrderedDict()
+
+    def __enter__(self) -> _SessionFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._open.values():
+            file.close()
+
+    def write(self, name: str, line: bytes) -> None:
+        if name not in self._open:
+            self._open[name] = (self._folder / f"{name}.jsonl").open("ab")
+        self._open.move_to_end(name)
+        self._open[name].write(line if line.endswith(b"\n") else line + b"\n")
+        while len(self._open) > MOST_OPEN:
+            self._open.popitem(last=False)[1].close()

@@ -14,8 +14,8 @@ from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import LINE
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, comment_note, open_input, quiet, skip_comments
-from cachecost.conversations.readers.common.line_times import TIMES
-from cachecost.conversations.time_order import order_by_time
+from cachecost.conversations.readers.common.peek import TIMES
+from cachecost.conversations.start_times import order_by_time
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
@@ -140,7 +140,7 @@ CALLS: Readers[CallReader] = Readers(
 They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
 """
 CONVERSATIONS: Readers[ConversationReader] = Readers(
-    {"recording": ("recording", ('"kind"',)), "jp": ("readers.jp.reader", ("^[",))}
+    {"recording": ("model", ('"kind"',)), "jp": ("readers.jp.reader", ("^[",))}
 )
 READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 
@@ -176,7 +176,7 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
 
 def _unrecognized(path: Path, head: bytes) -> InputError:
     if not head.strip():
-        return _empty(path)
+        return InputError([Fault(str(path), "is empty")])
     if head.startswith(UTF_16):
         encoding = "expected UTF-8; got UTF-16 (iconv -f UTF-16 -t UTF-8 FILE converts it)"
         return InputError([Fault(str(path), f"{UNRECOGNIZED}: {encoding}")])
@@ -230,10 +230,6 @@ def is_companion(path: Path, name: str, folder: Path) -> bool:
     """Whether a file of the format `name` is no log of its own, as it belongs to another one in `folder`."""
     belongs = getattr(READERS[name], "is_companion", None)
     return bool(belongs and belongs(path, folder))
-
-
-def _empty(path: Path) -> InputError:
-    return InputError([Fault(str(path), "is empty")])
 
 
 def _check_name(path: Path, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cachecost.base.errors import Fault, InputError
+from cachecost.base.errors import InputError
 from cachecost.base.structs import replace
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.live.server.answers import answerer_from
@@ -37,8 +37,9 @@ def _written_script(scenario: Scenario) -> Answerer:
     try:
         return ScriptAnswerer.from_values(script)
     except InputError as error:
-        raise InputError([_about_answers(fault) for fault in error.faults]) from None
-
-
-def _about_answers(fault: Fault) -> Fault:
-    return replace(fault, message=f"{'.'.join(ANSWERS)}{fault.message.removeprefix('replies')}")
+        raise InputError(
+            [
+                replace(fault, message=f"{'.'.join(ANSWERS)}{fault.message.removeprefix('replies')}")
+                for fault in error.faults
+            ]
+        ) from None

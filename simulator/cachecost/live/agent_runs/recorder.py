@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+from cachecost.base.atomic_files import InUse, lock_file
 from cachecost.base.extras import require
-from cachecost.base.file_locks import InUse, lock_file
-from cachecost.live.callbacks import Say, ignore
+from cachecost.live.clock import Say, ignore
 from cachecost.scenario import Scenario
-from cachecost.scenario.recorded import RecordedScenario
+from cachecost.scenario.loading import RecordedScenario
 
 PREFIX, LOCK = "cachecost-run-", "lock"
 UNLOCKED_S = 3600

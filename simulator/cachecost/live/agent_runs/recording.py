@@ -1,45 +1,117 @@
-"""Runs the command of a scenario against the simulated API: what it sends is the recording."""
+"""Runs the command of a scenario against the simulated API: what it sends is the recording.
+
+The simulated API of one run of a command, and the calls that it took.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
+import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from typing import Self
 
 from cachecost.base.errors import CommandFailed
 from cachecost.base.formatting import count_text
 from cachecost.base.times import midnight
 from cachecost.conversations import call_recording
-from cachecost.conversations.block_table import BlockWriter
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.content_free import ContentFree
+from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers.detect import read_calls
+from cachecost.live.agent_runs.answering import scenario_answerer
+from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_order, stable_order
 from cachecost.live.agent_runs.environment import (
+    RunClock,
     environment_of,
     hidden_paths,
     machine_names,
     named_paths,
     named_variables,
+    run_clocks,
     secrets_in_environment,
 )
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
-from cachecost.live.agent_runs.run_clock import RunClock, run_clocks
-from cachecost.live.agent_runs.run_server import RunServer
-from cachecost.live.callbacks import Say
+from cachecost.live.agent_runs.stable_ids import with_stable_ids
+from cachecost.live.clock import Say, SteppingClock
 from cachecost.live.keys import without
+from cachecost.live.server.app import app_of
+from cachecost.live.server.endpoints import serving_at
+from cachecost.live.server.meter import Meter
+from cachecost.live.server.model import models_of
+from cachecost.live.server.state import ServerState
 from cachecost.prompts.blocks import Block
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario
-from cachecost.scenario.agent_keys import COMMAND, TURN, project_folder
-from cachecost.scenario.conversation_models import ConversationSource
-from cachecost.scenario.recorded import RecordedScenario, with_recording
+from cachecost.scenario.loading import COMMAND, TURN, RecordedScenario, project_folder, with_recording
+from cachecost.scenario.models import ConversationSource
+from cachecost.simulation.workload import scenario_setup
+from cachecost.tokens.factory import FILLER
 from cachecost.tokens.raw import count_content
+
+
+class RunServer:
+    """The simulated API as a scenario describes it, from `start` on (seconds since the epoch); logs to `log`.
+
+    The calls of all commands of the run, one after the other, are those of one session.
+    """
+
+    def __init__(self, scenario: Scenario, folder: Path, start: float, log: Path) -> None:
+        setup = replace(scenario_setup(scenario, folder, ()), tokens=FILLER, model=None)
+        self._start = start
+        self._log = WatchedLog(log)
+        self._faults: list[str] = []
+        self._served = ServerState(
+            scenario_answerer(scenario, folder),
+            Meter(setup),
+            SteppingClock(STEP_S, start),
+            self._log,
+            models=models_of(setup.rules, setup.host),
+            say=self._faults.append,
+        )
+        self._app = WatchedApp(app_of(self._served))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._log.close()
+
+    def serving(self, listener: socket.socket) -> AbstractContextManager[None]:
+        """Serves at the socket while the block runs."""
+        return serving_at(self._app, listener)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The requests for which the API has no endpoint: method and path."""
+        return self._app.unknown
+
+    @property
+    def calls(self) -> int:
+        """How many calls are recorded."""
+        return len(self._log.arrived)
+
+    @property
+    def refused(self) -> int:
+        """How many requests had a body that cannot be recorded."""
+        return self._served.unreadable
+
+    def recorded_calls(self) -> list[RecordedCall]:
+        """The calls, in an order that does not depend on how parallel calls arrived."""
+        if self._faults:
+            raise RuntimeError("; ".join(self._faults))
+        path = self._log.path
+        order = stable_order(list(read_calls(path, "request-log")), self._log.arrived)
+        lines = with_stable_ids(path.read_bytes().rstrip().split(b"\n"), order)
+        named = path.with_suffix(".named.jsonl")
+        named.write_bytes(b"\n".join(lines) + b"\n")
+        return in_order(list(read_calls(named, "request-log")), order, self._start)
+
 
 SHOWN_LINES = 12
 """How much of the end of a command's stderr is shown."""
@@ -120,13 +192,23 @@ class _Job:
         log = self.place / f"{name or f'run-{number + 1}'}.jsonl"
         with RunServer(self.scenario, self.path.parent, start, log) as server:
             for line in self._lines():
-                self._run_line(line, number, server, clock)
+                variables = named_variables(os.environ, self.source.env)
+                if not find_program(line.words[0], line.folder, variables.get("PATH", os.environ.get("PATH"))):
+                    raise self._failure("cannot run: there is no such program")
+                environment = partial(environment_of, os.environ, variables, turns=self._turns, run=number, clock=clock)
+                with self.launcher.begin(line, environment) as running, server.serving(running.listener):
+                    ended = running.wait(self.source.timeout)
+                if server.unknown:
+                    raise self._failure(f"asked for {server.unknown[0]}, which the simulated API does not have", ended)
+                if ended.status:
+                    raise self._failure(f"ended with status {ended.status}", ended)
+                if ended.status is None:
+                    raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
             if not server.calls:
                 raise self._failure(f"made no call: {_hint(server.refused)}")
             return server.recorded_calls()
 
     def _lines(self) -> Iterator[CommandLine]:
-        """The command, once or for each turn."""
         folder, variables = self._folder, named_variables(os.environ, self.source.env)
         line = CommandLine(self.command, folder, b"", hidden_paths(os.environ), named_paths(variables))
         if not any(TURN in word for word in self.command):
@@ -144,20 +226,6 @@ class _Job:
     def _folder(self) -> Path:
         own = self.path.parent
         return own / self.source.cwd if self.source.cwd is not None else project_folder(own)
-
-    def _run_line(self, line: CommandLine, number: int, server: RunServer, clock: RunClock | None) -> None:
-        variables = named_variables(os.environ, self.source.env)
-        if not find_program(line.words[0], line.folder, variables.get("PATH", os.environ.get("PATH"))):
-            raise self._failure("cannot run: there is no such program")
-        environment = partial(environment_of, os.environ, variables, turns=self._turns, run=number, clock=clock)
-        with self.launcher.begin(line, environment) as running, server.serving(running.listener):
-            ended = running.wait(self.source.timeout)
-        if server.unknown:
-            raise self._failure(f"asked for {server.unknown[0]}, which the simulated API does not have", ended)
-        if ended.status:
-            raise self._failure(f"ended with status {ended.status}", ended)
-        if ended.status is None:
-            raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
 
     def _failure(self, what: str, ended: CommandEnd | None = None) -> CommandFailed:
         secrets = secrets_in_environment(os.environ, self.source.env)

@@ -51,7 +51,12 @@ MADE, REACHABLE_SOCKETS = b"made", b"sockets"
 def main(arguments: Sequence[str]) -> int:
     channel, level, port = socket.socket(fileno=int(arguments[0])), arguments[1], int(arguments[2])
     channel.set_inheritable(False)
-    wake, errors = _wake_at_child(), os.pipe()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writing)
+    wake, errors = reading, os.pipe()
     try:
         message, listener = _isolate(level, port, json.loads(arguments[3]))
         child = _start(channel, level, errors[1], arguments[4:])
@@ -72,16 +77,6 @@ def main(arguments: Sequence[str]) -> int:
     with suppress(OSError):
         channel.sendall(b"%d\n%b" % (status, tail))
     return 0
-
-
-def _wake_at_child() -> int:
-    """A descriptor to read from whenever a child ends."""
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    os.set_blocking(writing, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(writing)
-    return reading
 
 
 def _watch(channel: socket.socket, child: int, wake: int, errors: int) -> tuple[int, bytes]:
@@ -150,7 +145,16 @@ def _isolate(level: str, port: int, paths: Mapping[str, Sequence[str]]) -> tuple
         return MADE, None
     kept = {os.path.realpath(path) for path in paths["kept"]}
     hidden = _hidden_paths(paths["covered"]) - kept
-    _leave_namespaces(CLONE_NEWPID if level == "processes" else 0)
+    more = CLONE_NEWPID if level == "processes" else 0
+    user, group = os.getuid(), os.getgid()
+    _call("unshare", CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | more)
+    process = Path("/proc/self")
+    (process / "setgroups").write_text("deny")
+    (process / "uid_map").write_text(f"{user} {user} 1")
+    (process / "gid_map").write_text(f"{group} {group} 1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP | IFF_RUNNING))
+    _mount(b"none", "/", None, MS_REC | MS_PRIVATE)
     message = MADE
     try:
         _cover(hidden)
@@ -160,7 +164,11 @@ def _isolate(level: str, port: int, paths: Mapping[str, Sequence[str]]) -> tuple
         message = REACHABLE_SOCKETS
     if level == "network":
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    return message, _listen(port)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.bind((LOOPBACK, port))
+    listener.listen(BACKLOG)
+    return message, listener
 
 
 def _hidden_paths(covered: Iterable[str]) -> set[str]:
@@ -181,19 +189,6 @@ def _is_socket(path: str) -> bool:
     with suppress(OSError, ValueError):
         return path.startswith("/") and stat.S_ISSOCK(Path(path).stat().st_mode)
     return False
-
-
-def _leave_namespaces(more: int) -> None:
-    """Give this process a network and mounts of its own; user and group stay the same. Raises OSError."""
-    user, group = os.getuid(), os.getgid()
-    _call("unshare", CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | more)
-    process = Path("/proc/self")
-    (process / "setgroups").write_text("deny")
-    (process / "uid_map").write_text(f"{user} {user} 1")
-    (process / "gid_map").write_text(f"{group} {group} 1")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP | IFF_RUNNING))
-    _mount(b"none", "/", None, MS_REC | MS_PRIVATE)
 
 
 def _cover(paths: Iterable[str]) -> None:
@@ -219,15 +214,6 @@ def _call(name: str, *values: object) -> None:
 
 def _prctl(option: int, value: int) -> None:
     _call("prctl", option, ctypes.c_ulong(value), *[ctypes.c_ulong(0)] * 3)
-
-
-def _listen(port: int) -> socket.socket:
-    """As `live.loopback.listen`, which cannot be imported here."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listener.bind((LOOPBACK, port))
-    listener.listen(BACKLOG)
-    return listener
 
 
 def _start(channel: socket.socket, level: str, errors: int, command: Sequence[str]) -> int:

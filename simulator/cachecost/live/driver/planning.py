@@ -14,19 +14,17 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import PlannedCall, date_call
-from cachecost.ledger.results import ZERO, CallRow
-from cachecost.ledger.rows import NOT_EVALUATED
+from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.driver.ceiling import from_count, unbounded_reason
-from cachecost.live.driver.materials.filling import FillerContent
-from cachecost.live.driver.materials.nonce import nonce_of, with_nonce
-from cachecost.live.driver.materials.order import faults_in
-from cachecost.live.driver.money import CallPricing
-from cachecost.prompts.body import body_of
+from cachecost.live.driver.materials.filling import FillerContent, faults_in, nonce_of, with_nonce
+from cachecost.live.driver.model import CallPricing
 from cachecost.prompts.intake import Intake
+from cachecost.prompts.passes import body_of
 from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from cachecost.providers.usage import ZERO
 from cachecost.scenario import Scenario, load_conversations
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup

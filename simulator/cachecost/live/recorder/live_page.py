@@ -12,14 +12,11 @@ from collections.abc import Iterable
 from threading import Thread
 
 from cachecost.conversations.calls import RecordedCall
-from cachecost.live.callbacks import Say
+from cachecost.live.clock import Say
 from cachecost.live.loopback import address_of
-from cachecost.live.viewer.app import viewer_app
-from cachecost.live.viewer.call_signal import CallSignal
-from cachecost.live.viewer.live_calls import CallList
+from cachecost.live.viewer.app import page_server, viewer_app
 from cachecost.live.viewer.live_source import LiveSource
-from cachecost.live.viewer.serving import page_server
-from cachecost.live.viewer.static_files import read_static_files
+from cachecost.live.viewer.source import CallList, CallSignal, read_static_files
 from cachecost.simulation.setup import ReplaySetup
 
 NAME = "cachecost record"

@@ -1,9 +1,17 @@
-"""A captured call -> a readable line of a request log, without secrets."""
+"""A captured call -> a readable line of a request log, without secrets.
+
+Copies of a call's bytes while they are forwarded, within limits.
+
+Hop-by-hop headers (RFC 9110, 7.6.1), which are not forwarded.
+
+Parses a captured answer: the message, its usage, an error, and the time of its first token.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +19,245 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.anthropic_batch.results import STATUS
+from cachecost.conversations.readers.http.bodies import answer, decode_content, join_events
 from cachecost.conversations.readers.request_log.reader import RequestLog
-from cachecost.live.body_secrets import redact_text, redact_value, remove_secrets, secrets_of
-from cachecost.live.keys import workspace_of
-from cachecost.live.log import moment
-from cachecost.live.recorder.answers import ParsedAnswer, decode_body, parse_answer
-from cachecost.live.recorder.capture import MOST_BYTES, Capture
+from cachecost.live.clock import moment
+from cachecost.live.keys import redact_text, redact_value, remove_secrets, secrets_of, workspace_of
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import BareWord, NotAMessage
+
+MOST_BYTES = 64 << 20
+"""The longest body that is recorded, encoded or decoded; the API accepts 32 MB. A longer one is only
+forwarded.
+"""
+ROOM = 512 << 20
+"""Bytes of all calls that are kept at once; beyond that, bytes are forwarded and not kept."""
+PER_CHUNK = 128
+"""Overhead of a chunk in bytes."""
+
+
+@dataclass(slots=True)
+class CaptureMemory:
+    """How many more bytes may be kept."""
+
+    left: int = ROOM
+
+    def take(self, size: int) -> bool:
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+@dataclass(slots=True)
+class BodyCopy:
+    """The chunks of a body, each with its time of arrival. Not `is_whole`: it was too long and is dropped."""
+
+    room: CaptureMemory
+    most: int = MOST_BYTES
+    is_whole: bool = True
+    size: int = 0
+    chunks: list[tuple[float, bytes]] = field(default_factory=list)
+    _taken: int = 0
+
+    def add(self, at: float, data: bytes) -> None:
+        """Keep a chunk, if there is memory left."""
+        self.size += len(data)
+        if not self.is_whole:
+            return
+        if self.size > self.most or not self.room.take(len(data) + PER_CHUNK):
+            self.is_whole = False
+            self.drop()
+        else:
+            self._taken += len(data) + PER_CHUNK
+            self.chunks.append((at, data))
+
+    def drop(self) -> None:
+        """Release the memory."""
+        self.room.left += self._taken
+        self._taken = 0
+        self.chunks = []
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(data for _, data in self.chunks)
+
+
+@dataclass(slots=True)
+class Capture:
+    """One call to the Messages API. Times are seconds since the epoch; `number` counts calls by their start, from 1.
+
+    `asked` and `answered` are headers by lower-case name, which are never stored, and `secrets` their secrets, longest
+    first. `is_cut`: the answer's end was not forwarded (yet), because the upstream broke off or the client left.
+    """
+
+    number: int
+    start: float
+    asked: Mapping[str, str]
+    request: BodyCopy
+    answer: BodyCopy
+    answered: Mapping[str, str] = field(default_factory=dict)
+    status: int | None = None
+    end: float = 0.0
+    is_cut: bool = True
+    secrets: Sequence[str] = ()
+
+    def drop(self) -> None:
+        """Forget the bodies."""
+        self.request.drop()
+        self.answer.drop()
+
+
+Pairs = list[tuple[bytes, bytes]]
+HOP_BY_HOP = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
+)
+CHUNKED = (b"transfer-encoding", b"chunked")
+LENGTH, ENCODING = b"content-length", b"transfer-encoding"
+
+
+def has_two_lengths(pairs: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a body has both a length and chunks: servers disagree where it ends (RFC 9112, 6.1 and 11.2)."""
+    return {LENGTH, ENCODING} <= {name.lower() for name, _ in pairs}
+
+
+def for_upstream(pairs: Iterable[tuple[bytes, bytes]], host: bytes) -> Pairs:
+    """A client's headers as they are forwarded: with the upstream's `host`; a body without a length is chunked."""
+    pairs = list(pairs)
+    dropped = _dropped_names(pairs)
+    return [(b"host", host), *(pair for name, value in pairs for pair in _for_upstream(name, value, dropped))]
+
+
+def _for_upstream(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
+    lower = name.lower()
+    if lower == b"transfer-encoding":
+        return [CHUNKED]
+    return [] if lower == b"host" or lower in dropped else [(name, value)]
+
+
+def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
+    """The upstream's headers as they are forwarded: in the same order, with all duplicates.
+
+    The length of a chunked body is dropped, since the chunks say how long it is (RFC 9112, 6.1).
+    """
+    pairs = list(pairs)
+    dropped = _dropped_names(pairs) | ({LENGTH} if has_two_lengths(pairs) else frozenset())
+    return [(name, value) for name, value in pairs if name.lower() not in dropped]
+
+
+def _dropped_names(pairs: Pairs) -> frozenset[bytes]:
+    """Hop-by-hop names, with those in a `connection` header."""
+    named = (value.split(b",") for name, value in pairs if name.lower() == b"connection")
+    return HOP_BY_HOP | {one.strip().lower() for each in named for one in each}
+
+
+def decoded(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """Headers with lower-case names, as text."""
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in pairs]
+
+
+FIRST_CONTENT = b"event: content_block_start"
+FIRST_CONTENT_TYPE = b'"content_block_start"'
+INFLATED = ("gzip", "x-gzip", "deflate")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAnswer:
+    """An answer. `message` has no usage; `status` is that of an error inside a stream.
+
+    `first_content_at` is when the first content of a stream came, in seconds since the epoch (None: not a stream, or no
+    content). `is_whole`: the stream was complete.
+    """
+
+    message: Mapping[str, Any] | None = None
+    usage: Mapping[str, Any] | None = None
+    error: str | None = None
+    status: int | None = None
+    first_content_at: float | None = None
+    is_whole: bool = False
+
+
+def parse_answer(copy: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
+    """Parse an answer. Raises NotAMessage if it is damaged or its encoding is unknown."""
+    encoding = headers.get("content-encoding", "")
+    data = decode_body(copy.data, encoding, "response")
+    if not data.strip():
+        return ParsedAnswer()
+    body = answer(data, headers.get("content-type", ""), "response")
+    if isinstance(body, list):
+        first_content_at = _first_content(copy.chunks, encoding)
+        is_whole = any(event.get("type") == "message_stop" for event in body)
+        failed = next((event for event in body if event.get("type") == "error"), {})
+        return _parse_message(
+            {**_message(body), **({"error": failed["error"]} if "error" in failed else {})}, first_content_at, is_whole
+        )
+    return _parse_message(body, None, is_whole=True)
+
+
+def decode_body(data: bytes, encoding: str, at: str) -> bytes:
+    """A body without its content coding. Raises NotAMessage if damaged, unknown, or longer than MOST_BYTES."""
+    coding = encoding.strip().lower()
+    if not coding or coding == "identity":
+        return data
+    if coding not in INFLATED:
+        return decode_content(data, encoding, at)
+    inflating = _inflating(coding, data)
+    try:
+        plain = inflating.decompress(data, MOST_BYTES)
+    except zlib.error:
+        raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes")) from None
+    if inflating.unconsumed_tail:
+        raise NotAMessage(at, f"at most {MOST_BYTES:,} bytes", BareWord("more"))
+    return plain
+
+
+def _inflating(coding: str, head: bytes) -> zlib._Decompress:
+    """A decompressor for gzip and both kinds of deflate: with and without zlib's header."""
+    return zlib.decompressobj(-15 if coding == "deflate" and head[:1] != b"\x78" else 47)
+
+
+def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message of a stream, with the fields of its last events (`stop_reason` …)."""
+    message = join_events(events, "messages")
+    for event in events:
+        if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
+            message |= event["delta"]
+    return message
+
+
+def _parse_message(body: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
+    error = body.get("error")
+    kind = str(error.get("type") or "unknown") if isinstance(error, Mapping) else None
+    usage = body.get("usage")
+    is_message = isinstance(body.get("content"), list)
+    return ParsedAnswer(
+        {name: value for name, value in body.items() if name not in ("usage", "error")} if is_message else None,
+        usage if isinstance(usage, Mapping) else None,
+        kind,
+        None if kind is None or is_message else STATUS.get(kind),
+        first_content_at,
+        is_whole,
+    )
+
+
+def _first_content(chunks: Sequence[tuple[float, bytes]], encoding: str) -> float | None:
+    """When the first event with content came; the first bytes, if the encoding cannot be decoded in pieces."""
+    coding = encoding.strip().lower()
+    if coding and coding != "identity" and coding not in INFLATED:
+        return chunks[0][0] if chunks else None
+    inflating = _inflating(coding, chunks[0][1]) if coding in INFLATED and chunks else None
+    seen = b""
+    for at, data in chunks:
+        try:
+            seen += inflating.decompress(data, MOST_BYTES) if inflating else data
+        except zlib.error:
+            return None
+        if FIRST_CONTENT in seen or FIRST_CONTENT_TYPE in seen:
+            return at
+        seen = seen[-len(FIRST_CONTENT) :]
+    return None
+
 
 RETRY = "x-stainless-retry-count"
 MOST_DIGITS = 10
@@ -99,7 +338,6 @@ class LogLineBuilder:
 
 
 def _request(capture: Capture, notes: list[str]) -> bytes | None:
-    """The decoded body; None if it was not kept."""
     if not capture.request.is_whole:
         notes.append(f"its request is {TOO_LONG}: recorded without content")
         return None
@@ -123,33 +361,24 @@ def _answer(capture: Capture, notes: list[str]) -> ParsedAnswer:
 
 
 def _circumstances(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
-    """Times, workspace and status; None is omitted."""
     retry = capture.asked.get(RETRY, "")
     first = answer.first_content_at
+    is_fine = capture.status is not None and capture.status < 400
+    is_stream = "event-stream" in capture.answered.get("content-type", "")
+    fine = capture.status is not None and capture.status < 400
     fields = {
         "timestamp": moment(capture.start),
         "first_token_s": None if first is None else round(first - capture.start, 6),
         "duration_s": round(capture.end - capture.start, 6),
         "workspace": workspace_of(capture.asked) or None,
-        "status": _status(capture, answer),
+        "status": (answer.status if is_fine and answer.status else capture.status),
         "retry": int(retry) or None if retry.isascii() and retry.isdecimal() and len(retry) < MOST_DIGITS else None,
         "error": answer.error,
-        "cut": True if _is_cut(capture, answer) else None,
+        "cut": True
+        if (not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut)
+        else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _status(capture: Capture, answer: ParsedAnswer) -> int | None:
-    """The status; an error inside a stream takes precedence."""
-    is_fine = capture.status is not None and capture.status < 400
-    return answer.status if is_fine and answer.status else capture.status
-
-
-def _is_cut(capture: Capture, answer: ParsedAnswer) -> bool:
-    """Whether the answer was cut off. A stream tells its own end; clients may leave right after it."""
-    is_stream = "event-stream" in capture.answered.get("content-type", "")
-    fine = capture.status is not None and capture.status < 400
-    return not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut
 
 
 def _answer_fields(answer: ParsedAnswer) -> dict[str, Any]:

@@ -11,16 +11,12 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from cachecost.live.server.arrival import receive_call
-from cachecost.live.server.calls import count_tokens
-from cachecost.live.server.catalogue import find_model, page_of
-from cachecost.live.server.endpoints import Endpoints
-from cachecost.live.server.errors import not_found, of_status
+from cachecost.live.server.arrival import count_tokens, receive_call
+from cachecost.live.server.endpoints import Endpoints, JsonResponse, error_response
 from cachecost.live.server.gemini import routes as gemini
 from cachecost.live.server.messages_api import MESSAGES
-from cachecost.live.server.model import ApiError
+from cachecost.live.server.model import ApiError, find_model, not_found, of_status, page_of
 from cachecost.live.server.openai import routes as openai
-from cachecost.live.server.responses import JsonResponse, error_response
 from cachecost.live.server.state import ServerState
 
 HELLO = "cachecost serve: simulated APIs. What your calls cost: /cachecost"

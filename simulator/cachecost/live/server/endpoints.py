@@ -1,26 +1,185 @@
-"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error."""
+"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error.
+
+ASGI responses: headers, the pace of a stream, and injected faults.
+
+The simulated API on a loopback port, until it is stopped.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
+import threading
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from cachecost.live.clock import ignore
+from cachecost.live.hosts import LoopbackHosts
 from cachecost.live.keys import query_secrets, without
-from cachecost.live.server.arrival import keys_in, receive_call
-from cachecost.live.server.calls import answer_call, count_call
-from cachecost.live.server.errors import of_status
+from cachecost.live.loopback import QuietServer, address_of, client_left, listen
+from cachecost.live.server.arrival import (
+    ServedApi,
+    ServedResponse,
+    answer_call,
+    count_call,
+    encode_json,
+    keys_in,
+    receive_call,
+)
 from cachecost.live.server.messages_api import MESSAGES
-from cachecost.live.server.model import ApiError
-from cachecost.live.server.responses import JsonResponse, PacedResponse, error_response
-from cachecost.live.server.served_api import ServedApi
-from cachecost.live.server.state import ServerState
+from cachecost.live.server.model import ApiError, of_status
+from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut, ServerState
+
+JSON = "application/json"
+
+
+class PacedResponse:
+    """An answer with its delays. A cut is raised as ConnectionCut once half of it is sent."""
+
+    def __init__(self, answered: ServedResponse, pauses: AnswerDelays) -> None:
+        self._answered = answered
+        self._pauses = pauses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = self._answered.fault.kind if self._answered.fault else ""
+        if kind == "timeout":
+            await self._pauses.until(client_left(receive))
+            await _start(send, 200, {"content-type": JSON})  # nobody listens, or the server stops: no proper end
+            raise ConnectionCut("nothing was answered")
+        if self._answered.streams:
+            await self._stream(send, kind)
+        else:
+            await self._whole(send, kind)
+
+    async def _whole(self, send: Send, kind: str) -> None:
+        answered = self._answered
+        api, refused = answered.api, answered.message if isinstance(answered.message, ApiError) else None
+        body = encode_json(api.error(refused, answered.request_id) if refused else api.whole(answered))
+        await self._pauses.sleep(answered.seconds)
+        sent = GARBAGE if kind == "garbage" else body
+        headers = {"content-type": JSON, "content-length": str(len(sent)), "request-id": answered.request_id}
+        await _start(send, api.status(refused) if refused else 200, {**headers, **(refused.headers if refused else {})})
+        if kind == "cut":
+            await _more(send, body[: len(body) // 2])
+            raise ConnectionCut("the answer was cut in the middle")
+        await send({"type": "http.response.body", "body": sent})
+
+    async def _stream(self, send: Send, kind: str) -> None:
+        answered = self._answered
+        chunks = [GARBAGE] if kind == "garbage" else list(answered.api.events(answered))
+        await self._pauses.sleep(answered.first_token_s)
+        headers = {
+            "content-type": answered.api.stream_type,
+            "cache-control": "no-cache",
+            "request-id": answered.request_id,
+        }
+        await _start(send, 200, headers)
+        between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
+        for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
+            await _more(send, chunk)
+            await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
+            await self._pauses.sleep(between)
+        if kind == "cut":
+            raise ConnectionCut("the stream was cut in the middle")
+        await send({"type": "http.response.body", "body": b""})
+
+
+class JsonResponse:
+    """A JSON body, sent at once."""
+
+    def __init__(self, body: Mapping[str, Any], request_id: str, status: int = 200, headers: Any = None) -> None:
+        self._body = encode_json(body)
+        self._status = status
+        head = {"content-type": JSON, "content-length": str(len(self._body)), "request-id": request_id}
+        self._headers = {**head, **(headers or {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _start(send, self._status, self._headers)
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self._body})
+
+
+def error_response(api: ServedApi, refused: ApiError, request_id: str) -> JsonResponse:
+    return JsonResponse(api.error(refused, request_id), request_id, api.status(refused), refused.headers)
+
+
+async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": list(_raw(headers.items()))})
+
+
+def _raw(headers: Iterable[tuple[str, str]]) -> Iterable[tuple[bytes, bytes]]:
+    return ((name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers)
+
+
+async def _more(send: Send, body: bytes) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+class _Server(QuietServer):
+    """Ends waits when it stops, so that running answers complete; `stop` ends others. It answers under the names of
+    this machine only.
+    """
+
+    def __init__(
+        self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
+    ) -> None:
+        super().__init__(LoopbackHosts(app))
+        self._pauses = pauses
+        self._ready = ready
+        self._stop = stop
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stop()
+        if self._pauses is not None:
+            self._pauses.stop()
+        await super().shutdown(sockets)
+
+
+def serve_until_stopped(
+    app: ASGIApp,
+    listener: socket.socket,
+    pauses: AnswerDelays | None = None,
+    ready: Callable[[], None] = ignore,
+    stop: Callable[[], None] = ignore,
+) -> None:
+    """Serve until Ctrl-C or SIGTERM. Running answers complete first, unless a second Ctrl-C comes; `stop` ends those
+    that would never end.
+    """
+    asyncio.run(_Server(app, pauses, ready, stop).serve(sockets=[listener]))
+
+
+@contextlib.contextmanager
+def serving(app: ASGIApp, pauses: AnswerDelays | None = None, port: int = 0) -> Iterator[str]:
+    """Serve from a thread while the block runs; yields the address."""
+    with listen(port) as listener, serving_at(app, listener, pauses):
+        yield address_of(listener)
+
+
+@contextlib.contextmanager
+def serving_at(app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | None = None) -> Iterator[None]:
+    """Serve a socket from a thread while the block runs."""
+    began = threading.Event()
+    server = _Server(app, pauses, began.set)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
+    thread.start()
+    try:
+        began.wait()
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+
 
 Handler = Callable[[Request], Awaitable[ASGIApp]]
 

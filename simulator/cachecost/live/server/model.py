@@ -1,13 +1,27 @@
-"""The types that the server's parts share: a client's call, its answer, its charge."""
+"""The types that the server's parts share: a client's call, its answer, its charge.
+
+The API's error bodies and messages.
+
+/v1/models: the models whose rules are known, newest first.
+
+Conversations that the server keeps (`thread`): the client sends only what is new.
+
+The API's checks of a body apart from its prompt. The meter checks the closed list of rule 6.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from itertools import chain
 from typing import Any, Protocol
 
-from cachecost.ledger.results import CallRow
-from cachecost.prompts.request import MessageThread
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.request import BREAKPOINT, THREAD_NOT_FOUND, MessageThread, NotAMessage, sent_breakpoints
+from cachecost.providers.listing import ModelRow, model_rows
+from cachecost.providers.rules import RuleBook, data_date
 from cachecost.providers.usage import Usage
 
 
@@ -90,3 +104,338 @@ class Meters(Protocol):
     def models(self, host: str) -> Sequence[Mapping[str, Any]]:
         """The models of a host, newest first, as /v1/models has them."""
         ...
+
+
+INVALID = "invalid_request_error"
+NOT_FOUND = "not_found_error"
+MODEL = "model: "
+OF_STATUS = {
+    400: INVALID,
+    401: "authentication_error",
+    403: "permission_error",
+    404: NOT_FOUND,
+    405: INVALID,
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    529: "overloaded_error",
+}
+"""Error types by HTTP status, as Anthropic's error page lists them."""
+WORDS = {429: "This request would exceed your rate limit. Please try again later.", 500: "Internal server error"}
+WORDS[529] = "Overloaded"
+
+
+@dataclass(frozen=True, slots=True)
+class DetailedError(ApiError):
+    """An error with machine-readable `details`."""
+
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def invalid(message: str) -> ApiError:
+    return ApiError(400, INVALID, message)
+
+
+def not_found(message: str) -> ApiError:
+    return ApiError(404, NOT_FOUND, message)
+
+
+def unknown_model(name: object) -> ApiError:
+    return not_found(f"{MODEL}{name}")
+
+
+def missing_model(refused: ApiError) -> str | None:
+    """The model that an error of `unknown_model` names; None for another error."""
+    is_model = refused.type == NOT_FOUND and refused.message.startswith(MODEL)
+    return refused.message.removeprefix(MODEL) if is_model else None
+
+
+def of_status(status: int, message: str = "", headers: Mapping[str, str] | None = None) -> ApiError:
+    """The API's error of this status, with its usual message unless one is given."""
+    return ApiError(status, OF_STATUS[status], message or WORDS[status], headers or {})
+
+
+def not_a_message(fault: NotAMessage) -> ApiError:
+    """An error in a body, as the API words it: `messages.0.role: Input should be …`."""
+    _, _, rest = str(fault).partition(": expected ")
+    expected, _, got = rest.rpartition("; got ")
+    missing = got.startswith("nothing")  # a hint may follow
+    return invalid(f"{fault.path}: {'Field required' if missing else f'Input should be {expected}'}")
+
+
+def error_body(refused: ApiError, request_id: str) -> dict[str, Any]:
+    """The body of an error response."""
+    error: dict[str, Any] = {"type": refused.type, "message": refused.message}
+    if isinstance(refused, DetailedError):
+        error["details"] = dict(refused.details)
+    return {"type": "error", "error": error, "request_id": request_id}
+
+
+Wire = Mapping[str, Any]
+LARGEST_PAGE = 1000
+USUAL_PAGE = 20
+ALIASES = "_aliases"
+EXPLICIT = "-explicit"
+"""What ends the ids by which our rules tell a way of caching apart: no model of an API."""
+
+
+def models_of(rules: RuleBook, host: str = "anthropic") -> list[Wire]:
+    """The wire objects of all models of `host` on the book's day."""
+    day = rules.as_of or data_date(host)
+    rows = sorted(model_rows(rules, host), key=lambda row: (-row.released.toordinal(), row.id))
+    return [_wire(row, day) for row in rows]
+
+
+def _wire(row: ModelRow, day: date) -> Wire:
+    retires = _time(row.retired) if row.retired else None
+    return {
+        "type": "model",
+        "id": row.id,
+        "display_name": _display(row.id),
+        "created_at": _time(row.released),
+        "deprecated_at": None,
+        "retires_at": retires,
+        "lifecycle": "retired" if row.retired and row.retired <= day else "active",
+        "line": next((part for part in row.id.split("-")[1:] if part.isalpha()), None),
+        "max_input_tokens": row.rules.context_window,
+        "max_tokens": None,
+        ALIASES: row.aliases,
+    }
+
+
+def _time(day: date) -> str:
+    return f"{day.isoformat()}T00:00:00Z"
+
+
+def _display(name: str) -> str:
+    """`claude-opus-4-6-20260205` → Claude Opus 4.6."""
+    parts = [part for part in name.split("-") if not (part.isdecimal() and len(part) == 8)]
+    words = " ".join(part.capitalize() for part in parts if not part.isdecimal())
+    return f"{words} {'.'.join(part for part in parts if part.isdecimal())}".strip()
+
+
+def listed_models(models: Sequence[Wire]) -> list[Wire]:
+    """The models that an API lists: those that can be called on the day."""
+    return [one for one in models if one["lifecycle"] == "active" and not str(one["id"]).endswith(EXPLICIT)]
+
+
+def find_model(models: Sequence[Wire], name: str) -> Wire | ApiError:
+    """The model of this id or alias."""
+    found = next((one for one in models if name in (one["id"], *one.get(ALIASES, ()))), None)
+    return unknown_model(name) if found is None else _without_aliases(found)
+
+
+def _without_aliases(model: Wire) -> Wire:
+    return {name: value for name, value in model.items() if name != ALIASES}
+
+
+def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequence[str] = ()) -> Wire | ApiError:
+    """A page of the list: `limit`, `after_id`, `before_id`; retired models only on request."""
+    wanted = lifecycles or ("active", "deprecated")
+    known = [_without_aliases(one) for one in models if one.get("lifecycle", "active") in wanted]
+    told = query.get("limit", str(USUAL_PAGE))
+    is_number = told.isascii() and told.isdecimal() and len(told) <= len(str(LARGEST_PAGE))
+    if not (is_number and 1 <= int(told) <= LARGEST_PAGE):
+        return invalid(f"limit: Input should be a whole number from 1 to {LARGEST_PAGE}")
+    places = {one["id"]: place for place, one in enumerate(known)}
+    for name in ("after_id", "before_id"):
+        if name in query and query[name] not in places:
+            return not_found(f"{name}: {query[name]}")
+    return _cut(known, places, query, int(told))
+
+
+def _cut(known: Sequence[Wire], places: Mapping[str, int], query: Mapping[str, str], limit: int) -> Wire:
+    if "before_id" in query:
+        end = places[query["before_id"]]
+        begin, more = max(0, end - limit), end > limit
+    else:
+        begin = places[query["after_id"]] + 1 if "after_id" in query else 0
+        end, more = begin + limit, len(known) > begin + limit
+    page = known[begin:end]
+    ids = [one["id"] for one in page]
+    return {"data": page, "has_more": more, "first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+
+
+Body = Mapping[str, Any]
+HELD = ("tools", "system")
+MOST = 10_000
+"""Threads that are kept; the oldest is dropped first."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldThread:
+    """What is stored under a message id: tools and system, and the messages up to that answer.
+
+    `last` is when the thread was last used, in seconds since the epoch.
+    """
+
+    head: Mapping[str, Any]
+    messages: Sequence[Any]
+    last: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedCall:
+    """A complete call. `thread`: its answer can be continued; `continues` is the message id that it continues.
+
+    `start` is when the call began, in seconds since the epoch. `host` is whose cache and prices count (None: that of
+    the server's setup).
+    """
+
+    body: Body
+    thread: MessageThread | None = None
+    continues: str | None = None
+    start: float = 0.0
+    host: str | None = None
+
+
+class Threads:
+    """The threads of all workspaces."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], HeldThread | None] = {}
+
+    def resolve(self, workspace: str, body: Body, now: float = 0.0) -> ResolvedCall | ApiError:
+        """The complete call, without `thread`."""
+        thread = body.get("thread")
+        rest = {name: value for name, value in body.items() if name != "thread"}
+        if thread is None:
+            return ResolvedCall(rest if "thread" in body else body)
+        kind = thread.get("type") if isinstance(thread, Mapping) else None
+        if kind == "create":
+            return ResolvedCall(rest, MessageThread("", _breakpoints(rest)), start=now)
+        if kind != "continue":
+            return invalid("thread.type: Input should be 'create' or 'continue'")
+        return self._continue_thread(workspace, rest, thread.get("previous_message_id"), now)
+
+    def _continue_thread(
+        self, workspace: str, rest: dict[str, Any], previous: object, now: float
+    ) -> ResolvedCall | ApiError:
+        if not isinstance(previous, str):
+            return invalid("thread.previous_message_id: Field required")
+        if told := [name for name in HELD if rest.get(name) is not None]:
+            return thread_error(
+                "thread_fingerprint_mismatch", f"{told[0]}: is held by the thread and cannot be sent again"
+            )
+        held = self._held.get((workspace, previous), _NOTHING)
+        if held is None:
+            return thread_error("thread_already_continued", f"thread: {previous} has already been continued")
+        if held is _NOTHING:
+            return thread_error("thread_not_found", THREAD_NOT_FOUND, 404, NOT_FOUND)
+        new = rest.get("messages")
+        messages = [*held.messages, *(new if isinstance(new, list) else [])]
+        use = MessageThread("", _breakpoints(rest), now - held.last)
+        return ResolvedCall({**held.head, **rest, "messages": messages}, use, previous, now)
+
+    def keep(self, workspace: str, resolved: ResolvedCall, message: Mapping[str, Any]) -> None:
+        """Store an answered call under its answer's id."""
+        if resolved.thread is None:
+            return
+        if resolved.continues is not None:
+            self._held[workspace, resolved.continues] = None
+        head = {name: resolved.body[name] for name in HELD if resolved.body.get(name) is not None}
+        said = {"role": "assistant", "content": message["content"]}
+        messages = [*map(without_breakpoints, resolved.body["messages"]), *([said] if message["content"] else [])]
+        self._held[workspace, str(message["id"])] = HeldThread(head, messages, resolved.start)
+        if len(self._held) > MOST:
+            del self._held[next(iter(self._held))]
+
+
+_NOTHING = HeldThread({}, ())
+BLOCKS = ("content", "source")
+
+
+def without_breakpoints(value: Any) -> Any:
+    """A message without the breakpoints on its blocks, at any depth; tool inputs are unchanged."""
+    if isinstance(value, list):
+        return [without_breakpoints(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: without_breakpoints(one) if name in BLOCKS else one for name, one in value.items() if name != BREAKPOINT
+    }
+
+
+def _breakpoints(body: Body) -> int:
+    """How many breakpoints a body has; 0 where it is no Messages request."""
+    try:
+        return len(sent_breakpoints(Intake().body({"model": "", "messages": [], **body})).every)
+    except NotAMessage:
+        return 0
+
+
+def thread_error(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:
+    return DetailedError(status, kind, message, details={"error_code": code})
+
+
+SAMPLING = ("temperature", "top_p", "top_k")
+STRICT = "2026-10-21"
+"""The version without sampling parameters, documents in assistant messages and citations in requests."""
+EXTRA = "Extra inputs are not permitted"
+
+
+def body_fault(body: Body, version: str) -> ApiError | None:
+    """The first error that the API finds in `body` before it looks at the prompt; None: no error."""
+    return _first(_missing(body), _max_tokens(body), _by_version(body, version))
+
+
+def count_fault(body: Body, version: str) -> ApiError | None:
+    """The same for count_tokens, which takes no `max_tokens`."""
+    return _first(_missing(body), _by_version(body, version))
+
+
+def _first(*checks: Iterator[str]) -> ApiError | None:
+    """The first error. A check runs only if those before it found nothing, so it may rely on them."""
+    message = next(chain(*checks), None)
+    return None if message is None else invalid(message)
+
+
+def _missing(body: Body) -> Iterator[str]:
+    if not isinstance(body.get("model"), str):
+        yield "model: Field required" if body.get("model") is None else "model: Input should be a valid string"
+    elif not body["model"]:
+        yield "model: String should have at least 1 character"
+    if body.get("messages") is None:
+        yield "messages: Field required"
+    elif not isinstance(body["messages"], list):
+        yield "messages: Input should be a valid list"
+    elif not body["messages"]:
+        yield "messages: at least one message is required"
+
+
+def _max_tokens(body: Body) -> Iterator[str]:
+    told = body.get("max_tokens")
+    if told is None:
+        yield "max_tokens: Field required"
+    elif not isinstance(told, int) or isinstance(told, bool):
+        yield "max_tokens: Input should be a valid integer"
+    elif told < 0:
+        yield "max_tokens: Input should be greater than or equal to 0"
+    if not isinstance(body.get("stream") or False, bool):
+        yield "stream: Input should be a valid boolean"
+
+
+def _by_version(body: Body, version: str) -> Iterator[str]:
+    if version != STRICT:
+        return
+    yield from (f"{name}: {EXTRA}" for name in SAMPLING if body.get(name) is not None)
+    for place, role, block in _blocks(body):
+        if role == "assistant" and block.get("type") == "document":
+            yield f"{place}: document blocks are not supported in assistant messages"
+        if role == "user" and block.get("type") == "text" and block.get("citations"):
+            yield f"{place}.text.citations: {EXTRA}"
+        if block.get("type") == "search_result" and any(one.get("citations") for one in _inner(block)):
+            yield f"{place}.search_result.content.citations: {EXTRA}"
+
+
+def _blocks(body: Body) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
+    """Each block of the messages with its path and role; anything else is refused elsewhere."""
+    for number, message in enumerate(body.get("messages") or []):
+        if isinstance(message, Mapping):
+            for index, block in enumerate(_inner(message)):
+                yield f"messages.{number}.content.{index}", message.get("role"), block
+
+
+def _inner(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = value.get("content")
+    return [one for one in content if isinstance(one, Mapping)] if isinstance(content, list) else []

@@ -14,9 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.live.hosts import is_loopback
-from cachecost.live.server.bill import bill_of
-from cachecost.live.server.bill_figures import bill_json
-from cachecost.live.server.meter import Meter
+from cachecost.live.server.meter import Meter, bill_json, bill_of
 from cachecost.live.viewer.guard import HEADERS
 
 PAGE, JSON = "/cachecost", "/cachecost.json"

@@ -11,16 +11,20 @@ from threading import Lock
 from typing import Any
 
 from cachecost.analysis.bill.account import account_for
+from cachecost.analysis.bill.explanation import bills_of_calls
 from cachecost.analysis.bill.found_sessions import prices_under
-from cachecost.analysis.bill.logs import bills_of_calls
-from cachecost.analysis.viewing.listing import SessionListing
-from cachecost.analysis.viewing.logged_sessions import LoggedSessions
+from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
 from cachecost.conversations.calls import RecordedCall
-from cachecost.live.viewer.call_signal import CallSignal
-from cachecost.live.viewer.live_calls import CallFeed, call_of_session, conversation_title
-from cachecost.live.viewer.sessions_source import SessionsSource
-from cachecost.live.viewer.source import Answer, LiveEvents, PageSource
-from cachecost.live.viewer.threads import held
+from cachecost.live.viewer.app import SessionsSource, held
+from cachecost.live.viewer.source import (
+    Answer,
+    CallFeed,
+    CallSignal,
+    LiveEvents,
+    PageSource,
+    call_of_session,
+    conversation_title,
+)
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.viewer.sessions import start_object
 
@@ -103,7 +107,6 @@ class LiveSource(PageSource):
         return made
 
     def _now(self) -> SessionsSource:
-        """The sessions of the calls so far."""
         with held(self._lock):
             new = self.feed.since(len(self._calls))
             for call in new:

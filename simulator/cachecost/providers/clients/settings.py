@@ -1,16 +1,73 @@
 """What a person can set in a client that changes the cost of caching, and the TTL that follows from it.
 
 Nothing is read here: the caller passes settings files as parsed JSON, and the environment.
+
+Versions of clients, in order.
+
+Where clients place their message breakpoints, by version. For recordings that lack them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, cast
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
-from cachecost.providers.clients.setting_rows import ClientSetting, ClientSettings, TTLStep, client_settings
-from cachecost.providers.clients.versions import row_at, version_key
+from cachecost.base.structs import value
+from cachecost.providers.clients.setting_rows import FOLDER, ClientSetting, ClientSettings, TTLStep, client_settings
+
+NUMBERS = re.compile(r"\d{1,9}")
+LATEST = (10**9,)
+"""Stands for a client that does not state its version: it is taken for the newest."""
+
+
+class SinceVersion(Protocol):
+    """A row that holds from a version on."""
+
+    @property
+    def since(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=SinceVersion)
+
+
+def version_key(version: str | None) -> tuple[int, ...]:
+    """The numbers of "2.1.330", for comparison; `LATEST` where there are none."""
+    numbers = tuple(map(int, NUMBERS.findall((version or "").split("-")[0])))
+    return numbers or LATEST
+
+
+def row_at(rows: Iterable[Row], version: str | None) -> Row | None:
+    """The row that holds at `version`: the latest that began by then. Rows may stand in any order."""
+    key = version_key(version)
+    begun = [row for row in rows if version_key(row.since) <= key]
+    return max(begun, key=lambda row: version_key(row.since), default=None)
+
+
+@value
+class MessageBreakpoints:
+    """From a version on: how many messages, from the last one back, have a breakpoint on their last block."""
+
+    since: str
+    count: int
+    source: str
+
+
+@cache
+def message_breakpoint_rows(name: str = "claude_code") -> tuple[MessageBreakpoints, ...]:
+    """The rows of a client, by the name of its file."""
+    table = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return tuple(MessageBreakpoints(**row) for row in table["message_breakpoints"])
+
+
+@cache
+def message_breakpoints(version: str | None, name: str = "claude_code") -> int:
+    """How many messages of a request have a breakpoint; an unknown version is the newest."""
+    rows = message_breakpoint_rows(name)
+    return (row_at(rows, version) or rows[0]).count
+
 
 TRUE = ("1", "true", "yes", "on")
 """The spellings of a set flag in an environment, in any case."""
@@ -42,7 +99,11 @@ def merge_settings(by_scope: Mapping[str, Mapping[str, Any]], name: str = "claud
 def merge_environment(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that the client sees: the `env` of its settings wins over that of its process."""
     own = settings.get("env")
-    texts = {key: _as_text(item) for key, item in own.items()} if isinstance(own, Mapping) else {}
+    texts = (
+        {key: (str(item).lower() if isinstance(item, bool) else str(item)) for key, item in own.items()}
+        if isinstance(own, Mapping)
+        else {}
+    )
     return {**environment, **texts}
 
 
@@ -153,10 +214,6 @@ def _knows(row: ClientSetting, version: str | None) -> bool:
 
 def _allowed(row: ClientSetting, text: str) -> str | None:
     return text if text in row.values or row.type == "text" else None
-
-
-def _as_text(item: object) -> str:
-    return str(item).lower() if isinstance(item, bool) else str(item)
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from math import fsum
 
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
-from cachecost.prompts.refusals import last_breakpoint_place
-from cachecost.prompts.request import TTL, Breakpoint, Request
+from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.strategies.changes.base import AgentChange, estimate_tokens
-from cachecost.strategies.changes.cache_only_calls import cache_only_call
+from cachecost.strategies.changes.keepalive import cache_only_call
 from cachecost.strategies.placements import LastTool, Placement, SystemBlock, ThreadIndex, View
 
 FIVE_S, HOUR_S = 300.0, 3600.0
@@ -115,17 +114,14 @@ class _PauseLearner:
         before, tokens = self._before(call), self._tokens(call.request)
         new = max(1, tokens - before.tokens) if before is not None else tokens
         ttl = self._ttl(kind, tokens, new)
-        is_kept = self._is_reread(kind)
+        known = self._of(kind)
+        is_kept = known.calls < self._options.seen or len(known.followed) >= self._options.reread * (known.calls - 1)
         self._of(kind).calls += 1
         last = _LastCall(call, kind, tokens, ttl == "1h" and is_kept)
         self._ends[call.request.thread] = last
         made = replace(call, request=self._place_breakpoints(call.request, ttl, is_kept))
         self._latest = replace(last, call=made) if call.purpose == "main" else self._latest
         return made
-
-    def _is_reread(self, kind: Kind) -> bool:
-        known = self._of(kind)
-        return known.calls < self._options.seen or len(known.followed) >= self._options.reread * (known.calls - 1)
 
     def _ttl(self, kind: Kind, tokens: int, new: int) -> TTL:
         """An hour where the loss that it prevents is worth more than what it costs."""

@@ -8,10 +8,8 @@ from typing import Literal
 
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.prompts.blocks import Block, Message, given_block
-from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.thread_rewriting import ThreadRewriter, starts_turn
-from cachecost.strategies.even_sampling import EvenSampler
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.changes.base import AgentChange, ThreadRewriter, starts_turn
+from cachecost.strategies.model_facts import EvenSampler, Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,11 @@ class _AttachmentRewriter(ThreadRewriter):
             if self._turn == self._options.turn:
                 self._versions = [0] * self._options.count
                 changed = list(range(self._options.count))
-            yield from self._attach(event.at, changed)
+            is_new = self._turn == self._options.turn
+            if self._options.where == "first_message" and self.turns and changed:
+                yield self._first_again(event.at)
+            elif is_new or (self._options.again and self._options.where == "insertion"):
+                self._waiting = sorted({*self._waiting, *changed})
         yield self.take(event)
 
     def _change_files(self) -> list[int]:
@@ -69,16 +71,7 @@ class _AttachmentRewriter(ThreadRewriter):
             self._versions[number] += 1
         return changed
 
-    def _attach(self, at: float, files: list[int]) -> Iterator[Event]:
-        """Attach files that are new, or new again."""
-        is_new = self._turn == self._options.turn
-        if self._options.where == "first_message" and self.turns and files:
-            yield self._first_again(at)
-        elif is_new or (self._options.again and self._options.where == "insertion"):
-            self._waiting = sorted({*self._waiting, *files})
-
     def _first_again(self, at: float) -> Event:
-        """The first human message with all files as they are now."""
         first = self.turns[0]
         files = list(range(self._options.count))
         self._held = [(first, files)]

@@ -9,8 +9,14 @@ from typing import Any, Literal
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, digest_of, given_block
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import AgentChange, GrowingThread, estimate_tokens, placeholder_for
-from cachecost.strategies.changes.thread_rewriting import ThreadRewriter, model_window
+from cachecost.strategies.changes.base import (
+    AgentChange,
+    GrowingThread,
+    ThreadRewriter,
+    estimate_tokens,
+    model_window,
+    placeholder_for,
+)
 from cachecost.strategies.model_facts import Facts
 
 Kind = Literal["summary", "strip", "strip_reasoning", "strip_tools", "range", "keep_first", "keep_last"]
@@ -150,15 +156,12 @@ class _CompactionRewriter(ThreadRewriter):
     def _shorten(self, at: float, start: int, stop: int) -> Event:
         error_margin = self._in_place(start, stop)
         if self._options.kind == "summary" and self._options.summary_at == "front":
-            return self._in_front(at, start, stop, error_margin)
+            before = [*self.sent_messages[: self._front], *error_margin] if self._options.rolling else error_margin
+            kept = self.sent_messages[self._front : start]
+            self._front, self._upto = len(before), len(before) + len(kept)
+            return self.replace_range(at, 0, stop, [*before, *kept])
         self._upto = start + len(error_margin)
         return self.replace_range(at, start, stop, error_margin)
-
-    def _in_front(self, at: float, start: int, stop: int, summary: list[Message]) -> Event:
-        before = [*self.sent_messages[: self._front], *summary] if self._options.rolling else summary
-        kept = self.sent_messages[self._front : start]
-        self._front, self._upto = len(before), len(before) + len(kept)
-        return self.replace_range(at, 0, stop, [*before, *kept])
 
     def _in_place(self, start: int, stop: int) -> list[Message]:
         if self._options.kind == "summary":
@@ -175,11 +178,12 @@ class _CompactionRewriter(ThreadRewriter):
         return [Message.of("user", (title,)), Message.of("assistant", (summary,))]
 
     def _strip(self, message: Message) -> Message:
-        kept = (self._short(block) for block in message.blocks if not self._leaves_out(block))
+        kept = (
+            self._short(block)
+            for block in message.blocks
+            if not (block.is_thinking and self._options.kind != "strip_tools")
+        )
         return Message.of(message.role, tuple(kept))
-
-    def _leaves_out(self, block: Block) -> bool:
-        return block.is_thinking and self._options.kind != "strip_tools"
 
     def _short(self, block: Block) -> Block:
         cleared = {"tool_result": ("responses", "both"), "tool_use": ("requests", "both")}.get(block.kind, ())

@@ -49,7 +49,14 @@ class FanOut(AgentChange):
         for event in conversation.events:
             so_far.take(event)
             if isinstance(event, Switch):
-                now = _switch_prefix(now, event)
+                now = replace(
+                    now,
+                    model=event.model,
+                    tools=event.tools,
+                    system=event.system,
+                    params=event.params,
+                    is_chosen=event.is_chosen,
+                )
             elif isinstance(event, Human):
                 turn += 1
                 is_due = self._is_due(turn)
@@ -98,17 +105,6 @@ class FanOut(AgentChange):
 
 def _pending(place: str) -> Block:
     return given_block("tool_result", "user", f"{place} pending", PENDING_TOKENS)
-
-
-def _switch_prefix(conversation: Conversation, event: Switch) -> Conversation:
-    return replace(
-        conversation,
-        model=event.model,
-        tools=event.tools,
-        system=event.system,
-        params=event.params,
-        is_chosen=event.is_chosen,
-    )
 
 
 CHANGES: dict[str, type[AgentChange]] = {"fan_out": FanOut}

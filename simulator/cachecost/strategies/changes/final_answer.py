@@ -8,17 +8,17 @@ from typing import Any, ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, given_block
-from cachecost.strategies.changes.base import AgentChange, estimate_tokens
-from cachecost.strategies.changes.call_rewriting import (
+from cachecost.strategies.changes.base import (
+    AgentChange,
     CallRewriter,
     assumed_block,
+    estimate_tokens,
     failed_attempt,
     feedback,
     find_tool_calls,
 )
 from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
-from cachecost.strategies.even_sampling import EvenSampler
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.model_facts import EvenSampler, Facts
 
 FINAL, STRUCTURED = "final_answer", "structured_response"
 
@@ -128,7 +128,14 @@ class _FinalAnswerRewriter(CallRewriter):
 
     def _final_events(self, reply: Reply) -> Iterator[Reply | Results]:
         if self._options.way == "livelock":
-            yield from self._again_and_again(reply)
+            yield reply
+            said = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
+            while self._calls < self._options.max_iterations:
+                error = assumed_block("text", "user", f"error {self._calls}", reply.blocks, self._options.error_tokens)
+                again = assumed_block("text", "assistant", f"again {self._calls}", reply.blocks, said)
+                yield Results(reply.at, (error,))
+                yield replace(reply, blocks=(again,), output_tokens=None)
+                self._calls += 1
         elif self._options.way == "two_step":
             first = _first(reply, FINAL, None)
             reminder = assumed_block("text", "user", "reminder", first.blocks, self._options.reminder_tokens)
@@ -158,16 +165,6 @@ class _FinalAnswerRewriter(CallRewriter):
         if self._options.way == "two_step" and self._is_confused():
             return "wrong tool"
         return "misfit" if self._misfits() else ""
-
-    def _again_and_again(self, reply: Reply) -> Iterator[Reply | Results]:
-        yield reply
-        said = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
-        while self._calls < self._options.max_iterations:
-            error = assumed_block("text", "user", f"error {self._calls}", reply.blocks, self._options.error_tokens)
-            again = assumed_block("text", "assistant", f"again {self._calls}", reply.blocks, said)
-            yield Results(reply.at, (error,))
-            yield replace(reply, blocks=(again,), output_tokens=None)
-            self._calls += 1
 
     def _note(self, reply: Reply) -> None:
         self._open[Message.of("assistant", reply.blocks).digest] = reply.blocks[-1]

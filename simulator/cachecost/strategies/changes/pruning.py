@@ -9,8 +9,7 @@ from typing import Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, ThreadRewrite
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
-from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
+from cachecost.strategies.changes.base import AgentChange, ThreadRewriter, estimate_tokens, placeholder_for
 from cachecost.strategies.model_facts import Facts
 
 CLEARED = "cleared"

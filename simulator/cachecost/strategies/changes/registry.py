@@ -11,19 +11,19 @@ from cachecost.strategies.changes import (
     keepalive,
     pruning,
     reminders,
-    repairs,
     rereading,
     results,
     routing,
     sessions,
     subagents,
-    switching,
     system_parts,
-    text_tools,
     tool_answers,
     truncation,
     warming,
 )
+from cachecost.strategies.changes import base as switching
+from cachecost.strategies.changes import prefix_rewriting as text_tools
+from cachecost.strategies.changes import texts as repairs
 from cachecost.strategies.changes.base import AgentChange
 
 MODULES = (

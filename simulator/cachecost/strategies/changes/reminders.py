@@ -8,9 +8,7 @@ from typing import ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Reply, ThreadRewrite
 from cachecost.prompts.blocks import Message, given_block
-from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.call_rewriting import CallRewriter
-from cachecost.strategies.changes.thread_rewriting import starts_turn
+from cachecost.strategies.changes.base import AgentChange, CallRewriter, starts_turn
 from cachecost.strategies.model_facts import Facts
 
 
@@ -48,7 +46,9 @@ class _ReminderRewriter(CallRewriter):
         yield from CallRewriter.rewrite_event(self, event)
 
     def rewrite_message(self, message: Message) -> Message:
-        is_kept = self._options.earlier == "kept" and self._has_reminder(message)
+        is_kept = self._options.earlier == "kept" and (
+            message.role == "user" if self._options.when == "every_call" else starts_turn(message)
+        )
         return self._reminding(message) if is_kept else message
 
     def forget(self, keep: int) -> None:
@@ -56,7 +56,6 @@ class _ReminderRewriter(CallRewriter):
             self._last = None
 
     def _move_reminder(self, at: float) -> Iterable[ThreadRewrite]:
-        """The reminder in the latest message that can have it, and in no other."""
         latest = self._latest()
         if latest is None or latest == self._last:
             return
@@ -72,9 +71,6 @@ class _ReminderRewriter(CallRewriter):
         return next(
             (n for n in range(len(self.sent_messages) - 1, -1, -1) if self.sent_messages[n].role == "user"), None
         )
-
-    def _has_reminder(self, message: Message) -> bool:
-        return message.role == "user" if self._options.when == "every_call" else starts_turn(message)
 
     def _reminding(self, message: Message) -> Message:
         reminder = given_block("text", "user", f"reminder {self._options.tokens}", self._options.tokens)

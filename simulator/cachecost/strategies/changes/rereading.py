@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from cachecost.conversations.model import Conversation, Event, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message
-from cachecost.strategies.changes.base import AgentChange, placeholder_for
-from cachecost.strategies.changes.call_rewriting import CallRewriter, assumed_block
-from cachecost.strategies.even_sampling import EvenSampler
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.changes.base import AgentChange, CallRewriter, assumed_block, placeholder_for
+from cachecost.strategies.model_facts import EvenSampler, Facts
 
 SHORTENED = ("compaction", "edit")
 """Why a thread is rewritten where that may take results out of it; a fork leaves them on purpose."""

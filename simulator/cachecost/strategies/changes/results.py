@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.blocks import Block, Message, compact, digest_of
-from cachecost.strategies.changes.base import AgentChange, estimate_tokens, placeholder_for
-from cachecost.strategies.changes.thread_rewriting import ThreadRewriter
+from cachecost.strategies.changes.base import AgentChange, ThreadRewriter, estimate_tokens, placeholder_for
 from cachecost.strategies.model_facts import Facts
 
 

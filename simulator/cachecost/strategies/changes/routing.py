@@ -10,8 +10,8 @@ from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import NOTHING, Layer
 from cachecost.prompts.request import Request
 from cachecost.strategies.changes.base import AgentChange, estimate_tokens
-from cachecost.strategies.changes.cache_only_calls import Delays, Timed, sort_calls
-from cachecost.strategies.even_sampling import EvenSampler
+from cachecost.strategies.changes.keepalive import Delays, Timed, sort_calls
+from cachecost.strategies.model_facts import EvenSampler
 
 
 @dataclass(frozen=True, slots=True)

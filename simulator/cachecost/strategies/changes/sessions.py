@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 
 from cachecost.conversations.model import Conversation, Event, Human
 from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.call_rewriting import CallRewriter, message_of
+from cachecost.strategies.changes.base import AgentChange, CallRewriter, message_of
 from cachecost.strategies.changes.texts import in_one_text
-from cachecost.strategies.even_sampling import EvenSampler
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.model_facts import EvenSampler, Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,16 @@ from cachecost.conversations.model import (
     ThreadRewrite,
 )
 from cachecost.prompts.blocks import Block, Part, given_block
-from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.call_rewriting import STEP_S, CallRewriter, assumed_block, find_tool_calls, message_of
+from cachecost.strategies.changes.base import (
+    STEP_S,
+    AgentChange,
+    CallRewriter,
+    assumed_block,
+    find_tool_calls,
+    message_of,
+)
 from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
-from cachecost.strategies.even_sampling import EvenSampler
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.model_facts import EvenSampler, Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +157,10 @@ class _DelegationRewriter(CallRewriter):
         return assumed_block(kind, role, "summary of a run", of, self._options.summary_tokens)
 
     def _sub(self, call: Reply, run: Sequence[Event], summary: Block) -> tuple[Conversation, float]:
-        """The sub-agent's conversation, and when its summary is there."""
         number = len(self.subs) + 1
         events = [*self._start(call), *_in_turn(run, call)]
-        last = max(events[-1].at, _free_after(events))
+        calls = [event for event in events if isinstance(event, Reply)]
+        last = max(events[-1].at, calls[-1].at + max(STEP_S, calls[-1].first_token_s or 0.0))
         events.append(Reply(last, (summary,)))
         main, options = self._main, self._options
         is_fresh = options.fork == "fresh"
@@ -181,7 +186,6 @@ class _DelegationRewriter(CallRewriter):
         yield Results(at, (assumed_block("tool_result", "user", "you are the sub-agent", call.blocks, 20),))
 
     def _part(self, kind: str, role: str, tokens: int | None, parents: Part) -> Part:
-        """A part of its own, the same for all sub-agents, or the parent's."""
         if tokens is None:
             return parents
         blocks = (given_block(kind, role, f"sub-agent {kind}: {tokens}", tokens),) if tokens else ()
@@ -203,12 +207,6 @@ def _in_turn(run: Sequence[Event], call: Reply) -> Iterator[Event]:
     for event in run:
         if isinstance(event, Reply | Results | Inquiry):
             yield replace(event, at=event.at + delay)
-
-
-def _free_after(events: Sequence[Event]) -> float:
-    """When the call after the last one can start."""
-    calls = [event for event in events if isinstance(event, Reply)]
-    return calls[-1].at + max(STEP_S, calls[-1].first_token_s or 0.0)
 
 
 CHANGES: dict[str, type[AgentChange]] = {"sub_agents": SubAgents}

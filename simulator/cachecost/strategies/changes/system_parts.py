@@ -10,8 +10,7 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Inq
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
-from cachecost.strategies.even_sampling import EvenSampler
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.model_facts import EvenSampler, Facts
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 

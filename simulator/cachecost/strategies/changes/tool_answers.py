@@ -8,10 +8,8 @@ from itertools import zip_longest
 
 from cachecost.conversations.model import Conversation, Event, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import AgentChange, estimate_tokens
-from cachecost.strategies.changes.call_rewriting import CallRewriter, assumed_block
-from cachecost.strategies.even_sampling import FailedAttempts
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.changes.base import AgentChange, CallRewriter, assumed_block, estimate_tokens
+from cachecost.strategies.model_facts import Facts, FailedAttempts
 
 MAX_RETRIES = 2
 
@@ -75,7 +73,11 @@ class _ToolAnswerRewriter(CallRewriter):
         found = [block for block in event.blocks if block.kind == "tool_result"]
         rest = tuple(block for block in event.blocks if block.kind != "tool_result")
         waiting: Iterable[int] = range(len(found))
-        for steps in zip_longest(*self._steps_by_call(asked)):
+        calls: dict[int, list[_QuestionStep]] = {}
+        for inquiry in asked:
+            call = self._number_of(inquiry)
+            calls.setdefault(call, []).extend(self._steps(inquiry, call))
+        for steps in zip_longest(*[calls[call] for call in sorted(calls)]):
             questions = {step.call: step for step in steps if step}
             results = (questions[n].question if n in questions else found[n] for n in sorted({*waiting, *questions}))
             at = max(step.at for step in questions.values())
@@ -83,14 +85,6 @@ class _ToolAnswerRewriter(CallRewriter):
             yield Reply(at, tuple(step.again for step in questions.values()))
             waiting = questions
         yield replace(event, blocks=(*(found[n] for n in sorted(waiting) if n < len(found)), *rest))
-
-    def _steps_by_call(self, asked: Sequence[Inquiry]) -> list[list[_QuestionStep]]:
-        """For each call that asks, its questions and how they are answered, one after another."""
-        calls: dict[int, list[_QuestionStep]] = {}
-        for inquiry in asked:
-            call = self._number_of(inquiry)
-            calls.setdefault(call, []).extend(self._steps(inquiry, call))
-        return [calls[call] for call in sorted(calls)]
 
     def _steps(self, inquiry: Inquiry, call: int) -> Iterator[_QuestionStep]:
         tokens = estimate_tokens(inquiry.question)

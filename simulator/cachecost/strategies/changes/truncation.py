@@ -6,12 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cachecost.conversations.model import Conversation, Event, Reply, Switch, ThreadRewrite
+from cachecost.conversations.model import Conversation, Event, Reply, Switch
 from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.thread_rewriting import Span, ThreadRewriter, model_window, starts_turn
+from cachecost.strategies.agent import GRANULES, Window
+from cachecost.strategies.changes.base import AgentChange, Span, ThreadRewriter, model_window, starts_turn
 from cachecost.strategies.model_facts import Facts
-from cachecost.strategies.window import GRANULES, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,17 @@ class _TruncationRewriter(ThreadRewriter):
         if isinstance(event, Switch):
             self._fit(event)
         elif isinstance(event, Reply):
-            yield from self._cut_to(event.at, self._first_kept())
+            cut = self._first_kept()
+            start = self.spans[0][0] if self.spans else len(self.recorded_messages)
+            if cut != start and self.recorded_messages:
+                spans: list[Span] = [(place, place + 1) for place in range(cut, len(self.recorded_messages))]
+                yield self.resend(event.at, 0, self.recorded_messages[cut:], spans, "edit")
         yield self.take(event)
-        self._learn()
+        self._unlearn(len(self.recorded_messages))
+        for message in self.recorded_messages[len(self._ends) :]:
+            if starts_turn(message):
+                self._humans.append(len(self._ends))
+            self._ends.append((self._ends[-1] if self._ends else 0) + sum(block.size for block in message.blocks))
 
     def _fit(self, head: Switch) -> None:
         tokens = self._options.window_tokens or model_window(head.model, self._facts)
@@ -58,13 +65,6 @@ class _TruncationRewriter(ThreadRewriter):
     def rewrite_message(self, message: Message) -> Message:
         self._unlearn(len(self.recorded_messages) - 1)
         return message
-
-    def _learn(self) -> None:
-        self._unlearn(len(self.recorded_messages))
-        for message in self.recorded_messages[len(self._ends) :]:
-            if starts_turn(message):
-                self._humans.append(len(self._ends))
-            self._ends.append((self._ends[-1] if self._ends else 0) + sum(block.size for block in message.blocks))
 
     def _unlearn(self, start: int) -> None:
         """The recorded messages from `start` on are others now."""
@@ -80,13 +80,6 @@ class _TruncationRewriter(ThreadRewriter):
         surplus = -(-(total - self._window.target) // granule) * granule
         human = bisect_left(self._humans, bisect_left(self._ends, surplus) + 1)
         return self._humans[min(human, len(self._humans) - 1)] if self._humans else 0
-
-    def _cut_to(self, at: float, cut: int) -> Iterator[ThreadRewrite]:
-        """Send the recorded messages from `cut` on."""
-        start = self.spans[0][0] if self.spans else len(self.recorded_messages)
-        if cut != start and self.recorded_messages:
-            spans: list[Span] = [(place, place + 1) for place in range(cut, len(self.recorded_messages))]
-            yield self.resend(at, 0, self.recorded_messages[cut:], spans, "edit")
 
 
 CHANGES: dict[str, type[AgentChange]] = {"truncate": Truncate}

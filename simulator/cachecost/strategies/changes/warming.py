@@ -11,14 +11,7 @@ from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import Breakpoint, Request
 from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.cache_only_calls import (
-    Delays,
-    MainThread,
-    Timed,
-    cache_only_call,
-    filler_thread,
-    sort_calls,
-)
+from cachecost.strategies.changes.keepalive import Delays, MainThread, Timed, cache_only_call, filler_thread, sort_calls
 from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, SegmentEnd, Spot, View, markable_blocks
 
 Shared = tuple[str, bytes, bytes, str | None, str]
@@ -139,16 +132,19 @@ def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
     for call in group:
         kin = _kin(call)
         alike = (family for key, family in families if kin and key == kin)
-        found = next((family for family in alike if not _goes_on(call, family)), None)
+        found = next(
+            (
+                family
+                for family in alike
+                if not any(_answers(other.request.thread, call.request.thread) for other in family)
+            ),
+            None,
+        )
         if found is None:
             families.append((kin, [call]))
         else:
             found.append(call)
     return [family for _, family in families]
-
-
-def _goes_on(call: PlannedCall, family: list[PlannedCall]) -> bool:
-    return any(_answers(other.request.thread, call.request.thread) for other in family)
 
 
 def _kin(call: PlannedCall) -> Shared | None:

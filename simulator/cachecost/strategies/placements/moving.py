@@ -1,14 +1,241 @@
-"""Breakpoints that move with the end of the conversation, or with its turns."""
+"""Breakpoints that move with the end of the conversation, or with its turns.
+
+What primitives may look at, and how they look back at a thread without walking it again and again.
+
+What a primitive is, and how one finds a block that may carry a breakpoint.
+
+Breakpoints on what comes before the conversation: tools, system blocks, documents.
+
+Breakpoints at intervals: they stay for a while and then move on.
+
+Breakpoints that never move once placed: on the first messages, or until the slots are used up.
+
+Breakpoints chosen from the conversation: where it forked, how long its parts are, what stayed the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
-from typing import ClassVar, Literal
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import islice, takewhile
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from cachecost.strategies.placements.base import BlockChoice, Primitive, Spot, markable_blocks, within
-from cachecost.strategies.placements.thread_index import Role, View
+from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread
+from cachecost.prompts.request import TTL, accepts_breakpoint, is_server_tool
+from cachecost.strategies.changes.base import estimate_tokens
+
+Role = Literal["any", "assistant", "user_wire", "human", "prompt", "tool", "not_system"]
+State = TypeVar("State")
+
+
+def _has_results(message: Message) -> bool:
+    return any(block.kind == "tool_result" for block in message.blocks)
+
+
+ROLES: dict[Role, Callable[[Message], bool]] = {
+    "any": lambda message: True,
+    "assistant": lambda message: message.role == "assistant",
+    "user_wire": lambda message: message.role == "user",
+    "human": lambda message: message.is_human,
+    "prompt": lambda message: message.role == "user" and not _has_results(message),
+    "tool": lambda message: message.role == "user" and _has_results(message),
+    "not_system": lambda message: message.role != "system",
+}
+"""What a message can count as. `user_wire` is what the wire calls a user: tool results count.
+
+`human` is a user message with anything besides tool results; `prompt` one without any. `not_system` leaves
+out messages of `role: system` in mid-conversation.
+"""
+
+
+class LatestMessage(NamedTuple):
+    """The latest message of a role at or before some message, and how many there are up to it."""
+
+    node: Thread | None
+    number: int
+
+
+class ThreadIndex:
+    """Results per message of the threads of one plan: each question visits each message once.
+
+    `memory` is for what a primitive learns from one request for the next.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, dict[Thread, Any]] = {}
+        self.memory: dict[Hashable, Any] = {}
+
+    def fold(self, key: Hashable, tail: Thread, start: State, step: Callable[[State, Thread], State]) -> State:
+        """`start`, stepped on by every message from the first to `tail`. `key` names the question."""
+        known: dict[Thread, State] = self._known.setdefault(key, {})
+        path: list[Thread] = []
+        node: Thread | None = tail
+        while node is not None and node.message is not None and node not in known:
+            path.append(node)
+            node = node.parent
+        state = known.get(node, start) if node else start
+        for passed in reversed(path):
+            state = known[passed] = step(state, passed)
+        return state
+
+    def latest(self, role: Role, tail: Thread) -> LatestMessage:
+        """The latest message of a role."""
+
+        def step(station: LatestMessage, node: Thread) -> LatestMessage:
+            assert node.message is not None
+            return LatestMessage(node, station.number + 1) if ROLES[role](node.message) else station
+
+        return self.fold(("latest", role), tail, LatestMessage(None, 0), step)
+
+    def back(self, role: Role, tail: Thread) -> Iterator[Thread]:
+        """The messages of a role, latest first."""
+        node = self.latest(role, tail).node
+        while node is not None:
+            yield node
+            node = self.latest(role, node.parent).node if node.parent else None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a placement may look at: a request before it gets breakpoints."""
+
+    thread: Thread
+    tools: Part = NOTHING
+    system: Part = NOTHING
+    trail: ThreadIndex = field(default_factory=ThreadIndex)
+
+
+BlockChoice = Literal["last", "first_eligible", "last_text", "second_last"]
+Spot = tuple[Layer, Thread | None, int]
+
+ELIGIBLE = ("text", "tool_result")
+
+
+def blocks_back(tail: Thread) -> Iterator[tuple[Thread, int]]:
+    """The blocks of the messages layer as (message, index), latest first."""
+    for node in tail.back():
+        assert node.message is not None
+        for index in range(len(node.message.blocks) - 1, -1, -1):
+            yield node, index
+
+
+def markable_blocks(tail: Thread, distance: int = 0) -> Iterator[Spot]:
+    """The block `distance` before the last, or the blocks before it that may have a breakpoint, latest first."""
+    for node, index in islice(blocks_back(tail), distance, None):
+        assert node.message is not None
+        if accepts_breakpoint(node.message.blocks[index]):
+            yield Layer.MESSAGES, node, index
+
+
+def within(node: Thread, which: BlockChoice) -> Iterator[Spot]:
+    """The block of one message that `which` names; nothing where there is none."""
+    assert node.message is not None
+    blocks = node.message.blocks
+    if which == "last":
+        last = next((index for index in range(len(blocks) - 1, -1, -1) if accepts_breakpoint(blocks[index])), None)
+        if last is not None:
+            yield Layer.MESSAGES, node, last
+        return
+    kinds = {"first_eligible": ELIGIBLE, "last_text": ("text",)}.get(which)
+    order = range(len(blocks)) if which == "first_eligible" else range(len(blocks) - 1, -1, -1)
+    fitting = (i for i in order if accepts_breakpoint(blocks[i]) and (kinds is None or blocks[i].kind in kinds))
+    skipped = 1 if which == "second_last" else 0
+    yield from ((Layer.MESSAGES, node, index) for index in islice(fitting, skipped, skipped + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """One rule for breakpoints. `ttl` is that of its breakpoints; left out, the placement's."""
+
+    ttl: TTL | None = field(default=None, kw_only=True)
+    rank: ClassVar[int] = 2
+    """Where its breakpoints stand as far as that is certain: 0 tools, 1 system, 2 messages, 3 the very end."""
+    least: ClassVar[int] = 1
+    """The least value of its whole-number options."""
+    sees_forks: ClassVar[bool] = False
+    """Whether it looks at how else the threads of its tree went on."""
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if isinstance(value, int) and value < self.least:
+                raise ValueError(f"{option.name}={value}: expected at least {self.least}")
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        """The blocks to breakpoint, the most wanted first."""
+        raise NotImplementedError
+
+
+NAMED: Mapping[str | int, slice] = {
+    "last": slice(-1, None),
+    "last_two": slice(-2, None),
+    "first": slice(1),
+    "first_two": slice(2),
+    "each": slice(None),
+}
+"""Which of the system blocks that may carry a breakpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastTool(Primitive):
+    """The last tool that is not deferred."""
+
+    rank: ClassVar[int] = 0
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        for index in range(len(view.tools.blocks) - 1, -1, -1):
+            if not (view.tools.blocks[index].content or {}).get("defer_loading"):
+                yield Layer.TOOLS, None, index
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class SystemBlock(Primitive):
+    """A system block: the last, the last two, the first, the first two, each, or one by its number from 0.
+
+    Definitions of web search and web fetch are rendered before them and are none: a breakpoint there writes nothing.
+    """
+
+    which: Literal["last", "last_two", "first", "first_two", "each"] | int = "last"
+    rank: ClassVar[int] = 1
+    least: ClassVar[int] = 0
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        blocks = enumerate(view.system.blocks)
+        breakpoint_places = [
+            index for index, block in blocks if accepts_breakpoint(block) and not is_server_tool(block)
+        ]
+        named = NAMED.get(self.which)
+        chosen = breakpoint_places[named] if named else [index for index in breakpoint_places if index == self.which]
+        for index in chosen:
+            yield Layer.SYSTEM, None, index
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEnd(Primitive):
+    """The end of a static part: `head` is the last system block, or the last tool where there is no system prompt.
+
+    `documents` is the last document block of the first user message, where attachments go. The ends of tools and
+    of one system block are `last_tool` and `system_block`.
+    """
+
+    segment: Literal["head", "documents"] = "head"
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        if self.segment == "documents":
+            start: tuple[Spot, ...] = ()
+            yield from view.trail.fold(self, view.thread, start, _documents)
+        else:
+            ends = (*SystemBlock("last").spots(view), *LastTool().spots(view))
+            yield from islice(ends, 1)
+
+
+def _documents(found: tuple[Spot, ...], node: Thread) -> tuple[Spot, ...]:
+    """The spot, once the first message has passed."""
+    if node.length > 1 or node.message is None or node.message.role != "user":
+        return found
+    places = [index for index, block in enumerate(node.message.blocks) if block.kind == "document"]
+    return tuple((Layer.MESSAGES, node, index) for index in places[-1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +333,291 @@ class Automatic(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         return iter(())
+
+
+WORTH_MERGING = 1.2
+"""Roo Code merges two breakpoints for what is at least this many times as long as both."""
+
+
+def tokens_of(node: Thread) -> int:
+    """Tokens of one message, as an agent estimates them."""
+    return sum(map(estimate_tokens, node.message.blocks)) if node.message else 0
+
+
+@dataclass(frozen=True, slots=True)
+class EveryKBlocks(Primitive):
+    """Blocks `k`, 2`k`, 3`k` … of the messages, the latest `n` of them."""
+
+    k: int = 20
+    n: int = 1
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        total = view.thread.blocks
+        for number in range(min(self.n, total // self.k)):
+            yield from islice(markable_blocks(view.thread, total % self.k + number * self.k), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EveryKTurns(Primitive):
+    """Human messages `k`, 2`k`, 3`k` …, the latest `n` of them."""
+
+    k: int = 15
+    n: int = 1
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        start: tuple[int, tuple[Thread, ...]] = (0, ())
+        for node in reversed(view.trail.fold(self, view.thread, start, self._step)[1]):
+            yield from within(node, "last")
+
+    def _step(self, so_far: tuple[int, tuple[Thread, ...]], node: Thread) -> tuple[int, tuple[Thread, ...]]:
+        if node.message is None or not node.message.is_human:
+            return so_far
+        humans = so_far[0] + 1
+        return humans, so_far[1] if humans % self.k else (*so_far[1], node)[-self.n :]
+
+
+class _CrossedSteps(NamedTuple):
+    """Tokens so far, and the latest blocks that filled a step, as (message, blocks after it in the message)."""
+
+    tokens: int = 0
+    places: tuple[tuple[Thread, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EveryKTokens(Primitive):
+    """The blocks in which the messages pass `k`, 2`k`, 3`k` … tokens as the agent estimates them, the latest `n`."""
+
+    k: int = 100_000
+    n: int = 1
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        for node, after in reversed(view.trail.fold(self, view.thread, _CrossedSteps(), self._step).places):
+            yield from islice(markable_blocks(node, after), 1)
+
+    def _step(self, so_far: _CrossedSteps, node: Thread) -> _CrossedSteps:
+        assert node.message is not None
+        tokens, places = so_far
+        for index, block in enumerate(node.message.blocks, 1):
+            before, tokens = tokens, tokens + estimate_tokens(block)
+            if tokens // self.k > before // self.k:
+                places = (*places, (node, len(node.message.blocks) - index))[-self.n :]
+        return _CrossedSteps(tokens, places)
+
+
+class _StickyPoints(NamedTuple):
+    """Messages that are marked, each with the tokens since the breakpoint before it; tokens since the last one."""
+
+    points: tuple[tuple[Thread, int], ...] = ()
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sticky(Primitive):
+    """Breakpoints that stay: one on a user message as soon as `least_tokens` (estimated) came since the last
+    breakpoint.
+
+    With `n` in place, the two that cover least become one if what came since is `worth` times as long. Roo Code
+    keeps the placements between requests; here they are found again from the messages, a request at each user
+    message, which gives the same for conversations that were marked so from their start.
+    """
+
+    least_tokens: int = 1024
+    n: int = 3
+    worth: float = WORTH_MERGING
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        for node, _ in reversed(view.trail.fold(self, view.thread, _StickyPoints(), self._step).points):
+            yield from within(node, "last")
+
+    def _step(self, kept: _StickyPoints, node: Thread) -> _StickyPoints:
+        since = kept.since + tokens_of(node)
+        if node.message is None or node.message.role != "user" or since < self.least_tokens:
+            return _StickyPoints(kept.points, since)
+        room = kept.points if len(kept.points) < self.n else self._merge_closest(kept.points, since)
+        return _StickyPoints(kept.points, since) if room is None else _StickyPoints((*room, (node, since)))
+
+    def _merge_closest(
+        self, points: tuple[tuple[Thread, int], ...], since: int
+    ) -> tuple[tuple[Thread, int], ...] | None:
+        """The breakpoints with the two least ones made one; None where that is not worth it."""
+        pairs = [points[i][1] + points[i + 1][1] for i in range(len(points) - 1)]
+        if not pairs or since < self.worth * min(pairs):
+            return None
+        least = pairs.index(min(pairs))
+        return (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])
+
+
+Spots = tuple[Spot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstN(Primitive):
+    """One block of each of the first `n` messages of a role."""
+
+    role: Role = "any"
+    n: int = 1
+    block: BlockChoice = "last"
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        start: tuple[Thread, ...] = ()
+        for node in view.trail.fold(self, view.thread, start, self._step):
+            yield from within(node, self.block)
+
+    def _step(self, found: tuple[Thread, ...], node: Thread) -> tuple[Thread, ...]:
+        assert node.message is not None
+        return (*found, node) if len(found) < self.n and ROLES[self.role](node.message) else found
+
+
+@dataclass(frozen=True, slots=True)
+class AtMessage(Primitive):
+    """The message with this `number` (1 is the first): the end of a static part that is made of messages."""
+
+    number: int = 1
+    block: BlockChoice = "last"
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        node = view.trail.fold(self, view.thread, None, self._step)
+        if node is not None:
+            yield from within(node, self.block)
+
+    def _step(self, found: Thread | None, node: Thread) -> Thread | None:
+        return node if node.length == self.number else found
+
+
+@dataclass(frozen=True, slots=True)
+class OldestOver(Primitive):
+    """The oldest `n` messages with a text of more than `tokens` (estimated): its first such text.
+
+    The oldest come first, so where slots run out the newest go without, and in the end nothing moves any more.
+    """
+
+    tokens: int = 500
+    n: int = 4
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        start: Spots = ()
+        yield from view.trail.fold(self, view.thread, start, self._step)
+
+    def _step(self, found: Spots, node: Thread) -> Spots:
+        assert node.message is not None
+        if len(found) >= self.n:
+            return found
+        blocks = enumerate(node.message.blocks)
+        texts = ((index, block) for index, block in blocks if block.kind == "text" and accepts_breakpoint(block))
+        index = next((index for index, block in texts if estimate_tokens(block) > self.tokens), None)
+        return found if index is None else (*found, (Layer.MESSAGES, node, index))
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze(Primitive):
+    """The first user message and every `every`-th tool result, until `n` breakpoints stand; then nothing moves any
+    more.
+    """
+
+    every: int = 10
+    n: int = 4
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        start: tuple[int, Spots] = (0, ())
+        yield from view.trail.fold(self, view.thread, start, self._step)[1]
+
+    def _step(self, so_far: tuple[int, Spots], node: Thread) -> tuple[int, Spots]:
+        assert node.message is not None
+        results, found = so_far
+        if len(found) >= self.n or node.message.role != "user":
+            return so_far
+        if not found:
+            found = tuple(within(node, "last"))
+        for index, block in enumerate(node.message.blocks):
+            results += block.kind == "tool_result"
+            if block.kind == "tool_result" and results % self.every == 0:
+                found = (*found, (Layer.MESSAGES, node, index))
+        return results, found[: self.n]
+
+
+Nodes = tuple[Thread, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPoint(Primitive):
+    """The latest `n` messages after which the conversation went on in more than one way.
+
+    A message counts as forked if another one followed it in the tree before this thread went on from it: one that
+    was recorded, or that was sent earlier. What branches off later is not known yet.
+    """
+
+    n: int = 1
+    sees_forks: ClassVar[bool] = True
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        start: Nodes = ()
+        found = view.trail.fold(self, view.thread, start, self._step)
+        for node in reversed(found):
+            yield from islice(markable_blocks(node), 1)
+
+    def _step(self, found: Nodes, node: Thread) -> Nodes:
+        parent = node.parent
+        is_fork = parent is not None and parent.message is not None and parent.is_fork
+        return (*found, parent)[-self.n :] if is_fork and parent is not None else found
+
+
+@dataclass(frozen=True, slots=True)
+class LongSegments(Primitive):
+    """The ends of tools, system, all turns but the last, and the last turn; parts shorter than `tokens` go without.
+
+    A part counts from the breakpoint before it, in tokens as the agent estimates them. (The API's least length is
+    one of the whole prefix, not of a part.)
+    """
+
+    tokens: int = 1024
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        marked = 0
+        for spot, upto in self._ends(view):
+            if upto - marked >= self.tokens:
+                marked = upto
+                yield spot
+
+    def _ends(self, view: View) -> Iterator[tuple[Spot, int]]:
+        tools, system = _size(view.tools), _size(view.system)
+        yield from ((spot, tools) for spot in LastTool().spots(view))
+        yield from ((spot, tools + system) for spot in SystemBlock("last").spots(view))
+        human = view.trail.latest("human", view.thread).node
+        for end in (human.parent if human else None, view.thread):
+            if end is not None:
+                tokens = tools + system + view.trail.fold("tokens", end, 0, _add_tokens)
+                yield from ((spot, tokens) for spot in islice(markable_blocks(end), 1))
+
+
+def _size(part: Part) -> int:
+    return sum(map(estimate_tokens, part.blocks))
+
+
+def _add_tokens(tokens: int, node: Thread) -> int:
+    return tokens + tokens_of(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive(Primitive):
+    """What stayed equal from the last request to this one: of tools, system blocks and messages the common start.
+
+    The very end is marked, too, unless the last request's end was thrown away. Of the first request all is taken
+    to stay. Only past requests of the same plan are looked at.
+    """
+
+    def spots(self, view: View) -> Iterator[Spot]:
+        last: View = view.trail.memory.get(self, view)
+        view.trail.memory[self] = view
+        stable = last.thread.common(view.thread)
+        yield from islice(markable_blocks(stable), 1)
+        if stable is last.thread:
+            yield from islice(markable_blocks(view.thread), 1)
+        yield from self._system(last.system, view.system)
+        if last.tools.digest == view.tools.digest:
+            yield from LastTool().spots(view)
+
+    def _system(self, last: Part, now: Part) -> Iterator[Spot]:
+        pairs = enumerate(zip(last.blocks, now.blocks, strict=False))
+        equal = [index for index, _ in takewhile(lambda pair: pair[1][0].digest == pair[1][1].digest, pairs)]
+        breakpoint_places = [index for index in equal if accepts_breakpoint(now.blocks[index])]
+        yield from ((Layer.SYSTEM, None, index) for index in breakpoint_places[-1:])

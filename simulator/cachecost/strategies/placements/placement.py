@@ -1,4 +1,7 @@
-"""The breakpoints of a request: primitives in order of priority, within a number of slots."""
+"""The breakpoints of a request: primitives in order of priority, within a number of slots.
+
+Every primitive by the name a scenario gives it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,68 @@ from typing import Literal, NamedTuple
 
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import TTL, Breakpoint
-from cachecost.strategies.placements.base import Primitive, Spot
-from cachecost.strategies.placements.moving import Automatic, LastMessage, LastN
-from cachecost.strategies.placements.table import NAMES
-from cachecost.strategies.placements.thread_index import View
+from cachecost.strategies.placements.moving import (
+    Adaptive,
+    AtMessage,
+    Automatic,
+    BeforeHuman,
+    EveryKBlocks,
+    EveryKTokens,
+    EveryKTurns,
+    FirstN,
+    ForkPoint,
+    Freeze,
+    Hint,
+    Lag,
+    LastMessage,
+    LastN,
+    LastTool,
+    LongSegments,
+    OldestOver,
+    PreviousHuman,
+    Primitive,
+    SegmentEnd,
+    Spot,
+    Sticky,
+    SystemBlock,
+    TurnBoundary,
+    View,
+)
+
+PRIMITIVES: dict[str, type[Primitive]] = {
+    "adaptive": Adaptive,
+    "at_message": AtMessage,
+    "automatic": Automatic,
+    "before_human": BeforeHuman,
+    "every_k_blocks": EveryKBlocks,
+    "every_k_tokens": EveryKTokens,
+    "every_k_turns": EveryKTurns,
+    "first_n": FirstN,
+    "fork_point": ForkPoint,
+    "freeze": Freeze,
+    "hint": Hint,
+    "lag": Lag,
+    "last_message": LastMessage,
+    "last_n": LastN,
+    "last_tool": LastTool,
+    "long_segments": LongSegments,
+    "oldest_over": OldestOver,
+    "previous_human": PreviousHuman,
+    "segment_end": SegmentEnd,
+    "sticky": Sticky,
+    "system_block": SystemBlock,
+    "turn_boundary": TurnBoundary,
+}
+
+NAMES = {primitive: name for name, primitive in PRIMITIVES.items()}
+
+SHORTHANDS: dict[str, Primitive] = {
+    "each_system": SystemBlock("each"),
+    "first_system": SystemBlock("first"),
+    "last_system": SystemBlock("last"),
+}
+"""Names for a primitive with its option; they take a `ttl` only."""
+
 
 MAXIMUM_BREAKPOINTS = 4
 """The API's limit, automatic caching included (rule 6)."""

@@ -4,15 +4,18 @@ To add one, list its primitives in order of priority, and name the page or file 
 """
 
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.presets.adaptive import LEARNED
-from cachecost.strategies.presets.arms import ARMS, CHEAPER_MODEL
-from cachecost.strategies.presets.claude_code import CLAUDE_CODE
-from cachecost.strategies.presets.coding import CODING
-from cachecost.strategies.presets.frameworks import FRAMEWORKS
-from cachecost.strategies.presets.making import BASE
-from cachecost.strategies.presets.patterns import PATTERNS
-from cachecost.strategies.presets.per_provider import PER_PROVIDER
-from cachecost.strategies.presets.seeds import PLANNED, SEEDS
+from cachecost.strategies.presets.frameworks import CODING, FRAMEWORKS
+from cachecost.strategies.presets.making import (
+    ARMS,
+    BASE,
+    CHEAPER_MODEL,
+    CLAUDE_CODE,
+    LEARNED,
+    PATTERNS,
+    PER_PROVIDER,
+    PLANNED,
+    SEEDS,
+)
 
 __all__ = ["ARMS", "BASE", "CHEAPER_MODEL", "PLACEMENTS", "PRESETS"]
 

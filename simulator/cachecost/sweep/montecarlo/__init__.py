@@ -1,8 +1,6 @@
 """What a fixed structure of calls costs when only its times vary: many seeds at once, each the same alone."""
 
 from cachecost.sweep.montecarlo.distribution import CostDistribution
-from cachecost.sweep.montecarlo.draws import Draw, Retries
-from cachecost.sweep.montecarlo.run import montecarlo
-from cachecost.sweep.montecarlo.times import resample_pauses
+from cachecost.sweep.montecarlo.draws import Draw, Retries, montecarlo, resample_pauses
 
 __all__ = ["CostDistribution", "Draw", "Retries", "montecarlo", "resample_pauses"]

@@ -15,10 +15,17 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.totals.call_table import CallTable, build_call_table
-from cachecost.sweep.totals.plans import AgentPlan, NotShared, PlanStore
-from cachecost.sweep.totals.prompts import PromptStore, prompt_setup
-from cachecost.sweep.totals.walk import Totals, compute_totals
+from cachecost.sweep.totals.walk import (
+    AgentPlan,
+    CallTable,
+    NotShared,
+    PlanStore,
+    PromptStore,
+    Totals,
+    build_call_table,
+    compute_totals,
+    prompt_setup,
+)
 
 MOST_CALLS = 50_000
 """Calls whose structure is kept, about a quarter of a kilobyte each; the structure used least recently goes first."""

@@ -1,18 +1,423 @@
-"""Walks through a call table with known TTLs: what the cache does at each call (rules 7 to 16)."""
+"""Walks through a call table with known TTLs: what the cache does at each call (rules 7 to 16).
+
+What agents send, planned once for all models and for all TTLs of their placements.
+
+Prompts under one set of assumptions: each is rendered once for all strategies and breakpoints.
+
+What no TTL changes: the entries that each call may read and write, and their lengths.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from datetime import date
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from cachecost.base.structs import identity_struct, value
 from cachecost.caches.breakpoints import CacheEntry, new_entry, refresh_before_hit
-from cachecost.prompts.refusals import refusal
-from cachecost.prompts.request import TTL
-from cachecost.providers.prices import Prices
-from cachecost.providers.rules import ModelRules
+from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
+from cachecost.prompts.blocks import Block, Prefix, Thread
+from cachecost.prompts.render import Renderer
+from cachecost.prompts.request import TTL, Breakpoint, Request, SentBreakpoints, as_sent, refusal, sent_breakpoints
+from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.hosts import host_of
+from cachecost.providers.prices import PriceBook, Prices, terms_of
+from cachecost.providers.rules import ModelRules, OwnRules, RuleBook
 from cachecost.providers.usage import ZERO, Usage
-from cachecost.sweep.lookback import Numbers
-from cachecost.sweep.totals.call_table import TOO_LONG, CallKind, CallTable
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.simulation.workload import plan_calls
+from cachecost.strategies.agent import Agent
+from cachecost.sweep.lookback import EntryIndex, EntryTree, Numbers, build_tree
+
+UNSAID = cast("TTL", "as the placement says")
+"""The TTL of breakpoints that have none of their own."""
+MOST_CALLS = 50_000
+"""Planned calls that are kept, about a kilobyte each; the plan used least recently goes first."""
+SOME_MODEL = "as the agent is told"
+"""The model of requests that name no other."""
+
+
+class NotShared(Exception):
+    """Raised for what cannot be shared: it is replayed call by call instead."""
+
+
+class PlannedRequest(NamedTuple):
+    """A planned request; `breakpoints` are those the API sees. All else are numbers: what calls, plans and models
+    share.
+
+    `content` is of all but breakpoints, `places` of where these stand; `shape` and `way` are of the plan's lists.
+    """
+
+    request: Request
+    breakpoints: tuple[Breakpoint, ...]
+    content: int
+    places: Numbers
+    shape: int
+    route: int
+
+
+class CallTarget(NamedTuple):
+    """Where a call goes, and what its prices depend on besides its length; `params` are numbered.
+
+    No host is that of the comparison; the model may be SOME_MODEL.
+    """
+
+    host: str | None
+    model: str
+    workspace: str
+    params: int
+    is_batch: bool
+
+
+class RequestExample(NamedTuple):
+    """A request as an example for all that are refused, or not, for the same reasons (rule 6), length apart."""
+
+    request: Request
+    breakpoints: SentBreakpoints
+
+    def lasting(self, ttl: TTL) -> tuple[Request, SentBreakpoints]:
+        """The request with `ttl` on breakpoints that have no TTL of their own."""
+        automatic = ttl if self.request.automatic is UNSAID else self.request.automatic
+        breakpoints, idle = (
+            tuple(replace(breakpoint, ttl=ttl) if breakpoint.ttl is UNSAID else breakpoint for breakpoint in some)
+            for some in (self.breakpoints.breakpoints, self.breakpoints.idle)
+        )
+        return replace(self.request, automatic=automatic), SentBreakpoints(breakpoints, self.breakpoints.fault, idle)
+
+
+@identity_struct
+class AgentPlan:
+    """The calls of an agent in the order they start, as columns; times are seconds.
+
+    `window` is what its questions are cut to, in tokens. `outputs` are tokens, or blocks to be counted. `looked` is
+    what its calls may find, for every way that their prompts stood to each other so far; `unusual` are grounds and
+    models for which it must be replayed call by call.
+    """
+
+    agent: Agent
+    window: int | None
+    shapes: list[RequestExample]
+    routes: list[CallTarget]
+    sent: list[PlannedRequest] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    first_tokens: list[float] = field(default_factory=list)
+    outputs: list[int | tuple[Block, ...]] = field(default_factory=list)
+    looked: list[tuple[EntryTree, list[Numbers]]] = field(default_factory=list)
+    unusual: list[tuple[Any, str | None]] = field(default_factory=list)
+
+    def add(self, call: PlannedCall, sent: PlannedRequest) -> None:
+        self.sent.append(sent)
+        self.starts.append(call.start)
+        self.first_tokens.append(call.first_token_s or 0.0)
+        self.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
+
+    def candidates(self, tree: EntryTree) -> list[Numbers]:
+        """Of each call the entries that it may find: the same on models whose prompts stand alike."""
+        for known, found in self.looked:
+            if known == tree:
+                return found
+        self.looked.append((tree, tree.find_candidates()))
+        return self.looked[-1][1]
+
+
+class Numbering(dict[tuple[Any, ...], int]):
+    """Numbers from 0, in the order things are met."""
+
+    def of(self, thing: tuple[Any, ...]) -> int:
+        return self.setdefault(thing, len(self))
+
+
+class PlanStore:
+    """The plans of some conversations. Threads of agents that cannot see each other's grow in one tree."""
+
+    def __init__(self, conversations: Sequence[Conversation]) -> None:
+        self._conversations = conversations
+        self._root = Thread()
+        self._known: list[AgentPlan] = []
+        self._are_plain = are_plain(conversations)
+        self._params, self._contents, self._places = Numbering(), Numbering(), Numbering()
+
+    def of(self, agent: Agent) -> AgentPlan:
+        """What `agent` sends. Raises Unusual, CannotEvaluate."""
+        if agent.changes or not self._are_plain:
+            raise NotShared
+        bare, window = shared_agent(agent), agent.window()
+        for number, known in enumerate(self._known):
+            if known.window == window and known.agent == bare:
+                self._known.append(self._known.pop(number))
+                return known
+        root = Thread() if agent.sees_forks else self._root
+        calls = plan_calls(replace(bare, facts=agent.facts), self._conversations, root)
+        plan = AgentPlan(bare, window, [], [])
+        for call, sent in self._number_calls(calls, plan):
+            plan.add(call, sent)
+        self._known.append(plan)
+        while len(self._known) > 1 and sum(len(known.sent) for known in self._known) > MOST_CALLS:
+            self._known.pop(0)
+        return plan
+
+    def _number_calls(
+        self, calls: Iterator[PlannedCall], plan: AgentPlan
+    ) -> Iterator[tuple[PlannedCall, PlannedRequest]]:
+        """The calls, each with what is kept of it; shapes and ways are added to the plan."""
+        shapes, routes = Numbering(), Numbering()
+        last: Mapping[str, Any] | None = None
+        params = 0
+        content_of, place_of, route_of = self._contents.of, self._places.of, routes.of
+        for call in calls:
+            request = call.request
+            if request.params is not last:
+                last, params = request.params, self._params.of((repr(request.params),))
+            breakpoints = sent_breakpoints(request)
+            if call.tool_uses or _is_unusual(request, breakpoints):
+                raise NotShared
+            shape = shapes.of(
+                (
+                    params,
+                    tuple([breakpoint.ttl for breakpoint in as_sent(request, breakpoints)]),
+                    request.automatic,
+                    breakpoints.fault,
+                )
+            )
+            if shape == len(plan.shapes):
+                plan.shapes.append(RequestExample(request, breakpoints))
+            content = content_of((request.thread, request.tools.digest, request.system.digest, params))
+            places = tuple(
+                [
+                    place_of((breakpoint.layer, breakpoint.node, breakpoint.index))
+                    for breakpoint in breakpoints.breakpoints
+                ]
+            )
+            route = route_of((call.host, request.model, call.workspace, params, call.is_batch))
+            if route == len(plan.routes):
+                plan.routes.append(CallTarget(call.host, request.model, call.workspace, params, call.is_batch))
+            yield call, PlannedRequest(request, breakpoints.breakpoints, content, places, shape, route)
+
+
+def _is_unusual(request: Request, breakpoints: SentBreakpoints) -> bool:
+    """Whether the API edits the request, or which breakpoints it accepts depends on their TTLs."""
+    is_edited = request.thread.compaction is not None or "context_management" in request.params
+    return (
+        is_edited
+        or request.fault is not None
+        or bool(
+            breakpoints.fault
+            and (request.automatic is UNSAID or any(breakpoint.ttl is UNSAID for breakpoint in request.breakpoints))
+        )
+    )
+
+
+def shared_agent(agent: Agent) -> Agent:
+    """What decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last."""
+    model = None if agent.model is None else SOME_MODEL
+    placement = replace(agent.placement, ttl=UNSAID)
+    untold: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": ()}
+    return replace(agent, **untold, rules={}, facts=None, model=model, placement=placement)
+
+
+def are_plain(conversations: Sequence[Conversation]) -> bool:
+    """Whether blocks of one digest are of one length, so that it does not matter who sends which of them first."""
+    known: dict[bytes, Block] = {}
+    for conversation in conversations:
+        for block in _blocks(conversation):
+            first = known.setdefault(block.digest, block)
+            if (first.tokens, first.size, first.counts) != (block.tokens, block.size, block.counts):
+                return False
+    return True
+
+
+def _blocks(conversation: Conversation) -> Iterator[Block]:
+    for event in conversation.events:
+        if isinstance(event, Human | Reply | Results):
+            yield from event.blocks
+        elif isinstance(event, ThreadRewrite):
+            for message in event.messages:
+                yield from message.blocks
+        elif isinstance(event, Inquiry):
+            yield from (event.question, event.answer)
+
+
+@value
+class PromptSetup:
+    """What prompts depend on besides requests. `given` are the assumptions that the user set."""
+
+    host: str
+    day: date | None
+    assumptions: Assumptions
+    given: frozenset[str]
+    own: OwnRules
+    tokens: str
+
+
+class BarePrompt(NamedTuple):
+    """A prompt without its breakpoints: its length in tokens, and the prefixes that breakpoints may end, by their
+    places' numbers.
+
+    The same place is another prefix under another head, and where another human message leaves less thinking.
+    """
+
+    tokens: int
+    prefixes: dict[int, Prefix]
+
+
+class ModelPrompts:
+    """The prompts for one model on one host in one workspace."""
+
+    def __init__(self, rules: ModelRules, renderer: Renderer, workspace: str) -> None:
+        self.rules = rules
+        self.counter = renderer.counter
+        self._renderer = renderer
+        self._workspace = workspace
+        self._bare: dict[int, BarePrompt] = {}
+        self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
+
+    def prompt(self, sent: PlannedRequest) -> tuple[int, list[Prefix]]:
+        """The length in tokens, and the prefixes that breakpoints end. Raises CannotEvaluate."""
+        bare = self._bare.get(sent.content)
+        if bare is not None:
+            try:
+                return bare.tokens, [bare.prefixes[place] for place in sent.places]
+            except KeyError:
+                pass
+        made = self._renderer.render(sent.request, sent.breakpoints, self.rules, self._workspace)
+        prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
+        self._bare[sent.content] = BarePrompt(made.total_tokens, prefixes)
+        found = [breakpoint.prefix for breakpoint in made.breakpoints]
+        prefixes.update(zip(sent.places, found, strict=True))
+        return made.total_tokens, found
+
+
+class PromptStore:
+    """All prompts on one ground, in one tree a tokenizer generation."""
+
+    def __init__(self, terms: ReplaySetup, book: RuleBook) -> None:
+        self.setup = prompt_setup(terms, book)
+        self._book = book
+        self._terms = terms
+        self._renderers: dict[str, Renderer] = {}
+        self._sides: dict[tuple[str, str, str], ModelPrompts] = {}
+
+    def side(self, host: str | None, model: str, workspace: str) -> ModelPrompts:
+        """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known, Unusual."""
+        key = (host_of(host, self.setup.host, model), model, workspace)
+        if key not in self._sides:
+            rules = self._book.rules(key[0], model)
+            if not rules.uses_breakpoints:
+                raise NotShared
+            self._sides[key] = ModelPrompts(rules, self._renderer(rules.generation), workspace)
+        return self._sides[key]
+
+    def _renderer(self, generation: str) -> Renderer:
+        if generation not in self._renderers:
+            self._renderers[generation] = Renderer(self._terms.counter(generation))
+        return self._renderers[generation]
+
+
+def prompt_setup(terms: ReplaySetup, book: RuleBook) -> PromptSetup:
+    assumptions = book.assumptions
+    return PromptSetup(terms.host, book.as_of, assumptions, assumptions.given, book.own, terms.tokens)
+
+
+TOO_LONG = -1
+"""Instead of a number of prices: the prompt does not fit the model's window."""
+LONGEST = 10**12
+"""Tokens of a prompt that is longer than any."""
+
+
+class CallKind(NamedTuple):
+    """Calls that are alike but for their content."""
+
+    shape: RequestExample
+    rules: ModelRules
+
+
+@identity_struct
+class CallTable:
+    """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
+
+    `writes` are the entries that the breakpoints of each call write, in prompt order; `candidates` those that it
+    may find, in the order it looks (rule 9). `depths` and `sizes` are those of the entries. `sort` and `price` are
+    indices into `sorts` and `prices`.
+    """
+
+    starts: list[float]
+    first_tokens: list[float]
+    sort: list[int]
+    price: list[int]
+    totals: list[int]
+    outputs: list[int]
+    writes: list[Numbers]
+    candidates: list[Numbers]
+    depths: list[int]
+    sizes: list[int]
+    sorts: list[CallKind]
+    prices: list[Prices]
+
+
+def build_call_table(plan: AgentPlan, reading: PromptStore, prices: PriceBook, model: str | None) -> CallTable:
+    """The structure of a plan on `model`. Raises Unusual, CannotEvaluate."""
+    sides = [
+        reading.side(route.host, str(model) if route.model is SOME_MODEL else route.model, route.workspace)
+        for route in plan.routes
+    ]
+    entries, totals, writes = EntryIndex(), [], []
+    for sent in plan.sent:
+        tokens, prefixes = sides[sent.route].prompt(sent)
+        totals.append(tokens)
+        writes.append(tuple([entries.number(prefix) for prefix in prefixes]))
+    tree = build_tree(entries, writes, [side.rules for side in sides], [sent.route for sent in plan.sent])
+    quotes = _Quotes(prices, plan.routes, sides)
+    shapes = len(plan.shapes)
+    return CallTable(
+        plan.starts,
+        plan.first_tokens,
+        [sent.route * shapes + sent.shape for sent in plan.sent],
+        list(map(quotes.number, plan.sent, totals)),
+        totals,
+        [_output(one, sides[sent.route]) for one, sent in zip(plan.outputs, plan.sent, strict=True)],
+        writes,
+        plan.candidates(tree),
+        tree.depths,
+        [prefix.tokens for prefix in entries.prefixes],
+        [CallKind(shape, side.rules) for side in sides for shape in plan.shapes],
+        [one for _, one in quotes.known.values()],
+    )
+
+
+def _output(output: int | tuple[Block, ...], side: ModelPrompts) -> int:
+    return output if isinstance(output, int) else sum(map(side.counter.block, output))
+
+
+class _Quotes:
+    """The prices of calls, each numbered once. Those that are the same for no tokens and the most, are for all."""
+
+    def __init__(self, book: PriceBook, routes: Sequence[CallTarget], sides: Sequence[ModelPrompts]) -> None:
+        self._book = book
+        self._routes = routes
+        self._sides = sides
+        self._flat: dict[int, int | None] = {}
+        self.known: dict[int, tuple[int, Prices]] = {}
+
+    def number(self, sent: PlannedRequest, tokens: int) -> int:
+        """The number of a call's prices, or TOO_LONG."""
+        side = self._sides[sent.route]
+        if tokens > side.rules.context_window and side.counter.name != "bytes":
+            return TOO_LONG
+        if sent.route not in self._flat:
+            least, most = self._price_number(sent, 0), self._price_number(sent, LONGEST)
+            self._flat[sent.route] = least if least == most else None
+        flat = self._flat[sent.route]
+        return self._price_number(sent, tokens) if flat is None else flat
+
+    def _price_number(self, sent: PlannedRequest, tokens: int) -> int:
+        rules, route = self._sides[sent.route].rules, self._routes[sent.route]
+        terms = terms_of(sent.request.params, route.is_batch)
+        prices = self._book.quote(rules.host, rules.model, rules.day, terms).of(tokens)
+        return self.known.setdefault(id(prices), (len(self.known), prices))[0]
+
 
 HOUR = "1h"
 

@@ -1,28 +1,251 @@
-"""The page of `bill`: the answer, the causes, the dollars of each day, the sessions, and the most expensive ones."""
+"""The page of `bill`: the answer, the causes, the dollars of each day, the sessions, and the most expensive ones.
+
+Stacked bars of dollars as the paths of an SVG, a unit a bar; the picture is stretched to the page.
+
+A billed session as a prompt timeline: what its calls read and wrote, and the dollars that were rewritten.
+
+The dollars of each day, week or month as bars: what was necessary, and what was rewritten.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import groupby
 
 from cachecost.analysis.bill.account import BillAccount
-from cachecost.analysis.bill.advice import Advice
-from cachecost.analysis.bill.summary import BillSummary, summarize
-from cachecost.analysis.bill.timeline import session_timelines
-from cachecost.base.formatting import count_text, dollar_column, dollars, percent, token_column
+from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, summarize
+from cachecost.analysis.bill.timeline import LONG_IDLE_S, Advice, TimelineCall, fold_timeline, session_timelines
+from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column
 from cachecost.base.version import __version__
+from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline
+from cachecost.ledger.rows import CallRow, Cost
 from cachecost.providers.usage import ZERO
-from cachecost.views.bill.advice import how_words
-from cachecost.views.bill.days import days_chart
-from cachecost.views.bill.tables import cause_lines, note_cells, row_names, rows_table
-from cachecost.views.bill.text import accounted, list_price_note
-from cachecost.views.bill.timelines import session_timeline
-from cachecost.views.bill.words import caching_words, class_words, period, project_names
+from cachecost.views.bill.json_output import how_words
+from cachecost.views.bill.session import (
+    accounted,
+    agent_name,
+    calls_table,
+    list_price_note,
+    rewrite_words,
+    what_came_before,
+)
+from cachecost.views.bill.words import (
+    caching_words,
+    cause_lines,
+    class_words,
+    clock,
+    note_cells,
+    period,
+    project_names,
+    row_names,
+    rows_table,
+    short_cause,
+)
 from cachecost.views.html.frame import render_page
 from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.columns import MOST, most_spots
-from cachecost.views.timeline.picture import TimelineView, timeline_key
+from cachecost.views.timeline.columns import MOST, CallColumn, most_spots
+from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_key, timeline_view
+
+HEIGHT = 200
+"""Units of the highest bar."""
+FEWEST_UNITS = 6
+"""Units that a picture is wide at least, so that a few bars are no walls."""
+GAPS_UP_TO = 140
+"""Bars that are wide enough for a gap between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackedBar:
+    """A bar: its parts in USD from the bottom up, and what it says."""
+
+    parts: Sequence[Decimal]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A picture with its words: the classes of its parts with their paths and names, and the table behind it.
+
+    `gaps` is a path, too; empty where there is nothing. `axis` are the words below.
+    """
+
+    anchor: str
+    title: str
+    says: str
+    width: int
+    parts: list[tuple[str, str, str]]
+    gaps: str
+    bars: Sequence[StackedBar]
+    top: str
+    axis: Sequence[str]
+    table: Table
+
+    @property
+    def height(self) -> int:
+        """Units of the picture."""
+        return HEIGHT
+
+    @property
+    def filled(self) -> int:
+        """Percent of its width that bars take."""
+        return round(100 * len(self.bars) / self.width)
+
+
+def bar_chart(
+    anchor: str,
+    title: str,
+    says: str,
+    bars: Sequence[StackedBar],
+    names: Sequence[tuple[str, str]],
+    axis: Sequence[str],
+    table: Table,
+) -> BarChart:
+    """The picture of these bars; `names` are the colour class and the name of each part, from the bottom up."""
+    highest = max((sum(bar.parts, ZERO) for bar in bars), default=ZERO)
+    return BarChart(
+        anchor,
+        title,
+        says,
+        max(len(bars), FEWEST_UNITS),
+        list(_part_paths(bars, names, highest)),
+        "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(bars))) if len(bars) <= GAPS_UP_TO else "",
+        bars,
+        dollars(highest),
+        axis,
+        table,
+    )
+
+
+def _part_paths(
+    bars: Sequence[StackedBar], names: Sequence[tuple[str, str]], highest: Decimal
+) -> Iterator[tuple[str, str, str]]:
+    """Class, path and name of the parts that occur, the uppermost first."""
+    for number in reversed(range(len(names))):
+        if any(bar.parts[number] > 0 for bar in bars):
+            tops = [(round(sum(bar.parts[: number + 1], ZERO) * HEIGHT / highest) if highest else 0) for bar in bars]
+            colour, name = names[number]
+            yield colour, _steps(tops), name
+
+
+def _steps(heights: Sequence[int]) -> str:
+    """A closed step line from the ground up."""
+    path, end = f"M0 {HEIGHT}", 0
+    for value, run in groupby(heights):
+        end += len(list(run))
+        path += f"V{HEIGHT - value}H{end}"
+    return f"{path}V{HEIGHT}z"
+
+
+def session_timeline(
+    anchor: str, name: str, calls: Sequence[TimelineCall], spots: int, *, is_open: bool
+) -> TimelineView:
+    """The picture of a session. A person's words are not in it."""
+    columns = [billed_column(one) for one in calls]
+    times = list(dict.fromkeys(clock(one.call.start)[:16] for one in (calls[0], calls[-1]))) if calls else []
+    scale = TimelineScale(longest_prompt(columns), spots=spots)
+    says = session_sentence(calls)
+    return timeline_view(name, anchor, says, columns, scale, is_open=is_open, table=happenings_table(calls), axis=times)
+
+
+def billed_column(one: TimelineCall) -> CallColumn:
+    """A billed call as a column; where its breakpoints were is not in a bill."""
+    call, paid = one.call, one.dollars
+    written = paid.written + paid.rewritten
+    cost = Cost(read=paid.read, write_5m=written, input=paid.uncached, output=paid.output, fees=paid.fees)
+    row = CallRow(
+        call=one.number,
+        start=call.start or 0.0,
+        timestamp=None,
+        strategy="",
+        model=call.model,
+        usage=call.usage,
+        cost=cost,
+        cause=None,
+        by_layer={},
+        cost_by_layer={},
+        is_priced=one.cost is not None,
+    )
+    is_human = "human" in call.events and not one.agent_number
+    place = " · ".join(filter(None, (clock(call.start), agent_name(one))))
+    timeline = CallTimeline(is_human=True) if is_human else EMPTY_TIMELINE
+    idle = one.idle_s or 0.0
+    pause = f"idle for {duration(idle)}" if idle >= LONG_IDLE_S else ""
+    return CallColumn(
+        row, timeline, rewritten=paid.rewritten, place=place, words="; ".join(filter(None, (pause, happening(one))))
+    )
+
+
+def session_sentence(calls: Sequence[TimelineCall]) -> str:
+    """The picture in one sentence."""
+    cost = sum((one.cost or ZERO for one in calls), ZERO)
+    again = sum((one.dollars.rewritten for one in calls), ZERO)
+    words = f"{dollars(cost, CENTS)} in {count_text(len(calls), 'call')}"
+    if not again:
+        return f"{words}, nothing rewritten"
+    worst = max(calls, key=lambda one: one.dollars.rewritten)
+    share = f" ({percent(again / cost)})" if cost else ""
+    most = f"{'most' * (sum(1 for one in calls if one.rewrite) > 1)} at call {worst.number:,}".strip()
+    return f"{words}, {dollars(again, CENTS)}{share} of it rewritten, {most} ({short_cause(worst.cause)})"
+
+
+def happenings_table(calls: Sequence[TimelineCall]) -> Table:
+    """The rows of `bill --session` with a column for what happened. A person's words are not in it."""
+    groups = list(fold_timeline(calls))
+    words = [happening(group[0]) if len(group) == 1 else "each read all that was cached" for group in groups]
+    columns = [*calls_table(groups).columns, Column("happened", "what happened", words, right=False)]
+    return Table(columns, "Call by call; times in UTC")
+
+
+def happening(one: TimelineCall) -> str:
+    """What came before a call, and what it wrote again."""
+    rewritten = rewrite_words(one.rewrite) if one.rewrite else ""
+    return "; ".join(filter(None, (what_came_before(one, {}, one.call.model), rewritten)))
+
+
+PARTS = (("read", "necessary"), ("rewritten", "rewritten"))
+MOST_BARS = 186
+"""Half a year of days."""
+
+
+def days_chart(account: BillAccount, total: BillRow) -> BarChart | None:
+    """The bars of the shortest periods that are not too many, without holes; None where no call has a time."""
+    if total.first is None or total.last is None:
+        return None
+    first, last = (datetime.fromtimestamp(at, account.zone).date() for at in (total.first, total.last))
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    by, keys = next(
+        found
+        for by in PERIODS
+        if len((found := (by, list(dict.fromkeys(day.strftime(PERIODS[by]) for day in days))))[1]) <= MOST_BARS
+        or by == "month"
+    )
+    summary = summarize(account, by)
+    rows = {row.key: row for row in summary.rows}
+    bars = [_bar(key, rows.get(key)) for key in keys]
+    most = max(summary.rows, key=lambda row: row.cost)
+    says = f"{count_text(len(rows), by)} with calls; the most expensive is {most.key} with {dollars(most.cost, CENTS)}"
+    return bar_chart(
+        "days-chart",
+        f"Dollars a {by}",
+        says,
+        bars,
+        PARTS,
+        [keys[0]] if len(keys) == 1 else [keys[0], keys[-1]],
+        rows_table(summary, []),
+    )
+
+
+def _bar(key: str, row: BillRow | None) -> StackedBar:
+    if row is None:
+        return StackedBar((ZERO, ZERO), f"{key}: no calls")
+    says = f"{key}: {dollars(row.cost, CENTS)} in {count_text(row.calls, 'call')}"
+    if row.rewritten:
+        says += f", {dollars(row.rewritten, CENTS)} of it rewritten"
+    return StackedBar((row.necessary, row.rewritten), says)
+
 
 TIMELINES = 8
 LONGEST_PROJECT = 60
@@ -47,7 +270,21 @@ class CauseRow:
 def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), estimates_output: bool = True) -> str:
     """The whole page. `again` is the command that makes it."""
     summary = replace(summarize(account), estimates_output=estimates_output)
-    timelines = _timelines(account, summary)
+    rows = summary.rows[:TIMELINES]
+    calls = session_timelines(account, [row.key for row in rows])
+    projects, names = project_names(row.project for row in summary.rows), row_names(summary)
+    titles = [" · ".join(filter(None, (name, projects[row.project]))) for name, row in zip(names, rows, strict=False)]
+    spots = most_spots(len(rows) - 1)
+    timelines = [
+        session_timeline(
+            f"session-{number}", title, calls[row.key], MOST if number == 1 else spots, is_open=number == 1
+        )
+        for number, (row, title) in enumerate(zip(rows, titles, strict=True), 1)
+    ]
+    lines = cause_lines(summary)
+    costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
+    highest = max((one.cost for one in lines), default=ZERO)
+    notes = note_cells(lines, account.rewrites)
     return render_page(
         "bill.html",
         title=" · ".join(filter(None, ("Bill", period(summary.total, account.zone)))),
@@ -55,7 +292,10 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
         answer=_answer(summary),
         saving=_rewritten(summary),
         more=[f"{line.rstrip('.')}." for line in _facts(summary) if line],
-        causes=_cause_rows(account, summary),
+        causes=[
+            CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, f"{_share(one.cost, highest):.1f}", note)
+            for one, cost, tokens, note in zip(lines, costs, counts, notes, strict=True)
+        ],
         changes=_changes(advice) if advice else None,
         days=days_chart(account, summary.total),
         sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
@@ -96,17 +336,6 @@ def _caching(summary: BillSummary) -> str:
     return f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
 
 
-def _cause_rows(account: BillAccount, summary: BillSummary) -> list[CauseRow]:
-    lines = cause_lines(summary)
-    costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
-    highest = max((one.cost for one in lines), default=ZERO)
-    notes = note_cells(lines, account.rewrites)
-    return [
-        CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, f"{_share(one.cost, highest):.1f}", note)
-        for one, cost, tokens, note in zip(lines, costs, counts, notes, strict=True)
-    ]
-
-
 def _changes(advice: Sequence[Advice]) -> Table:
     """What to change, and what it would have saved."""
     return Table(
@@ -129,18 +358,3 @@ def _cost_first(table: Table) -> Table:
     return replace(
         table, columns=sorted(table.columns, key=lambda one: LATER.index(one.key) if one.key in LATER else -1)
     )
-
-
-def _timelines(account: BillAccount, summary: BillSummary) -> list[TimelineView]:
-    """The most expensive sessions, the first of them open."""
-    rows = summary.rows[:TIMELINES]
-    calls = session_timelines(account, [row.key for row in rows])
-    projects, names = project_names(row.project for row in summary.rows), row_names(summary)
-    titles = [" · ".join(filter(None, (name, projects[row.project]))) for name, row in zip(names, rows, strict=False)]
-    spots = most_spots(len(rows) - 1)
-    return [
-        session_timeline(
-            f"session-{number}", title, calls[row.key], MOST if number == 1 else spots, is_open=number == 1
-        )
-        for number, (row, title) in enumerate(zip(rows, titles, strict=True), 1)
-    ]

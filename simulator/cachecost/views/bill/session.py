@@ -1,26 +1,267 @@
-"""What `cachecost bill --session` prints: the session's total, then call by call what happened and what it cost."""
+"""What `cachecost bill --session` prints: the session's total, then call by call what happened and what it cost.
+
+Lines of a bill in a terminal: sentences that wrap between words, and rows of tables without blanks at their ends.
+
+What `cachecost bill` prints for people: the total, what was written again and why, and a row a session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from pathlib import PurePath
-from typing import IO
+from textwrap import wrap
+from typing import IO, TYPE_CHECKING
 
 from cachecost.analysis.bill.account import BilledRewrite
-from cachecost.analysis.bill.summary import BillSummary
+from cachecost.analysis.bill.summary import BillRow, BillSummary, unwritten_cost
 from cachecost.analysis.bill.timeline import TimelineCall, fold_timeline
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column, tokens
-from cachecost.base.time_zones import zone_name
-from cachecost.conversations.billed_calls import EVENTS, BilledCall
+from cachecost.base.times import zone_name
+from cachecost.conversations.input_files import EVENTS, BilledCall
 from cachecost.providers.usage import ZERO
-from cachecost.views.bill.lines import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
-from cachecost.views.bill.text import accounted
-from cachecost.views.bill.words import caching_words, cause_name, class_words, evidence_words, span
+from cachecost.views.bill.words import (
+    LIST_PRICES,
+    MOST,
+    caching_words,
+    cause_lines,
+    cause_name,
+    causes_table,
+    charged_words,
+    class_words,
+    evidence_words,
+    note_cells,
+    partial_output_words,
+    period,
+    row_names,
+    rows_table,
+    span,
+)
 from cachecost.views.streams import REPORT_WIDTH, report_console
-from cachecost.views.tables.fitting import GAP, INDENT, FittedTable, fit_table, hidden_note
-from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    GAP,
+    INDENT,
+    PIPE_WIDTH,
+    Column,
+    FittedTable,
+    Table,
+    fit_table,
+    hidden_note,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+NARROWEST_PROSE = 36
+"""Cells that words beside a row need; with less they stand below it."""
+BELOW = 6
+"""Blanks before words below a row."""
+NO_BREAK = "\xa0"
+StyledLine = tuple[str, str]
+"""A line, and its style in rich's words."""
+AFTER_NUMBER = re.compile(r"(?<=[\d%]) (?=[\w×%])")
+"""A number never breaks from what it counts."""
+
+
+def wrap_line(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
+    """`text` in lines of at most `width` cells; a word that is longer, such as a path, has a line of its own."""
+    joined = AFTER_NUMBER.sub(NO_BREAK, text)
+    lines = wrap(
+        joined,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(NO_BREAK, " ") for line in lines]
+
+
+def wrap_parts(text: str, width: int, hanging: str = "  ") -> list[str]:
+    """As `wrap_line`, but only between parts that " · " separates, where each fits into a line."""
+    lines = [""]
+    for part in text.split(" · "):
+        longer = f"{lines[-1]} · {part}" if lines[-1].strip() else lines[-1] + part
+        if lines[-1].strip() and len(longer) > width:
+            lines.append(hanging + part)
+        else:
+            lines[-1] = longer
+    return [short for line in lines for short in (wrap_line(line, width) if len(line) > width else [line])]
+
+
+def header_line(fitted: FittedTable) -> str:
+    cells = (c.header.rjust(c.width) if c.right else c.header.ljust(c.width) for c in fitted.columns)
+    return (" " * INDENT + (" " * GAP).join(cells)).rstrip()
+
+
+def row_lines(fitted: FittedTable) -> Iterator[str]:
+    """The rows of a table, whose columns are aligned."""
+    for row in range(len(fitted.names.cells)):
+        yield (" " * INDENT + (" " * GAP).join(column.flush(row) for column in fitted.columns)).rstrip()
+
+
+def prose_width(fitted: FittedTable) -> int:
+    """Cells for words beside the rows of a table; 0 where they are too few."""
+    room = fitted.room - GAP
+    return room if room >= NARROWEST_PROSE else 0
+
+
+def rows_with_prose(fitted: FittedTable, words: Sequence[str]) -> Iterator[str]:
+    """The rows, each with its words beside it, or below it where room lacks."""
+    room = prose_width(fitted)
+    at = fitted.width - room
+    for line, text in zip(row_lines(fitted), words, strict=True):
+        if not room:
+            yield line
+            yield from wrap_line(text, fitted.width, " " * BELOW)
+            continue
+        first, *rest = wrap_line(text, room) or [""]
+        yield f"{line.ljust(at)}{first}".rstrip()
+        yield from (" " * at + one for one in rest)
+
+
+def plain(lines: Iterable[str]) -> Iterator[StyledLine]:
+    return ((line, "") for line in lines)
+
+
+def print_lines(console: Console, lines: Iterable[StyledLine]) -> None:
+    for line, style in lines:
+        console.print(line, style=style, soft_wrap=True, highlight=False)
+
+
+ROWS_SHOWN = 10
+EXAMPLES = "the most expensive of each cause"
+
+
+def print_bill(
+    summary: BillSummary,
+    rewrites: Sequence[BilledRewrite],
+    hints: Sequence[str],
+    stream: IO[str],
+    most: int | None = ROWS_SHOWN,
+) -> None:
+    """Print to `stream`; `hints` stand below the tables."""
+    console = report_console(stream, PIPE_WIDTH)
+    print_lines(console, bill_lines(summary, rewrites, hints, console.width, most))
+
+
+def bill_lines(
+    summary: BillSummary,
+    rewrites: Sequence[BilledRewrite],
+    hints: Sequence[str],
+    width: int,
+    most: int | None = ROWS_SHOWN,
+) -> Iterator[StyledLine]:
+    """The lines of a bill in a terminal of `width` cells."""
+    yield from plain(wrap_parts(headline(summary), width))
+    if not summary.rows:
+        return
+    if split := class_words(summary.total, "it"):
+        yield from plain(wrap_parts(f"  {split}", width, "    "))
+    causes = fit_causes(causes_table(summary, rewrites), width) if rewrites else None
+    if causes:
+        yield from plain(["", *wrap_line(rewritten_line(summary), width, "  ")])
+        yield header_line(causes), "dim"
+        notes = note_cells(cause_lines(summary), rewrites if prose_width(causes) else [])
+        yield from plain(rows_with_prose(causes, notes))
+    for line in accounted(summary):
+        yield from plain(wrap_line(line, width, "  ", "    "))
+    rows = fit_rows(rows_table(summary, rewrites, most), width)
+    yield "", ""
+    yield header_line(rows), "dim"
+    yield from plain(row_lines(rows))
+    more = len(summary.rows) - len(summary.rows[:most])
+    if more:
+        yield f"  … {count_text(more, f'more {summary.by}')}: --by {summary.by} shows all", ""
+    yield "", ""
+    for line in filter(None, hints):
+        indent = " " * (len(line) - len(line.lstrip()))
+        yield from plain(wrap_line(line.strip(), width, indent, f"{indent}  " if indent else ""))
+    hidden = hidden_note([rows, *([causes] if causes else [])], "--csv F")
+    for line in filter(None, (hidden, next_options(summary))):
+        yield from plain(wrap_parts(line, width))
+
+
+def fit_causes(table: Table, width: int) -> FittedTable:
+    """The causes without their notes, which wrap beside them; notes that have no room count as hidden."""
+    *columns, notes = table.columns
+    fitted = fit_table(replace(table, columns=columns), width)
+    if prose_width(fitted) or not any(notes.cells):
+        return fitted
+    return replace(fitted, hidden=[*fitted.hidden, replace(notes, header=EXAMPLES, cells=[" " * NARROWEST_PROSE])])
+
+
+def fit_rows(table: Table, width: int) -> FittedTable:
+    """The rows, without the lengths of pauses where anything would be hidden for them."""
+    fitted = fit_table(table, width)
+    if fitted.room >= 0 and not fitted.hidden:
+        return fitted
+    shorter = [
+        replace(column, cells=[cell.partition(" (")[0] for cell in column.cells]) if column.key == MOST else column
+        for column in table.columns
+    ]
+    return fit_table(replace(table, columns=shorter), width)
+
+
+def next_options(summary: BillSummary) -> str:
+    """What to type next."""
+    parts = ["--by session|project|day|model|agent"]
+    if summary.by == "session" and summary.rows:
+        parts.append(f"--session {row_names(summary)[0]} for its calls")
+    return " · ".join([*parts, "--html bill.html"])
+
+
+def headline(summary: BillSummary) -> str:
+    """The answer: what it cost, where it comes from, and what caching did."""
+    total = summary.total
+    days = period(total, summary.zone)
+    when = f", {days}" if days else ""
+    parts = [
+        f"{dollars(total.cost)} in {count_text(summary.sessions, 'session')}, {count_text(total.calls, 'call')}{when}",
+        f"cache hit rate {percent(total.hit_rate)}",
+    ]
+    if total.saved_by_caching:
+        parts.append(caching_words(total.saved_by_caching))
+    return " · ".join(parts)
+
+
+def rewritten_line(summary: BillSummary) -> str:
+    total = summary.total
+    share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
+    return f"{dollars(total.rewritten)}{share} was spent re-caching content that was already cached:"
+
+
+def accounted(summary: BillSummary) -> Iterator[str]:
+    """The identity, and what is not in the dollars."""
+    total = summary.total
+    if total.rewritten:
+        necessary, rewritten, cost = dollar_column([total.necessary, total.rewritten, total.cost])
+        yield f"{necessary} necessary + {rewritten} rewritten = {cost}"
+    if summary.warm_calls:
+        yield f"{count_text(summary.warm_calls, 'session')} began on a cache that was still warm."
+    if charged := charged_words(total):
+        yield charged
+    if partial := partial_output_words(total, summary.estimates_output):
+        yield partial
+    if summary.copies:
+        yield f"{count_text(summary.copies, 'repeated call')} of resumed or copied sessions counted once."
+    unwritten = unwritten_cost(summary.unwritten)
+    if unwritten:
+        yield f"{dollars(unwritten)} more for calls in no transcript (compactions, titles), by the client's own sums."
+    for reason, calls in sorted(summary.unpriced.items()):
+        yield f"{count_text(calls, 'call')} not in the dollars: {reason}"
+
+
+def list_price_note(total: BillRow) -> str:
+    """Whose prices these are; empty where the answers themselves say what all calls were charged."""
+    return LIST_PRICES if total.cost and total.charged_calls < total.calls else ""
+
 
 MAIN = "main"
 SHOWN_IDLE_S = 60.0
@@ -60,21 +301,11 @@ def session_lines(
         yield from plain(wrap_line(line, width, "  ", "    "))
     yield "", ""
     yield header_line(fitted), "dim"
-    yield from _call_lines(groups, fitted, first_words, summary.zone)
-    folded = FOLDED if len(groups) < len(calls) else ""
-    for line in filter(None, (folded, hidden_note([fitted], "--json"), *hints)):
-        yield from plain(wrap_line(line, width))
-
-
-def _call_lines(
-    groups: Sequence[Group], fitted: FittedTable, first_words: Mapping[int, str], zone: tzinfo
-) -> Iterator[StyledLine]:
-    """Above each row what came before the call, below it what it wrote again."""
     indent, day = " " * (INDENT + fitted.names.width + GAP), ""
     model = groups[0][0].call.model if groups else ""
     for group, row in zip(groups, row_lines(fitted), strict=True):
         first = group[0]
-        if (new_day := _day(first.call, zone)) != day:
+        if (new_day := _day(first.call, summary.zone)) != day:
             day = new_day
             yield indent + day, "dim"
         if len(group) == 1:
@@ -82,6 +313,9 @@ def _call_lines(
         yield row, "bold" if first.rewrite else ""
         if first.rewrite:
             yield from plain(wrap_line(rewrite_words(first.rewrite), fitted.width, indent))
+    folded = FOLDED if len(groups) < len(calls) else ""
+    for line in filter(None, (folded, hidden_note([fitted], "--json"), *hints)):
+        yield from plain(wrap_line(line, width))
 
 
 def session_headline(summary: BillSummary) -> str:

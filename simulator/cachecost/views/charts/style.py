@@ -3,24 +3,40 @@
 The fonts are matplotlib's own DejaVu, drawn as outlines, so a chart looks the same in every viewer;
 ids are salted with a fixed word and nothing tells a date or a version, so the same figure is the
 same bytes. The background is white paper, since viewers differ in what they put behind a picture.
+
+matplotlib's SVG made part of a page: the page's colours, ids of its own, no more digits than are seen.
+
+matplotlib's SVG as a file of its own, for light and dark pages, with a title for who cannot see it.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from textwrap import wrap
 from typing import Any
+from xml.sax.saxutils import escape
 
 import matplotlib as mpl
+from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from cachecost.views.bound_units import bind_units
-from cachecost.views.charts.palette import INK, MUTED, PAPER
+from cachecost.views.charts.palette import (
+    CLASS_COLOURS,
+    DARK_COLOURS,
+    INK,
+    LINE_COLOURS,
+    MUTED,
+    PAGE_COLOURS,
+    PAPER,
+    RULE,
+)
 
 WIDTH = 9.6
 """Inches; 691 points, which a page of GitHub shows unscaled."""
@@ -134,3 +150,54 @@ def _figure_bytes(figure: Figure, kind: str, **options: Any) -> bytes:
     with house_style():
         figure.savefig(buffer, format=kind, **options)
     return buffer.getvalue()
+
+
+FIXED = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
+VARIABLES = {
+    **{colour: f"line{number}" for number, colour in enumerate(LINE_COLOURS)},
+    **{colour: name for name, colour in CLASS_COLOURS.items()},
+    **FIXED,
+}
+"""Colour as matplotlib writes it, to the page's name for it."""
+COLOUR = re.compile("|".join(VARIABLES))
+NUMBER = re.compile(r"(-?\d+\.\d)\d+")
+DROPPED = re.compile(r"\s*<(metadata|style)\b.*?</\1>", re.DOTALL)
+NAMED = re.compile(r'(id="|(?:xlink:)?href="#|url\(#)([^")]+)')
+PLACED = re.compile(r'( d="|translate\()([^")]*)')
+
+
+def inline(figure: Figure, name: str, says: str) -> Markup:
+    """The figure as an element of the page; `name` begins its ids, `says` is its alternative text."""
+    text = svg(figure).decode("utf-8")
+    text = text[text.index("<svg") :].strip()
+    text = DROPPED.sub("", text)
+    text = NAMED.sub(
+        lambda found: f"{found[1].removeprefix('xlink:')}{name}-{found[2].replace('DejaVuSans', 'g')}",
+        PLACED.sub(_short, text),
+    )
+    text = COLOUR.sub(lambda found: f"var(--{VARIABLES[found[0]]})", text)
+    opening = Markup('<svg role="img" aria-label="{}" ').format(says)
+    return opening + Markup(re.sub(r"\n\s*", "\n", text.removeprefix("<svg ")))
+
+
+def _short(found: re.Match[str]) -> str:
+    """A tenth of a point in coordinates, also in those of glyphs, whose units are small."""
+    return found[1] + NUMBER.sub(r"\1", " ".join(found[2].split()))
+
+
+def dark_style() -> str:
+    """CSS that changes the palette's colours where the reader's system is dark; elsewhere they stay as they are."""
+    rules = [
+        f'[style*="{part}: {PAGE_COLOURS[name]}"]{{{part}:{dark} !important}}'
+        for name, dark in DARK_COLOURS.items()
+        for part in ("fill", "stroke")
+    ]
+    return f"<style>@media (prefers-color-scheme:dark){{{''.join(dict.fromkeys(rules))}}}</style>"
+
+
+def standalone_svg(figure: Figure, title: str) -> str:
+    """The text of the file; the same figure gives the same bytes."""
+    text = svg(figure).decode("utf-8")
+    begin = text.index(">", text.index("<svg")) + 1
+    opening = text[:begin].replace("<svg ", '<svg role="img" ', 1)
+    return f"{opening}\n<title>{escape(title)}</title>\n{dark_style()}{text[begin:]}"

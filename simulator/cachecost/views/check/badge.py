@@ -38,7 +38,13 @@ def badge_svg(check: CheckObject, shows: str) -> str:
 
 def badge_words(check: CheckObject, shows: str) -> tuple[str, str]:
     """("cache hit rate", "94%"); of several scenarios, the rate of all their input and the mean cost of a session."""
-    sessions = list(_of_scenarios(check))
+    named = {(one["scenario"], one["strategy"]) for one in check["budgets"]}
+    found: dict[str, CheckObject] = {}
+    for is_named in (True, False):
+        for one in check["sessions"]:
+            if ((one["scenario"], one["strategy"]) in named) is is_named:
+                found.setdefault(one["scenario"], one)
+    sessions = list(found.values())
     rate, cost = _rate(sessions), f"{_cost(sessions)} a session"
     words = {
         "hit-rate": ("cache hit rate", rate),
@@ -47,17 +53,6 @@ def badge_words(check: CheckObject, shows: str) -> tuple[str, str]:
     }
     label, value = words[shows]
     return label, value
-
-
-def _of_scenarios(check: CheckObject) -> list[CheckObject]:
-    """A session of each scenario: of the first strategy with a budget, else of the first."""
-    named = {(one["scenario"], one["strategy"]) for one in check["budgets"]}
-    found: dict[str, CheckObject] = {}
-    for is_named in (True, False):
-        for one in check["sessions"]:
-            if ((one["scenario"], one["strategy"]) in named) is is_named:
-                found.setdefault(one["scenario"], one)
-    return list(found.values())
 
 
 def _rate(sessions: list[CheckObject]) -> str:

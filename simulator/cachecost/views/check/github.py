@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.base.inert import inert_text
+from cachecost.base.formatting import inert_text
 from cachecost.views.check.change_words import (
     cost_words,
     excerpt_lines,

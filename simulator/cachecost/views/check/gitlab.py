@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 
-from cachecost.base.inert import inert
+from cachecost.base.formatting import inert
 from cachecost.views.check.change_words import cost_words, has_failed, placed_changes, prompt_change_words
 from cachecost.views.check.text import change_words, ranked_budgets, with_changes_once
 

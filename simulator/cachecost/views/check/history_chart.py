@@ -9,12 +9,10 @@ from decimal import Decimal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cachecost.base.formatting import change, change_text, count_text, dollars, percent
-from cachecost.base.inert import inert
+from cachecost.base.formatting import change, change_text, count_text, dollars, inert, percent
 from cachecost.budgets.history import HistoryEntry, HistoryFigures
 from cachecost.simulation.engine import AS_RECORDED
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
-from cachecost.views.charts.standalone import standalone_svg
 from cachecost.views.charts.style import (
     MARGIN,
     SMALL_SIZE,
@@ -23,6 +21,7 @@ from cachecost.views.charts.style import (
     cut,
     draw_title,
     house_style,
+    standalone_svg,
     title_height,
 )
 

@@ -8,11 +8,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.formatting import exact
-from cachecost.budgets.amounts import exact_share
+from cachecost.budgets.verdicts import exact_share
 
 if TYPE_CHECKING:
-    from cachecost.budgets.check import BudgetResult, StrategyCost
-    from cachecost.budgets.prompt_changes import PromptChange, PromptComparison
+    from cachecost.budgets.check import BudgetResult, PromptChange, PromptComparison, StrategyCost
     from cachecost.budgets.source_lines import SourceLine
     from cachecost.budgets.verdicts import CostChange, Verdict
 
@@ -117,7 +116,6 @@ def _strategy(cost: StrategyCost) -> dict[str, Any]:
 
 
 def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]:
-    """A session, a day and a month, now and in the baseline; null without a volume or without a baseline."""
     volume, before = cost.volume, cost.before
     rates = cost.reads.rate, cost.reads_before.rate if cost.reads_before else None
     day, day_before = (None if one is None else volume.per_day(one, sessions_per_day) for one in (cost.cost, before))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from cachecost.base.inert import inert_text
+from cachecost.base.formatting import inert_text
 from cachecost.views.check.change_words import change_lines, excerpt_lines, shown_comparisons
 from cachecost.views.check.text import change_words
 

@@ -26,7 +26,7 @@ from cachecost.views.check.change_words import (
     volume_words,
 )
 from cachecost.views.check.text import SIGNS, change_words, projection_words, ranked_budgets, with_changes_once
-from cachecost.views.tables.markdown import code_block, escape_comment, markdown_table, short
+from cachecost.views.tables.lower_bounds import code_block, escape_comment, markdown_table, short
 from cachecost.views.tables.table import build_table
 
 MARKER = "<!-- cachecost -->"
@@ -160,7 +160,6 @@ def _month_cell(session: CheckObject) -> str:
 
 
 def _volumes(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
-    """What a month is made of: of each strategy that is projected, else of those that changed."""
     keys = {(one["scenario"], one["strategy"]) for one in changed}
     found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in keys and one["volume"]]
     lines = [projection_words(one) for one in check.get("project", ())]

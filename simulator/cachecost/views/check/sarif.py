@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cachecost.analysis.explain.codes import CauseCode, codes
-from cachecost.base.formatting import capitalized
-from cachecost.base.inert import inert
+from cachecost.base.formatting import capitalized, inert
 from cachecost.base.version import __version__
 from cachecost.views.check.change_words import (
     cost_words,
@@ -74,7 +73,6 @@ def _described(name: str, short: str, full: str, help_text: str) -> dict[str, An
 
 
 def _results(budget: CheckObject) -> Iterator[dict[str, Any]]:
-    """One for the budget, one for each cause that has a code."""
     if budget["verdict"] in LEVELS:
         level, where = LEVELS[budget["verdict"]], _locations(budget)
         yield _result(budget["budget"], level, f"{budget['scenario']}: {budget['message']}", where)
@@ -96,12 +94,10 @@ def _result(rule: str, level: str, text: str, where: list[dict[str, Any]]) -> di
 def _locations(budget: CheckObject) -> list[dict[str, Any]]:
     if not budget["file"]:
         return []
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(budget["file"])}}
+    path = PurePath(budget["file"].encode("utf-8", "replace").decode())
+    place: dict[str, Any] = {
+        "artifactLocation": {"uri": (path.as_uri() if path.is_absolute() else quote(path.as_posix()))}
+    }
     if budget["line"]:
         place["region"] = {"startLine": budget["line"], "startColumn": budget["column"] or 1}
     return [{"physicalLocation": place}]
-
-
-def _uri(file: str) -> str:
-    path = PurePath(file.encode("utf-8", "replace").decode())
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

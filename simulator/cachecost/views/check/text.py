@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from cachecost.base.formatting import count_text, dollars, rough_dollars
-from cachecost.base.inert import inert
+from cachecost.base.formatting import count_text, dollars, inert, rough_dollars
 from cachecost.views.check.change_words import (
     change_lines,
     excerpt_lines,
@@ -74,7 +73,6 @@ def change_words(change: CheckObject) -> str:
 
 
 def _passed_lines(budgets: Sequence[CheckObject]) -> Iterator[str]:
-    """A line for each scenario: what holds, or how much of it."""
     by_scenario: dict[str, list[CheckObject]] = {}
     for one in budgets:
         by_scenario.setdefault(one["scenario"], []).append(one)

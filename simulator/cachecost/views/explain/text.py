@@ -1,26 +1,209 @@
-"""What `cachecost explain` prints for people: the answer, a line a cause, examples, and how sure that is."""
+"""What `cachecost explain` prints for people: the answer, a line a cause, examples, and how sure that is.
+
+The name of a call for people: its session and number there, its time, and where it was recorded.
+
+The avoidable cost of an explanation by cause: the groups of its findings, and their table.
+
+The object of `explain --json` (docs/reference/output-formats.md).
+
+The page of `explain`: the answer, then a section a strategy, and how sure that is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import PurePath
 from textwrap import wrap
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console
 
 from cachecost.analysis.explain.codes import codes
-from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
+from cachecost.base.formatting import count_text, dollar_column, dollars, exact, percent, rough_dollars, short_session
+from cachecost.base.times import seconds
+from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation, Finding
-from cachecost.ledger.results import ZERO
+from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import AS_RECORDED
-from cachecost.views.bill.lines import wrap_line
-from cachecost.views.explain.call_names import call_name
-from cachecost.views.explain.tables import CauseGroup, call_numbers, findings_table, group_findings, group_notes
-from cachecost.views.see_also import see_also
+from cachecost.views.bill.session import wrap_line
+from cachecost.views.bound_units import see_also
+from cachecost.views.html.frame import Section, render_page
 from cachecost.views.streams import report_console
-from cachecost.views.tables.fitting import fit_table, hidden_note
-from cachecost.views.tables.text import PIPE_WIDTH, render_table
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    DETAIL,
+    PIPE_WIDTH,
+    Column,
+    Table,
+    fit_table,
+    hidden_note,
+    render_table,
+)
+from cachecost.views.timeline.picture import TimelineView, timeline_key
+
+
+def call_name(finding: Finding, explanation: Explanation) -> str:
+    """ "session 1e0816ef call 14, 2026-02-09 07:10, file.jsonl:231"; "call 14" where the log has no sessions.
+
+    The file is also named where the findings are of several files.
+    """
+    place = f"{PurePath(finding.file).name}:{finding.line}" if finding.file and finding.line else ""
+    if finding.session:
+        name = f"session {short_session(finding.session)} call {finding.session_call}"
+        return ", ".join(
+            filter(
+                None,
+                (
+                    name,
+                    (
+                        f"{datetime.fromtimestamp(seconds(finding.timestamp), UTC):%Y-%m-%d %H:%M}"
+                        if finding.timestamp
+                        else ""
+                    ),
+                    place,
+                ),
+            )
+        )
+    has_several = len({one.file for one in explanation.findings}) > 1
+    return ", ".join(filter(None, (f"call {finding.call}", place if has_several else "")))
+
+
+CALLS_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup:
+    """The findings of one code, the most expensive first."""
+
+    findings: list[Finding]
+
+    @property
+    def cost(self) -> Decimal:
+        """USD that are avoidable."""
+        return sum((finding.cost for finding in self.findings), ZERO)
+
+    @property
+    def paid_again(self) -> Decimal:
+        """USD above the price of a read that was paid."""
+        return sum((finding.paid_again for finding in self.findings), ZERO)
+
+    @property
+    def example(self) -> Finding:
+        """The most expensive finding."""
+        return self.findings[0]
+
+
+def group_findings(explanation: Explanation) -> list[CauseGroup]:
+    """The findings by code, the most expensive code first."""
+    return _by_code((*explanation.findings, *explanation.not_explained))
+
+
+def group_notes(explanation: Explanation) -> list[CauseGroup]:
+    """What was paid again and no fix makes cheaper, by code."""
+    return _by_code(explanation.notes)
+
+
+def _by_code(findings: Iterable[Finding]) -> list[CauseGroup]:
+    by_code: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    groups = [CauseGroup(sorted(found, key=_expensive_first)) for found in by_code.values()]
+    return sorted(groups, key=lambda group: (-group.cost, -group.paid_again, group.example.code))
+
+
+def _expensive_first(finding: Finding) -> tuple[Decimal, Decimal, int]:
+    return -finding.cost, -finding.paid_again, finding.call
+
+
+def findings_table(explanation: Explanation) -> Table:
+    """A row a cause, the most expensive first, with its most expensive example and the fix."""
+    groups = group_findings(explanation)
+    examples = [group.example for group in groups]
+    columns = [
+        _words_column("cause", [f"{one.code} {codes()[one.cause].name}" for one in examples]),
+        _words_column("most expensive example", [f"call {one.call}: {one.message}" for one in examples], DETAIL),
+        _words_column("fix", [one.fix for one in examples], DETAIL),
+        _words_column("paid again", [str(one.layer) for one in examples], COMPARISON),
+        _words_column("calls", [call_numbers(group.findings) for group in groups], COUNT),
+        Column("times", "times", [f"{len(group.findings):,}" for group in groups], rank=COMPARISON),
+        Column("avoidable", "avoidable", dollar_column([group.cost for group in groups])),
+    ]
+    return Table(columns, f"What “{explanation.strategy}” pays more than it must")
+
+
+def _words_column(header: str, cells: list[str], rank: int = 0) -> Column:
+    return Column(header, header, cells, right=False, rank=rank)
+
+
+def call_numbers(findings: Sequence[Finding]) -> str:
+    numbers = sorted({finding.call for finding in findings})
+    more = " …" if len(numbers) > CALLS_SHOWN else ""
+    return ", ".join(f"{number:,}" for number in numbers[:CALLS_SHOWN]) + more
+
+
+FORMAT = 1
+
+
+def explanation_object(explanation: Explanation) -> dict[str, Any]:
+    """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`."""
+    return {
+        "format": FORMAT,
+        "strategy": explanation.strategy,
+        "calls": explanation.calls,
+        "cost_usd": exact(explanation.cost),
+        "avoidable_usd": exact(explanation.avoidable),
+        "without_usd": exact(explanation.without),
+        "findings": [_finding(finding) for finding in explanation.findings],
+        "notes": [_finding(note) for note in explanation.notes],
+        **({} if explanation.lower_bound is None else {"lower_bound_usd": exact(explanation.lower_bound)}),
+        **_bill(explanation),
+        "tokens": {"source": explanation.token_source, "error_margin": explanation.error_margin},
+        "warm_start": {"calls": explanation.warm.calls, "tokens": explanation.warm.tokens},
+        "other_assumptions": list(explanation.flips),
+    }
+
+
+def _bill(explanation: Explanation) -> dict[str, Any]:
+    """Where the calls have bills: necessary + avoidable + not explained = billed, exactly."""
+    if explanation.billed is None or explanation.necessary is None:
+        return {}
+    return {
+        "billed_usd": exact(explanation.billed),
+        "necessary_usd": exact(explanation.necessary),
+        "not_explained_usd": exact(explanation.not_explained_usd),
+        "not_explained": [_finding(finding) for finding in explanation.not_explained],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "cause": finding.cause,
+        "call": finding.call,
+        "since_call": finding.since,
+        "layer": str(finding.layer),
+        "block": finding.block,
+        "tokens": finding.tokens,
+        "cost_usd": exact(finding.cost),
+        "paid_again_usd": exact(finding.paid_again),
+        "message": finding.message,
+        "excerpt": finding.excerpt,
+        "behind": finding.is_behind,
+        "fix": finding.fix,
+        "diagnostics": finding.diagnostics,
+        "session": finding.session,
+        "session_call": finding.session_call,
+        "project": finding.project,
+        "agent": finding.agent,
+        "timestamp": finding.timestamp,
+        "file": finding.file,
+        "line": finding.line,
+    }
+
 
 MOST = Decimal("0.9")
 """Share of the avoidable dollars that the causes named in the first line make."""
@@ -39,7 +222,14 @@ def print_explanation(explanation: Explanation, stream: IO[str], arguments: str 
         console.print(render_table(table))
         console.print()
         for group in groups:
-            _print_example(console, group, call_name(group.example, explanation))
+            call = call_name(group.example, explanation)
+            first = group.example
+            shown = f": “{first.excerpt}”" if first.excerpt else ""
+            example = f"{call}: {first.message}{shown} ({dollars(first.cost)})"
+            for line in wrap_line(f"{first.code}  {example}", console.width, hanging=" " * FIX_INDENT):
+                console.print(line, markup=False, soft_wrap=True)
+            for number, line in enumerate(wrap(first.fix, max(40, console.width - 9))):
+                console.print(f"{' ' * FIX_INDENT}{' ' if number else '→'} {line}", markup=False)
         _print_lines(console, filter(None, [hidden_note([table], "--csv F")]))
     _print_lines(console, closing(explanation))
     if arguments:
@@ -97,17 +287,6 @@ def _main_causes(groups: Sequence[CauseGroup], avoidable: Decimal) -> tuple[int,
     return len(groups), Decimal(1)
 
 
-def _print_example(console: Console, group: CauseGroup, call: str) -> None:
-    """The most expensive call of a cause: what happened there, and the fix."""
-    first = group.example
-    shown = f": “{first.excerpt}”" if first.excerpt else ""
-    example = f"{call}: {first.message}{shown} ({dollars(first.cost)})"
-    for line in wrap_line(f"{first.code}  {example}", console.width, hanging=" " * FIX_INDENT):
-        console.print(line, markup=False, soft_wrap=True)
-    for number, line in enumerate(wrap(first.fix, max(40, console.width - 9))):
-        console.print(f"{' ' * FIX_INDENT}{' ' if number else '→'} {line}", markup=False)
-
-
 def _note_line(group: CauseGroup) -> str:
     """What was paid again although no change known at the time would have saved it."""
     first = group.example
@@ -148,3 +327,48 @@ def closing(explanation: Explanation) -> Iterator[str]:
         yield f"tokens      {explanation.token_source}{error}"
     for sentence in explanation.flips:
         yield f"assumption  {sentence}"
+
+
+SIMULATED = "simulated"
+
+
+def explain_page(
+    source: str, explanations: Sequence[Explanation], again: str, timelines: Sequence[Sequence[TimelineView]] = ()
+) -> str:
+    """The avoidable cost of each strategy of a scenario, or of a log. `again` is the command that makes the page.
+
+    `timelines` are those of each explanation.
+    """
+    shown = [*timelines, *[()] * (len(explanations) - len(timelines))]
+    sections = [
+        _section(number, explanation, views)
+        for number, (explanation, views) in enumerate(zip(explanations, shown, strict=True), 1)
+    ]
+    return render_page(
+        "analysis.html",
+        title=source,
+        question="Which cost was avoidable, and why?",
+        answer=sections[0].sentences.pop(0) if len(sections) == 1 else _comparison(explanations),
+        sections=sections,
+        key=timeline_key([view for views in timelines for view in views]),
+        again=again,
+        version=__version__,
+    )
+
+
+def _section(number: int, explanation: Explanation, timelines: Sequence[TimelineView]) -> Section:
+    groups = group_findings(explanation)
+    sentences = [" ".join(line.split()) for line in headline(explanation, groups)]
+    after = [" ".join(line.split()) for line in closing(explanation) if line]
+    table = findings_table(explanation) if groups else None
+    return Section(f"part-{number}", explanation.strategy or SIMULATED, sentences, table, after, timelines)
+
+
+def _comparison(explanations: Sequence[Explanation]) -> str:
+    """The strategies with the least and with the most avoidable cost."""
+    ranked = sorted(explanations, key=lambda explanation: explanation.avoidable)
+    low, high = ranked[0], ranked[-1]
+    return (
+        f"Avoidable cost is lowest with “{low.strategy}” ({dollars(low.avoidable)}) "
+        f"and highest with “{high.strategy}” ({dollars(high.avoidable)})."
+    )

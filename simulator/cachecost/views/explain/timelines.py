@@ -9,14 +9,14 @@ from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.timeline import call_class_costs, session_key, session_timelines
 from cachecost.base.structs import replace
-from cachecost.conversations.billed_calls import BilledCall
 from cachecost.conversations.calls import Call, RecordedCall
-from cachecost.conversations.recorded_bills import RecordedSessions
+from cachecost.conversations.input_files import BilledCall
+from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.rows import CallRow, Cost
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import SimulatedCall
-from cachecost.views.bill.timelines import session_timeline
+from cachecost.views.bill.page import session_timeline
 from cachecost.views.bill.words import project_names, session_names
 from cachecost.views.timeline.columns import MOST, CallColumn, most_spots, rewritten_by_call
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_view, usage_sentence

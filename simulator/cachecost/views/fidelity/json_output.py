@@ -1,15 +1,361 @@
-"""A validation as JSON: the object of `validate --json`, and a row a call."""
+"""A validation as JSON: the object of `validate --json`, and a row a call.
+
+How right the predictions are, host by host, and for which hosts nothing was recorded.
+
+The tables of a validation, each built once: scores by group and by host, assumptions, and calls that differ.
+
+The evidence page: how right the predictions are, by model and rule, and where each rule was seen in bills.
+
+What `cachecost validate` prints: the score, by project, model and feature, then every call that differs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import IO, Any
 
-from cachecost.base.formatting import exact
-from cachecost.ledger.results import Fidelity, Judgement
-from cachecost.views.fidelity.hosts import HostScore, has_other_hosts, host_scores
-from cachecost.views.fidelity.parts import Coverage, HostPart, coverages, host_parts
-from cachecost.views.fidelity.scores import GROUPS, Score, score, scores
+from rich.console import Console
+
+from cachecost.base.formatting import count_text, dollar_change, dollars, exact, percent, short_session
+from cachecost.ledger.results import FEW_CALLS, Evidence, Fidelity, Judgement, is_thin
+from cachecost.providers.hosts import hosts
+from cachecost.views.fidelity.scores import (
+    GROUPS,
+    Coverage,
+    HostPart,
+    Score,
+    basis_in_words,
+    coverages,
+    first_cold_starts,
+    host_parts,
+    score,
+    scores,
+)
+from cachecost.views.streams import REPORT_WIDTH, report_console
+from cachecost.views.tables.lower_bounds import escape_markdown, markdown_table
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    DETAIL,
+    Column,
+    Table,
+    build_table,
+    fit_table,
+    hidden_note,
+    render_table,
+    shorten_middle,
+)
+
+WAYS = {
+    "breakpoint": "at breakpoints",
+    "grid": "automatic, fixed-size blocks",
+    "units": "automatic, fixed units",
+    "named": "explicit cache objects",
+    "best_effort": "automatic, best effort",
+    "none": "no cache",
+}
+"""How a host matches prefixes, by `matching` of its rules."""
+DOCUMENTED = "nothing recorded: documented only"
+EXACT_SHARE = 0.95
+"""Of a host's knowable hits and cold starts: from here on its reads count as predicted exactly."""
+HELD_SHARE = 0.9
+"""Of a host's calls with a range: from here on the range counts as one that holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostScore:
+    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `reads` are
+    the judged calls that read something, `missed` those that were to read something and read nothing, `clients` who
+    recorded the judged calls, `models` how many they were of."""
+
+    host: str
+    way: str
+    score: Score
+    worst: int = 0
+    reads: int = 0
+    missed: int = 0
+    is_identity: bool = False
+    clients: int = 0
+    models: int = 0
+
+    @property
+    def standing(self) -> str:
+        """What the recordings say of the host's rules, in words. Ends with "(thin)" where `is_thin` says so."""
+        judged = self.score.calls - self.score.unknown
+        thin = " (thin)" if is_thin(judged, self.clients) else ""
+        of = f"{count_text(self.models, 'model')}, {count_text(self.clients, 'client')}"
+        if not judged:
+            return "nothing knowable recorded: documented only" if self.score.calls else DOCUMENTED
+        return f"{self._finding}; {of}{thin}"
+
+    @property
+    def _finding(self) -> str:
+        totals = self.score
+        if totals.ranges and not totals.knowable:
+            return f"the range holds in {totals.held:,} of {totals.ranges:,} calls, {self.reads:,} of them with reads"
+        if totals.right == totals.knowable:
+            return "confirmed"
+        missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
+        ranges = f"; the range holds in {totals.held:,} of {totals.ranges:,}" if totals.ranges else ""
+        return f"right in {totals.right:,} of {totals.knowable:,}{missed}{ranges}"
+
+
+def host_scores(fidelity: Fidelity) -> list[HostScore]:
+    """A row for each host and way of caching that was recorded, then the hosts of which nothing was."""
+    kinds = sorted({(one.host, one.way, one.is_identity) for one in fidelity.judgements})
+    rows = [_host_score(*kind, fidelity.judgements) for kind in kinds]
+    recorded = {host for host, _, _ in kinds}
+    return [*rows, *(HostScore(host, "", score(host, [])) for host in hosts() if host not in recorded)]
+
+
+def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Judgement]) -> HostScore:
+    own = [one for one in judgements if (one.host, one.way, one.is_identity) == (host, way, is_identity)]
+    judged = [one for one in own if one.kind != "unknown"]
+    return HostScore(
+        host,
+        way,
+        score(host, own),
+        max((_off(one) for one in judged), default=0),
+        sum(one.billed.read > 0 for one in judged),
+        sum(one.kind == "cold" and not one.exact for one in judged),
+        is_identity,
+        len({one.client for one in judged}),
+        len({one.model_name for one in judged}),
+    )
+
+
+def _off(one: Judgement) -> int:
+    if one.kind == "range":
+        return 0 if one.holds else abs(one.billed.read - one.predicted.read)
+    return 0 if one.exact else abs(one.billed.read - one.predicted.read)
+
+
+def exactness_sentences(fidelity: Fidelity) -> list[str]:
+    """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
+    recorded = sorted({one.host for one in fidelity.main})
+    totals = [score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
+    exact = {one.name: _share(one.right, one.knowable) for one in totals if one.right >= EXACT_SHARE * one.knowable > 0}
+    ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
+    neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
+    found = {
+        f"At least {EXACT_SHARE:.0%} of the knowable hits and cold starts are exact": exact,
+        f"Reads have a range, which holds in at least {HELD_SHARE:.0%} of the calls": ranged,
+        "Recorded calls show neither": neither,
+    }
+    lists = {words: ", ".join(f"{host}{share}" for host, share in hosts.items()) for words, hosts in found.items()}
+    return [f"{words}: {names}." for words, names in lists.items() if names]
+
+
+def _share(right: int, of: int) -> str:
+    return f" ({right:,} of {of:,}{', thin' if of < FEW_CALLS else ''})"
+
+
+def has_other_hosts(fidelity: Fidelity) -> bool:
+    """Whether more than Anthropic's own host was recorded."""
+    return any(one.host != "anthropic" for one in fidelity.judgements)
+
+
+def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
+    """Requests to Anthropic's own host, which the first figures of a page describe; all requests where it has none."""
+    return [one for one in fidelity.main if one.host == "anthropic"] or fidelity.main
+
+
+def basis_sentence(fidelity: Fidelity) -> str:
+    """What the first figures rest on."""
+    own = anthropic_judgements(fidelity)
+    totals, trivial = score("own", own), first_cold_starts(own)
+    unit = "step" if own and own[0].is_identity else "request"
+    counted = f"Counted are {unit}s, not sessions: {count_text(len(own), unit)} ({basis_in_words(own)})"
+    apart = f", of which {totals.unknown:,} read what no recorded call can have written" if totals.unknown else ""
+    with_hits = count_text(len({one.source for one in own if one.kind == "hit"}), "recording")
+    hits = f" The hits are in {with_hits}." if totals.hits else ""
+    opens = f"{count_text(trivial, 'cold start')} {'opens' if trivial == 1 else 'open'} a recording"
+    first = f" {opens}: there no hit can be predicted." if trivial else ""
+    return f"{counted}{apart}.{hits}{first}"
+
+
+def other_scores_sentence(fidelity: Fidelity) -> str:
+    """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
+    return " ".join(filter(None, (_of_transcripts(fidelity), _of_other_hosts(fidelity))))
+
+
+def _of_transcripts(fidelity: Fidelity) -> str:
+    if not fidelity.transcripts or not fidelity.requests:
+        return ""
+    totals = score("transcripts", fidelity.transcripts)
+    return (
+        f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known,"
+        f" {totals.exact_hits:,} of {totals.hits:,} reads and {totals.exact_cold:,} of {totals.cold:,} cold starts"
+        " follow from the step before."
+    )
+
+
+def _of_other_hosts(fidelity: Fidelity) -> str:
+    others = [one for one in fidelity.main if one.host != "anthropic"]
+    if not others or len(others) == len(fidelity.main):
+        return ""
+    totals = score("others", others)
+    names = ", ".join(sorted({one.host for one in others}))
+    ranges = f"; {totals.held:,} of {totals.ranges:,} ranges hold" if totals.ranges else ""
+    hits = f"{totals.exact_hits:,} of {totals.hits:,} hits and {totals.exact_cold:,} of {totals.cold:,} cold starts"
+    return f"On other hosts ({names}) {hits} are exactly right{ranges}."
+
+
+SCORE_HEADERS = (
+    *("calls", "hits exact", "cold exact", "unknown", "median error", "95th"),
+    *("billed", "off by", "billed, unknown"),
+)
+RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
+HOST_HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
+HOST_RANKS = {"worst": COUNT, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
+PART_HEADERS = (
+    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "unknown", "95th"),
+    *("billed", "off by", "remark"),
+)
+COVERAGE_HEADERS = ("holds for", "stated", "fitted", "held out", "remark")
+MOST_PLACES = 3
+MOST_ROWS, LONGEST_NAME = 20, 40
+
+
+def score_table(fidelity: Fidelity, group: str) -> Table:
+    """The scores of each project, model or feature (`GROUPS`)."""
+    rows = list(map(_score_cells, scores(fidelity, GROUPS[group])))
+    table = build_table(f"Predicted against billed, by {group}", (group, *SCORE_HEADERS), rows)
+    return _ranked(table, RANKS)
+
+
+def _ranked(table: Table, ranks: Mapping[str, int]) -> Table:
+    """The table with the ranks of columns that a narrow terminal may hide."""
+    return replace(table, columns=[replace(one, rank=ranks.get(one.key, one.rank)) for one in table.columns])
+
+
+def short_score_table(fidelity: Fidelity, group: str) -> Table:
+    """The same for the terminal: the largest groups, long names without their middle."""
+    table = score_table(fidelity, group)
+    names, *figures = table.columns
+    more = len(names.cells) - MOST_ROWS
+    cells = [shorten_middle(name, LONGEST_NAME) for name in names.cells[:MOST_ROWS]]
+    columns: list[Column] = [replace(names, cells=[*cells, *[f"… and {more:,} more"] * (more > 0)])]
+    columns += [replace(one, cells=[*one.cells[:MOST_ROWS], *[""] * (more > 0)]) for one in figures]
+    return replace(table, columns=columns)
+
+
+def host_table(fidelity: Fidelity, *, recorded_only: bool = False) -> Table:
+    """The scores host by host; `recorded_only` leaves out the hosts of which nothing was recorded."""
+    rows = [_host_cells(row) for row in host_scores(fidelity) if row.score.calls or not recorded_only]
+    caption = "Predicted against billed, by host; worst is tokens off"
+    return _ranked(build_table(caption, ("host", *HOST_HEADERS), rows, words=3), HOST_RANKS)
+
+
+def part_table(fidelity: Fidelity) -> Table:
+    """The scores host by host, on recordings that fits may use and on those that are held out."""
+    rows = [_part_cells(row) for row in host_parts(fidelity)]
+    caption = "Predicted against billed, by host, on fitted and on held-out recordings"
+    return build_table(caption, ("host", *PART_HEADERS), rows, words=2)
+
+
+def coverage_table(fidelity: Fidelity) -> Table:
+    """How often each range and each error margin holds."""
+    rows = [
+        (each.what, each.stated, _share_of(*each.fitted), _share_of(*each.held_out), "thin" if each.is_thin else "")
+        for each in coverages(fidelity)
+    ]
+    return build_table("How often ranges and error margins hold", COVERAGE_HEADERS, rows, words=2)
+
+
+def assumption_table(fidelity: Fidelity) -> Table:
+    """How many calls come out right under each value of an open assumption."""
+    rows = [(one.switch, one.reading, f"{one.exact:,} of {one.knowable:,}") for one in fidelity.readings]
+    caption = "Calls that are exact under each value of an assumption; the first one is the default"
+    return build_table(caption, ("assumption", "value", "calls exact"), rows, words=2)
+
+
+def difference_table(fidelity: Fidelity) -> Table:
+    """The calls whose prediction differs from the bill; those that are unknown come last."""
+    calls = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
+    rows = [(one.kind, f"{one.source}:{one.line}", one.model, one.reason) for one in calls]
+    return build_table(
+        "Calls whose prediction differs from the bill", ("kind", "call", "model", "reason"), rows, words=4
+    )
+
+
+def evidence_table(evidence: Iterable[Evidence]) -> Table:
+    """The rules, and where each was seen in recorded bills."""
+    rows = [(one.rule, one.words, one.standing, ", ".join(one.models), _places(one.contradicted)) for one in evidence]
+    headers = ("rule", "what it says", "standing", "models", "contradicted by")
+    return build_table("Each rule, and in how many recorded calls it was seen", headers, rows, words=5)
+
+
+def _places(contradicted: Sequence[str]) -> str:
+    more = len(contradicted) - MOST_PLACES
+    return ", ".join([*contradicted[:MOST_PLACES], *[f"and {more:,} more"] * (more > 0)])
+
+
+def _score_cells(row: Score) -> tuple[str, ...]:
+    """Name, then `SCORE_HEADERS`. Dollars: of knowable calls, then of others."""
+    return (
+        row.name,
+        f"{row.calls:,}",
+        f"{row.exact_hits:,} of {row.hits:,}",
+        f"{row.exact_cold:,} of {row.cold:,}",
+        f"{row.unknown:,}",
+        percent(row.median) if row.median else "0%",
+        percent(row.p95) if row.p95 else "0%",
+        dollars(row.known.billed),
+        dollar_change(row.off_usd),
+        dollars(row.not_known.billed) if row.unknown else "",
+    )
+
+
+def _host_cells(row: HostScore) -> tuple[str, ...]:
+    """Host, then `HOST_HEADERS`."""
+    score = row.score
+    if not score.calls:
+        return (row.host, "", row.standing, "0", "", "", "", "", "")
+    return (
+        row.host,
+        f"{WAYS[row.way]}{', in transcripts' if row.is_identity else ''}",
+        row.standing,
+        f"{score.calls:,}",
+        _count_of(score.exact_hits, score.hits),
+        _count_of(score.exact_cold, score.cold),
+        score.ranges_in_words if score.ranges else "",
+        f"{score.unknown:,}",
+        f"{row.worst:,}",
+    )
+
+
+def _part_cells(row: HostPart) -> tuple[str, ...]:
+    """Host, then `PART_HEADERS`."""
+    score = row.score
+    name = f"{row.host}, in transcripts" if row.is_identity else row.host
+    return (
+        name,
+        row.part,
+        f"{row.files:,}",
+        f"{row.clients:,}",
+        f"{score.calls:,}",
+        _count_of(score.exact_hits, score.hits),
+        _count_of(score.exact_cold, score.cold),
+        f"{score.cold_written:,}" if score.cold else "",
+        _count_of(score.held, score.ranges),
+        f"{score.unknown:,}",
+        percent(score.p95) if score.p95 else "0%",
+        dollars(score.known.billed) if score.known.billed is not None else "",
+        dollar_change(score.off_usd) if score.off_usd is not None else "",
+        "thin" if row.is_thin else "",
+    )
+
+
+def _share_of(right: int, whole: int) -> str:
+    """ "19 of 20 (95%)"; "" of none."""
+    return f"{right:,} of {whole:,} ({percent(right / whole) if right else '0%'})" if whole else ""
+
+
+def _count_of(right: int, whole: int) -> str:
+    return f"{right:,} of {whole:,}" if whole else ""
 
 
 def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
@@ -122,3 +468,160 @@ def _coverage(each: Coverage) -> dict[str, Any]:
     parts = {"fitted": each.fitted, "held_out": each.held_out}
     counts = {part: {"holds": holds, "calls": calls} for part, (holds, calls) in parts.items()}
     return {"what": each.what, "stated": each.stated, **counts, "thin": each.is_thin}
+
+
+INTRODUCTION = """\
+Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
+calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
+tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
+judged. A call that reads what only an unrecorded earlier call can have written, or kept alive, is *unknown*: it is
+listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off by*, which is predicted minus
+*billed* of the other calls. The prompts that are far off (*95th*) hold what a request does not show the tokens of:
+results of server tools, what compaction left, images and PDFs. What was seen fewer than five times, or by one client,
+is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
+"""
+
+
+HOSTS = """\
+Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
+the recording sent, and a hit is exact if it is the very number. They promise no hit: a call that another of their
+machines answers reads nothing, and counts against the prediction. Hosts that do not say how they match get a range
+from nothing to the ideal, which never counts as exact. *Worst* is how many tokens a judged call is off."""
+
+PARTS = """\
+A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
+constants or ranges uses it. *Cold, wrote*: cold starts that were billed a write; the others sent nothing to be
+cached, or too little. *95th*: the error of the tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is
+predicted minus *billed*, dollars of the input side; both leave out calls that are unknown. *Thin*: fewer than five
+judged calls, or one client."""
+
+COVERAGE = """\
+A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
+length: all prompts are counted anew for this table, without any bill. Prompts with what no request shows (results of
+server tools, what an explicit cache object holds) are left out."""
+
+ASSUMPTIONS = """\
+The first value of each assumption is the default. Equal numbers mean that no call here tells the values apart."""
+
+
+def evidence_markdown(
+    fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], picture: str, again: str
+) -> str:
+    """The page in Markdown; `picture` is the residual chart's file, `again` the command that makes the page."""
+    whole = score("all", anthropic_judgements(fidelity))
+    more = " ".join(filter(None, (basis_sentence(fidelity), other_scores_sentence(fidelity))))
+    parts = [
+        "# Predicted against billed",
+        f"**{headline(whole)}** {more}",
+        INTRODUCTION,
+        f"![{escape_markdown(headline(whole))}]({picture})",
+        "## Where each rule was seen in recorded bills",
+        markdown_table(evidence_table(evidence)),
+    ]
+    if has_other_hosts(fidelity):
+        parts += ["## Host by host: what recordings confirm, and what not", *exactness_sentences(fidelity)]
+        parts += [HOSTS, markdown_table(host_table(fidelity))]
+    if fidelity.is_evidence:
+        parts += ["## Fitted and held out, by provider", PARTS, markdown_table(part_table(fidelity))]
+        parts += ["## How often ranges and error margins hold", COVERAGE, markdown_table(coverage_table(fidelity))]
+    if claims:
+        parts += ["## What is documented of other hosts", markdown_table(evidence_table(claims))]
+    for name in GROUPS:
+        parts += [f"## By {name}", markdown_table(score_table(fidelity, name))]
+    if fidelity.readings:
+        parts += ["## Which assumption the bills support", ASSUMPTIONS, markdown_table(assumption_table(fidelity))]
+    parts += [
+        "## Every call that differs, or cannot be known",
+        _table_or_none(difference_table(fidelity)),
+        "## How it was made",
+        f"Token counts: {fidelity.token_source}.",
+        f"```sh\n{again}\n```",
+    ]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _table_or_none(table: Table) -> str:
+    return markdown_table(table) if table.rows else "None."
+
+
+def headline(whole: Score) -> str:
+    """The score in one sentence. Of cold starts that were billed no write, most sent nothing to be cached."""
+    hits = f"{whole.exact_hits:,} of {whole.hits:,} hits"
+    wrote = f" ({whole.cold_written:,} with a billed write)" if whole.cold_written < whole.cold else ""
+    cold = f"{whole.exact_cold:,} of {whole.cold:,} cold starts{wrote}"
+    off, most = (percent(share) if share else "0%" for share in (whole.median, whole.p95))
+    return f"{hits} and {cold} are exactly right; prompts are {off} off at the median, {most} at the 95th percentile."
+
+
+MOST_MISMATCHES = 20
+
+
+def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
+    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
+    console = report_console(stream, REPORT_WIDTH)
+    _print_headlines(console, fidelity)
+    tables = [fit_table(table, console.width) for table in _tables(fidelity)]
+    for table in tables:
+        console.print()
+        console.print(render_table(table))
+    _print_mismatches(console, fidelity)
+    for where, why in fidelity.not_judged[:MOST_MISMATCHES]:
+        console.print(f"  not judged: {where} {why}", markup=False, soft_wrap=True)
+    console.print(f"  tokens   {fidelity.token_source}", markup=False)
+    if note := hidden_note(tables, "--html F"):
+        console.print(f"  {note}", markup=False, soft_wrap=True)
+
+
+def _tables(fidelity: Fidelity) -> Iterator[Table]:
+    yield from (short_score_table(fidelity, group) for group in GROUPS)
+    if has_other_hosts(fidelity):
+        yield host_table(fidelity, recorded_only=True)
+    if fidelity.readings:
+        yield assumption_table(fidelity)
+
+
+def score_lines(whole: Score) -> list[str]:
+    """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
+    wrote = f"{whole.cold_written:,} billed a write"
+    late = f"; {_late_words(whole.late)} probably visibility lag" if whole.late else ""
+    warm = f"; {count_text(whole.warm, 'warm start')}" if whole.warm else ""
+    known, not_known = whole.known, whole.not_known
+    apart = f"; {dollars(not_known.billed)} more billed for the unknown" if whole.unknown else ""
+    return [
+        f"hits       {whole.exact_hits:,} of {whole.hits:,} exact",
+        f"cold       {whole.exact_cold:,} of {whole.cold:,} exact (reads only; {wrote}){late}",
+        f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
+        f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
+        f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
+        *([f"ranges     {whole.ranges_in_words} hold"] if whole.ranges else []),
+    ]
+
+
+def _late_words(late: int) -> str:
+    return "1 miss is" if late == 1 else f"{late:,} misses are"
+
+
+def _print_headlines(console: Console, fidelity: Fidelity) -> None:
+    """Requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two."""
+    calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
+    steps = f"{count_text(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
+    parts = ((calls, fidelity.requests), (steps, fidelity.transcripts))
+    for words, judgements in parts:
+        if judgements or not fidelity.judgements:
+            console.print(f"{words}\n", markup=False)
+            for line in score_lines(score("all", judgements)):
+                console.print(f"  {line}", markup=False)
+            console.print()
+        if not fidelity.judgements:
+            return
+
+
+def _print_mismatches(console: Console, fidelity: Fidelity) -> None:
+    wrong = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
+    if wrong:
+        console.print()
+    for one in wrong[:MOST_MISMATCHES]:
+        where = f"{one.source}:{one.line}" + (f" session {short_session(one.session)}" if one.session else "")
+        console.print(f"  {one.kind:8} {where} {one.model}: {one.reason}", markup=False, soft_wrap=True)
+    if len(wrong) > MOST_MISMATCHES:
+        console.print(f"  … and {len(wrong) - MOST_MISMATCHES:,} more (--json has all)", markup=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.atomic_files import write_whole
-from cachecost.base.inert import inert_text
+from cachecost.base.formatting import inert_text
 from cachecost.views.bound_units import bind_units_in_html
 from cachecost.views.charts.palette import CLASS_COLOURS, DARK_COLOURS, PAGE_COLOURS
 from cachecost.views.tables.table import Table

@@ -13,11 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.base.formatting import count_text, tokens
-from cachecost.base.inert import encodable
+from cachecost.base.formatting import count_text, encodable, tokens
 from cachecost.views.charts.palette import SEVERITY_STYLES
 from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
-from cachecost.views.tables.fitting import shorten_middle
+from cachecost.views.tables.table import shorten_middle
 
 FORMAT = 1
 INDENT = 7
@@ -114,7 +113,6 @@ def _headline(findings: Sequence[LintFinding], requests: int) -> str:
 
 
 def _title(one: LintFinding, shows_request: bool) -> RenderableType:
-    """The code, its name and the path; where, how often, how much."""
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(no_wrap=True)
     row.add_column()

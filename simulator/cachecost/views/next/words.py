@@ -1,16 +1,24 @@
-"""Sentences on the next message. `clock` makes a time of the day as the reader's machine shows it."""
+"""Sentences on the next message. `clock` makes a time of the day as the reader's machine shows it.
+
+The sentence before an expensive message, a compaction, a resumed session or a model switch.
+
+The status line: one line whose fields a person chooses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from cachecost.analysis.next_message.state import SessionState
-from cachecost.base.formatting import count_text, dollar_column, dollars, duration, percent, tokens
+from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
+from cachecost.base.formatting import count_text, dollar_column, dollars, duration, inert, percent, tokens
 
 if TYPE_CHECKING:
-    from cachecost.analysis.next_message.keep_alive import KeepAliveAdvice
-    from cachecost.analysis.next_message.message import NextMessage
+    from cachecost.analysis.next_message.found_sessions import KeepAliveAdvice
+    from cachecost.analysis.next_message.state import NextMessage
+
 
 ClockText = Callable[[float], str]
 NOTHING_SENT = "cachecost never sends anything itself."
@@ -69,3 +77,133 @@ def keep_alive_words(advice: KeepAliveAdvice | None, clock: ClockText) -> str:
     often = f", {advice.advised} times, every {duration(advice.interval_s)}" if advice.advised > 1 else ""
     end = f"then let it expire at {clock(advice.stop_at)}"
     return f"Keep-alive: {each}; {what}{often}, {end}: it {pauses if advice.pauses else unknown}. {NOTHING_SENT}"
+
+
+def rewritten_tokens(state: SessionState, message: NextMessage) -> int:
+    """Tokens of the conversation that a message writes although they had been cached."""
+    return max(0, min(state.cached_tokens, message.usage.total_input) - message.usage.read)
+
+
+def expired_words(state: SessionState, now: float) -> str:
+    until = state.warm_until
+    return f"cache expired {duration(now - until)} ago" if until is not None and until <= now else "cache is gone"
+
+
+def message_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
+    """Before a message: "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
+    again = tokens(rewritten_tokens(state, message))
+    return (
+        f"{expired_words(state, now)}: this message writes {again} tokens again, {dollars(message.cost)}"
+        f"{_compact_first(compaction)}"
+    )
+
+
+def resume_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
+    """Before the first message of a resumed session."""
+    again = tokens(rewritten_tokens(state, message))
+    return (
+        f"{expired_words(state, now)}: the next message of this session writes {again} tokens again, "
+        f"{dollars(message.cost)}{_compact_first(compaction)}"
+    )
+
+
+def compaction_warning(state: SessionState, compaction: CompactionPrice, now: float) -> str:
+    """Before a compaction: what it costs, and after how many messages it has paid for itself."""
+    why = "" if state.is_warm(now) else f"{expired_words(state, now)}: "
+    cost = f"compacting {tokens(state.prompt_tokens)} tokens costs {dollars(compaction.summary.cost)}"
+    enough = compaction.breaks_even_after
+    if enough is None:
+        return f"{why}{cost} and would never pay for itself"
+    saved = f"each later message costs {dollars(compaction.saved)} less"
+    return f"{why}{cost}; {saved}: break-even after {count_text(enough, 'message')}"
+
+
+def switch_warning(model: str, message: NextMessage, here: NextMessage) -> str:
+    """Before a switch to another model."""
+    written = tokens(message.usage.write + message.usage.input_tokens)
+    return (
+        f"{model} reads nothing of this cache: the next message writes {written} tokens, {dollars(message.cost)} "
+        f"(without the switch: {dollars(here.cost)})"
+    )
+
+
+def _compact_first(compaction: CompactionPrice | None) -> str:
+    if compaction is None:
+        return ""
+    first, after, enough = compaction.summary.cost, compaction.message.cost, compaction.breaks_even_after
+    if first is None or after is None or enough is None:
+        return ""
+    later = f", cheaper after {count_text(enough, 'message')}" if enough > 1 else ""
+    return f"; /compact first: {dollars(first + after)}{later}"
+
+
+def is_expensive(cost: Decimal | None, written: int, least_usd: Decimal, least_tokens: int) -> bool:
+    """Whether to say anything: both thresholds are reached."""
+    return cost is not None and cost >= least_usd and written >= least_tokens
+
+
+DEFAULT_FORMAT = "cache {hit_rate} · {cache} · next message {price} · session {cost}"
+NEUTRAL = "cache –"
+FIELD = re.compile(r"\{([^{}]*)\}")
+FIELDS = {
+    "hit_rate": "share of the input tokens of this session that were read from the cache",
+    "cache": "what is cached and until when: 127k warm until 14:32, or 127k expired 12 min ago",
+    "price": "the next message, with its price if the cache were cold: $0.07 (cold: $0.79)",
+    "next": "the price of the next message now",
+    "cold": "its price with a cold cache",
+    "cached": "cached tokens",
+    "warm_until": "when the cache expires, in local time",
+    "left": "how long it stays warm",
+    "cost": "dollars of this session so far: as Claude Code counts them, else at list prices",
+    "client_cost": "dollars of this session as Claude Code counts them",
+    "calls": "API calls of the main thread",
+    "model": "the model of the next message",
+    "ttl": "the TTL of the cache",
+    "last_miss": "why the cache was missed last, where Claude Code says so (2.1.260 and later)",
+}
+"""What may stand in a format, and what it shows."""
+
+
+class UnknownField(ValueError):
+    """A format names a field that there is not."""
+
+
+def check_format(form: str) -> None:
+    """Raises UnknownField."""
+    for name in FIELD.findall(form):
+        if name not in FIELDS:
+            raise UnknownField(f"no field {{{name}}}; fields are {', '.join(FIELDS)}")
+
+
+def fill_format(form: str, fields: Mapping[str, str]) -> str:
+    """The line; fields without a value are "–"."""
+    return inert(FIELD.sub(lambda found: fields.get(found[1]) or "–", form)).replace("\n", " ")
+
+
+def line_fields(
+    state: SessionState, message: NextMessage, now: float, clock: ClockText, others: Mapping[str, str]
+) -> dict[str, str]:
+    """The values of the fields; `others` are those that the client states."""
+    until = state.warm_until
+    return {
+        "hit_rate": percent(state.hit_rate),
+        "cache": _cache(state, until, now, clock),
+        "price": price_words(message),
+        "next": dollars(message.cost),
+        "cold": dollars(message.cold.cost),
+        "cached": tokens(state.cached_tokens),
+        "warm_until": clock(until) if until is not None else "",
+        "left": duration(max(0.0, until - now)) if until is not None else "",
+        "cost": dollars(state.cost),
+        "calls": f"{state.calls:,}",
+        "model": state.model,
+        "ttl": state.ttl,
+        **others,
+    }
+
+
+def _cache(state: SessionState, until: float | None, now: float, clock: ClockText) -> str:
+    if not state.cached_tokens or until is None:
+        return "nothing cached"
+    cached = tokens(state.cached_tokens)
+    return f"{cached} warm until {clock(until)}" if now < until else f"{cached} expired {duration(now - until)} ago"

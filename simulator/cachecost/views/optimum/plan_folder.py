@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from cachecost.analysis.optimum.online_rule import RuleResult, cheapest_rule
+from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.optimum import Optimum, simulated_rows
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.base.atomic_files import open_whole, remove_file, write_text
@@ -16,17 +16,22 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.logs import Logs, read_logs
-from cachecost.conversations.model import Conversation
-from cachecost.conversations.recording import encode_record
+from cachecost.conversations.model import Conversation, encode_record
 from cachecost.providers.usage import ZERO
-from cachecost.scenario.strategy_file import load_strategy
+from cachecost.scenario.models import load_strategy
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import Workload, recorded_workload
-from cachecost.views.optimum.client_code import client_code, rule_words
-from cachecost.views.optimum.plan_readme import MARK, PlanFacts, plan_readme
-from cachecost.views.optimum.plan_requests import breakpoint_lines, request_lines
-from cachecost.views.optimum.strategy_yaml import strategy_yaml
+from cachecost.views.optimum.client_code import (
+    MARK,
+    PlanFacts,
+    breakpoint_lines,
+    client_code,
+    plan_readme,
+    request_lines,
+    rule_words,
+    strategy_yaml,
+)
 
 REQUESTS, BREAKPOINTS, README = "requests.jsonl", "breakpoints.jsonl", "README.md"
 STRATEGY, CLIENT = "strategy.yaml", "client.py"
@@ -101,7 +106,11 @@ def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
     strategy_usd = source.replay_strategy(folder / STRATEGY)
     facts = PlanFacts(optimum, rule, source.arguments, source.options, folder, requests_usd, strategy_usd, missing)
     write_text(folder / README, plan_readme(facts))
-    return _notes(folder, optimum, rule, missing)
+    log = BREAKPOINTS if missing else REQUESTS
+    words = [
+        f"{folder} written: {log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
+    ]
+    return [*words, *([f"no {REQUESTS}: {missing}"] if missing else [])]
 
 
 def _evaluator(workload: Workload) -> PlanEvaluator:
@@ -123,22 +132,9 @@ def _write_requests(folder: Path, optimum: Optimum, source: PlanSource) -> str:
 
 def _write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Write JSON Lines, whole or not at all. Raises CannotWrite."""
-    _make(path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError([Fault(str(path.parent), f"cannot be made: {error.strerror}")]) from None
     with open_whole(path) as stream:
         stream.writelines(map(encode_record, lines))
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError([Fault(str(folder), f"cannot be made: {error.strerror}")]) from None
-
-
-def _notes(folder: Path, optimum: Optimum, rule: RuleResult, missing: str) -> list[str]:
-    """What was written, and what could not be."""
-    log = BREAKPOINTS if missing else REQUESTS
-    words = [
-        f"{folder} written: {log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
-    ]
-    return [*words, *([f"no {REQUESTS}: {missing}"] if missing else [])]

@@ -23,7 +23,7 @@ def plan_table(optimum: Optimum) -> Table:
 def short_plan_table(optimum: Optimum) -> Table:
     """The same for the terminal: strategies of the same cost share a row, and only the cheapest rows are shown."""
     costs = [
-        (_group_name(names), usd)
+        ((names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more of the same cost"), usd)
         for number, (names, usd) in enumerate(cheapest_groups(optimum))
         if number < MOST_ROWS or set(names) & KNOWN
     ]
@@ -35,11 +35,7 @@ def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
     groups: dict[Decimal, list[str]] = {}
     for preset in sorted((preset for preset in optimum.presets if not preset.refused), key=lambda preset: preset.usd):
         groups.setdefault(preset.usd, []).append(preset.name)
-    return [(_best_known_first(names), usd) for usd, names in groups.items()]
-
-
-def _best_known_first(names: list[str]) -> list[str]:
-    return sorted(names, key=lambda name: name.partition("@")[0] not in KNOWN)
+    return [(sorted(names, key=lambda name: name.partition("@")[0] not in KNOWN), usd) for usd, names in groups.items()]
 
 
 def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table:
@@ -58,13 +54,7 @@ def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table
     return Table(columns, "Dollars for these calls", strong=frozenset({0}))
 
 
-def _group_name(names: list[str]) -> str:
-    """The first of strategies of the same cost, and how many others there are."""
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more of the same cost"
-
-
 def _lower_bounds(optimum: Optimum) -> list[tuple[str, Decimal]]:
-    """The lower bounds in USD, each with its name."""
     if optimum.with_pings and optimum.lower_bound.usd != optimum.lower_bound_usd:
         return [
             (LOWER_BOUND, optimum.lower_bound_usd),

@@ -1,23 +1,266 @@
-"""What `cachecost optimize` prints for people: what to do, the cost of every strategy, and how sure that is."""
+"""What `cachecost optimize` prints for people: what to do, the cost of every strategy, and how sure that is.
+
+A plan in words: where breakpoints are, their TTL, and which extra calls are sent.
+
+What `cachecost optimize` prints by default: the answer, in at most ten lines.
+
+What `cachecost optimize --json` prints.
+
+The page of `optimize`: the answer, then the cost of every strategy against it, and how sure that is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from io import StringIO
-from typing import IO
+from textwrap import shorten, wrap
+from typing import IO, Any
 
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.optimum.optimum import Optimum
-from cachecost.base.formatting import change, change_text, count_text, dollars, percent, rough_dollars, tokens
-from cachecost.views.optimum.sentences import plan_words
-from cachecost.views.optimum.tables import short_plan_table
-from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
-from cachecost.views.tables.fitting import INDENT, fit_table, hidden_note
-from cachecost.views.tables.text import render_table
+from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call
+from cachecost.analysis.optimum.tree import BlockTree
+from cachecost.base.formatting import change, change_text, count_text, dollars, exact, percent, rough_dollars, tokens
+from cachecost.base.version import __version__
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.request import Breakpoint, Request, place_as_sent, wire_path
+from cachecost.views.bound_units import see_also
+from cachecost.views.html.frame import Section, render_page
+from cachecost.views.optimum.tables import cheapest_groups, plan_table, short_plan_table
+from cachecost.views.streams import REPORT_WIDTH, inert_console, report_console, stream_look, styled_stream
+from cachecost.views.tables.table import INDENT, fit_table, hidden_note, render_table
+
+END = "the end of the last message"
+EARLIER = "the end of what an earlier call sent"
+NO_GAP = float("inf")
+
+
+@dataclass(slots=True)
+class Habit:
+    """How often a place has a breakpoint of which TTL, in which calls, and how long until it is read (seconds)."""
+
+    place: str
+    hours: list[float] = field(default_factory=list)
+    fives: list[float] = field(default_factory=list)
+    numbers: set[int] = field(default_factory=set)
+
+    @property
+    def calls(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def breakpoints(self) -> int:
+        return len(self.hours) + len(self.fives)
+
+
+def plan_words(plan: Sequence[PlanStep]) -> str:
+    """One sentence: what to do."""
+    real = [step for step in plan if not step.sent.is_extra]
+    habits = habits_of(real)
+    parts = [_habit_words(habit, len(real)) for habit in habits.values() if _matters(habit, len(real))]
+    others = [habit for habit in habits.values() if habit.place != EARLIER and not _matters(habit, len(real))]
+    rare = sum(habit.breakpoints for habit in others)
+    if rare:
+        parts.append(f"{count_text(rare, 'more breakpoint')} elsewhere")
+    if EARLIER in habits:
+        parts.append(f"and {EARLIER}, in {habits[EARLIER].calls:,} calls, so that it is found and stays")
+    uncached = sum(not step.breakpoints for step in real)
+    if not parts:
+        return "Place no breakpoint: no block is read again soon enough to pay for its write."
+    sentence = "Place breakpoints at " + "; ".join(parts) + "."
+    if uncached:
+        sentence += f" {count_text(uncached, 'call')} without a breakpoint."
+    return sentence + "".join(f" {words}" for words in extra_words(plan))
+
+
+def _matters(habit: Habit, calls: int) -> bool:
+    return habit.place != EARLIER and habit.calls * 50 >= calls
+
+
+def _habit_words(habit: Habit, calls: int) -> str:
+    where = habit.place if habit.calls >= calls * 0.98 else f"{habit.place} (in {habit.calls:,} of {calls:,} calls)"
+    if not habit.hours or not habit.fives:
+        return f"{where} with TTL {'1h' if habit.hours else '5m'}"
+    read = [gap for gap in habit.hours if gap < NO_GAP]
+    shorter = max((gap for gap in habit.fives if gap < NO_GAP), default=0.0)
+    few = f"{len(habit.hours):,} of {habit.breakpoints:,}"
+    if read and min(read) > shorter:
+        return f"{where} with TTL 5m, and with 1h before pauses over {_minutes(shorter)} ({few})"
+    return f"{where} with TTL 5m, in {few} calls with 1h"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{max(300.0, seconds) / 60:.0f} min"
+
+
+def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
+    """The extra calls."""
+    pings = sum(step.sent.call.purpose == "ping" for step in plan)
+    warms = sum(step.sent.call.purpose == "warm" for step in plan)
+    if pings:
+        yield f"Send {count_text(pings, 'keep-alive')} during pauses."
+    if warms:
+        yield f"Send {count_text(warms, 'pre-warming call')} before parallel ones."
+
+
+def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:
+    """Where the calls are marked, the beginning of the prompt first."""
+    tree = BlockTree([step.sent for step in real])
+    found: dict[str, Habit] = {}
+    for number, step in enumerate(real):
+        request = build_call(step).request
+        for breakpoint, placed in zip(request.breakpoints, step.breakpoints, strict=True):
+            habit = found.setdefault(place_of(request, breakpoint), Habit(place_of(request, breakpoint)))
+            habit.numbers.add(number)
+            gaps = habit.hours if breakpoint.ttl == "1h" else habit.fives
+            gaps.append(_gap(tree, step, placed.prefix) if breakpoint.layer is Layer.MESSAGES else NO_GAP)
+    order = ("tool", "system", "the end of what", END)
+    return dict(sorted(found.items(), key=lambda item: next((n for n, part in enumerate(order) if part in item[0]), 2)))
+
+
+def _gap(tree: BlockTree, step: PlanStep, prefix: Prefix) -> float:
+    """Seconds until the next call that contains what was marked."""
+    node = tree.nodes.get(prefix)
+    for tail in node.above if node is not None and node.above is not None else ():
+        if tail.event.start > step.sent.start:
+            return tail.event.start - step.sent.start
+    return NO_GAP
+
+
+def place_of(request: Request, breakpoint: Breakpoint) -> str:
+    """A breakpoint's place in words."""
+    number = place_as_sent(request, breakpoint)[2] + 1
+    if breakpoint.layer is Layer.TOOLS:
+        return "the last tool" if breakpoint.index == len(request.tools.blocks) - 1 else f"tool {number}"
+    if breakpoint.layer is Layer.SYSTEM:
+        last = breakpoint.index == len(request.system.blocks) - 1
+        return "the last system block" if last else f"system block {number}"
+    return END if breakpoint.node is request.thread else EARLIER
+
+
+MOST_ALTERNATIVES = 3
+PLAN_LINES = 3
+"""Lines for the sentence that says where breakpoints go; --full has all of it."""
+
+
+def print_brief(optimum: Optimum, title: str, arguments: str, stream: IO[str], is_scenario: bool) -> None:
+    """Print to `stream`; what does not fit the plan's lines is left to --full."""
+    console = report_console(stream, REPORT_WIDTH)
+    width = min(console.width, REPORT_WIDTH)
+    for line in _plan_lines(plan_words(optimum.plan), width):
+        console.print(Text(line, "bold"), soft_wrap=True)
+    for line in brief_lines(optimum, title, arguments, is_scenario):
+        console.print(Text(line), soft_wrap=True)
+
+
+def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool) -> Iterator[str]:
+    """The dollars, what else saves, the lower bound, how sure that is, and what to type next."""
+    name, now = cost_now(optimum)
+    calls = count_text(len(optimum.plan) - len(optimum.extras), "call")
+    less = change_text(change(optimum.usd, now))
+    yield f"{dollars(now)} {name} · {dollars(optimum.usd)} with this plan: {less}   {title}, {calls}"
+    yield f"saves too  {' · '.join(_alternatives(optimum, now)) or 'no built-in strategy is cheaper'}"
+    yield f"bound      {_bound(optimum)}"
+    yield f"sure       {_certainty(optimum)}"
+    yield f"next       cachecost optimize {arguments} --emit DIR: requests, strategy and client code; --full: the table"
+    yield see_also("optimize", arguments, is_scenario=is_scenario)
+
+
+def cost_now(optimum: Optimum) -> tuple[str, Decimal]:
+    """What the calls cost as they are sent, in words and USD: calls without breakpoints cost what "none" does.
+
+    Where some calls were left out, that is not known, and the cheapest built-in strategy stands for it.
+    """
+    if optimum.recorded_usd is not None:
+        return f"now ({optimum.first}, simulated)", optimum.recorded_usd
+    best = optimum.best_preset
+    if optimum.refused:
+        return f"with the cheapest built-in strategy ({best.name})", best.usd
+    none = next((one for one in optimum.presets if one.name == "none"), best)
+    return "now (no breakpoints, simulated)", none.usd
+
+
+def _plan_lines(words: str, width: int) -> list[str]:
+    lines = wrap(words, width)
+    if len(lines) <= PLAN_LINES:
+        return lines
+    rest = shorten(" ".join(lines[PLAN_LINES - 1 :]), width, placeholder=" … (--full: all)")
+    return [*lines[: PLAN_LINES - 1], rest]
+
+
+def _alternatives(optimum: Optimum, now: Decimal) -> Iterator[str]:
+    """The cheapest strategies that save, those of the same cost as one."""
+    groups = [(names, usd) for names, usd in cheapest_groups(optimum) if usd < now]
+    for names, usd in groups[:MOST_ALTERNATIVES]:
+        more = f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""
+        yield f"{names[0]}{more} {dollars(usd)}, {change_text(change(usd, now))}"
+
+
+def _bound(optimum: Optimum) -> str:
+    gap = change(optimum.usd, optimum.lower_bound_usd)
+    limit = dollars(optimum.lower_bound_usd)
+    if optimum.is_optimal:
+        return f"provably optimal: no legal plan for these requests costs less than {limit}"
+    if gap is not None and gap <= 0:
+        return f"at the lower bound of {limit}, but not under every assumption"
+    above = f"; this one is {percent(gap)} above that" if gap is not None else ""
+    return f"no legal plan for these requests costs less than {limit}{above}"
+
+
+def _certainty(optimum: Optimum) -> str:
+    margin = Decimal(str(optimum.error_margin))
+    about = f" ±{percent(margin)} → ±{rough_dollars(optimum.usd * margin)} on each figure" if margin else ""
+    if not optimum.depends_on:
+        return f"{optimum.token_source}{about}; holds under every tried assumption"
+    return f"{optimum.token_source}{about}; depends on {', '.join(optimum.depends_on)} (--full)"
+
+
+def optimum_object(found: Optimum) -> dict[str, Any]:
+    """The object of docs/reference/output-formats.md, with the sentence of the plan. Dollars are decimal strings."""
+    strategies = {one.name: exact(one.usd) for one in found.presets if not one.refused}
+    if found.recorded_usd is not None:
+        strategies = {found.first: exact(found.recorded_usd), **strategies}
+    return {
+        "format": 1,
+        "best": {
+            "cost_usd": exact(found.usd),
+            "words": plan_words(found.plan),
+            "plan": [_step(step) for step in found.plan],
+        },
+        "lower_bound_usd": exact(found.lower_bound_usd),
+        "lower_bound_without_pings_usd": exact(found.lower_bound.usd),
+        "proved_optimal": found.is_optimal,
+        "strategies": strategies,
+        "refused_strategies": {one.name: one.refused for one in found.presets if one.refused},
+        "answers_usd": exact(found.answers_usd),
+        "depends_on": found.depends_on,
+        "assumptions": [
+            {
+                "assumption": one.switch,
+                "value": one.value,
+                "best_usd": exact(one.plan_usd),
+                "best_preset_usd": exact(one.preset_usd),
+            }
+            for one in found.assumptions
+        ],
+        "prefill": {name: asdict(load) for name, load in found.loads.items()},
+        "first_token": None if found.fit is None else {**asdict(found.fit), "supported": found.fit.is_supported},
+        "tokens": {"source": found.token_source, "error_margin": found.error_margin},
+        "refused_calls": len(found.refused),
+    }
+
+
+def _step(step: PlanStep) -> dict[str, Any]:
+    call = build_call(step)
+    breakpoints = [
+        {"path": wire_path(call.request, breakpoint), "ttl": breakpoint.ttl} for breakpoint in call.request.breakpoints
+    ]
+    return {"start": call.start, "purpose": call.purpose, "breakpoints": breakpoints}
 
 
 def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
@@ -115,4 +358,22 @@ def _seconds(optimum: Optimum) -> str:
     return (
         f"first token after {fit.base_s:.2f} s + {fit.per_token_s * 1000:.3f} s per 1,000 unread tokens "
         f"(r² {fit.r2:.2f}, {fit.calls} calls): {saved * fit.per_token_s:+.1f} s saved in all"
+    )
+
+
+def optimum_page(source: str, optimum: Optimum, again: str) -> str:
+    """The cheapest legal breakpoints, TTLs and keep-alives. `again` is the command that makes the page."""
+    first, *more = answer(optimum)
+    certainty = [f"{label}: {sentence}" if label else sentence for label, sentence in facts(optimum)]
+    return render_page(
+        "analysis.html",
+        title=source,
+        question="What is the least that these calls can cost, and with which breakpoints?",
+        answer=first,
+        sections=[
+            Section("strategies", "Every strategy against this plan", more, plan_table(optimum)),
+            Section("sure", "How sure", certainty),
+        ],
+        again=again,
+        version=__version__,
     )

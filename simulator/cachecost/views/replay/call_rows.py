@@ -1,20 +1,25 @@
 """The row of a call: its fields, as `replay --json` and calls.csv write them.
 
 It imports nothing heavy: a row is made for every call of a long log.
+
+The rows of strategies that are compared: each has the rank of its strategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, TextIO
 
-from cachecost.base.formatting import exact
-from cachecost.base.inert import file_name, inert_cell
-from cachecost.ledger.rows import COST_CLASSES, REFUSED, TOKEN_CLASSES, ZERO, CallRow
+from cachecost.analysis.comparison.ranking import rank_fields
+from cachecost.analysis.comparison.summary import summarise_ledgers
+from cachecost.base.formatting import exact, file_name, inert_cell
+from cachecost.ledger.results import Ledger
+from cachecost.ledger.rows import REFUSED, CallRow
 from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import COST_CLASSES, TOKEN_CLASSES, ZERO
 
 FORMAT = 1
 USAGE_FIELDS = {"input": "input_tokens", "output": "output_tokens"}
@@ -111,3 +116,9 @@ def write_call_csv(rows: Iterable[CallRow], stream: TextIO) -> None:
 
 def _inert(cell: object) -> object:
     return inert_cell(cell) if isinstance(cell, str) else cell
+
+
+def ranked_objects(ledgers: Sequence[Ledger]) -> Iterator[dict[str, Any]]:
+    """The rows for JSON and CSV, all of one strategy before the next, with `rank_from` and `rank_to`."""
+    ranks = rank_fields(summarise_ledgers(ledgers)) if ledgers else {}
+    return ({**call_object(row), **ranks[ledger.strategy]} for ledger in ledgers for row in ledger.rows)

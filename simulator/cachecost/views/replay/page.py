@@ -11,9 +11,8 @@ from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summari
 from cachecost.base.formatting import change, change_text, count_text, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
-from cachecost.ledger.assumptions import Assumption
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import Comparison, Ledger, RunResult
+from cachecost.ledger.results import Assumption, Comparison, Ledger, RunResult
 from cachecost.providers.rules import data_date
 from cachecost.views.replay.tables import Billed
 from cachecost.views.run.page import BilledRow, run_page
@@ -48,7 +47,14 @@ def replay_page(
         RunResult(
             log,
             "What does this recording cost, call by call?",
-            " · ".join([count_text(len(ledgers[0].rows), "call"), *_billed_words(billed), models, _days(days)]),
+            " · ".join(
+                [
+                    count_text(len(ledgers[0].rows), "call"),
+                    *([f"billed {dollars(billed.dollars)} for {count_text(billed.calls, 'call')}"] if billed else []),
+                    models,
+                    " to ".join(str(day) for day in dict.fromkeys((min(days), max(days)))),
+                ]
+            ),
             _verdict(summary, billed),
             [comparison],
             [Assumption(text) for text in (*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND)],
@@ -72,14 +78,6 @@ def _billed_row(summary: Summary, billed: Billed) -> BilledRow:
     best = summary.best
     words = f"billed; simulated {best.answer}, {change_text(change(best.total, billed.dollars))}" if best else "billed"
     return BilledRow(billed.dollars, cells, (dollars(billed.dollars), words))
-
-
-def _billed_words(billed: Billed | None) -> list[str]:
-    return [f"billed {dollars(billed.dollars)} for {count_text(billed.calls, 'call')}"] if billed else []
-
-
-def _days(days: Sequence[date]) -> str:
-    return " to ".join(str(day) for day in dict.fromkeys((min(days), max(days))))
 
 
 def _verdict(summary: Summary, billed: Billed | None) -> str:

@@ -1,4 +1,7 @@
-"""Dollars stacked by token class: one bar a strategy, for the whole session or for one question."""
+"""Dollars stacked by token class: one bar a strategy, for the whole session or for one question.
+
+The pictures of a report as bytes: SVG for the report, one PNG for the README.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,17 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cachecost.analysis.comparison.sentences import dollars_title, question_title
-from cachecost.analysis.comparison.strategy_line import StrategyLine, ranked
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary
+from cachecost.analysis.comparison.summary import (
+    CLASS_FIELDS,
+    StrategyLine,
+    Summary,
+    dollars_title,
+    question_title,
+    ranked,
+)
 from cachecost.base.formatting import percent
-from cachecost.ledger.results import ZERO, Cost
+from cachecost.ledger.rows import Cost
+from cachecost.providers.usage import ZERO
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, MUTED, RULE
 from cachecost.views.charts.style import (
     MARGIN,
@@ -24,12 +33,25 @@ from cachecost.views.charts.style import (
     WIDTH,
     draw_title,
     house_style,
+    png,
+    svg,
     text_width,
     title_height,
     widest,
     wrap_text,
 )
-from cachecost.views.run.line_groups import MOST_NAMED, LineGroup, group_lines
+from cachecost.views.run.files import (
+    CUMULATIVE,
+    DOLLARS,
+    MOST_NAMED,
+    PROVIDERS,
+    QUESTION,
+    README_PICTURE,
+    LineGroup,
+    group_lines,
+)
+from cachecost.views.run.line_charts import cumulative_figure
+from cachecost.views.run.provider_chart import compares_providers, providers_figure
 
 ROW = 0.40
 BAR = 0.62
@@ -222,3 +244,30 @@ def _legend(figure: Figure, classes: Mapping[str, str], y: float) -> None:
         x += 0.2
         figure.text(x / WIDTH, y / height, words, color=INK, va="center_baseline", size=SMALL_SIZE)
         x += text_width(words, SMALL_SIZE) + 0.22
+
+
+def figures(summary: Summary, variants: Sequence[Summary] = ()) -> dict[str, Figure]:
+    """Every picture that this comparison has, by its file name: where no price is known, that of its tokens alone.
+
+    `variants` are all of the run, this one first; where they are several hosts, one picture has them all.
+    """
+    if not summary.lines:
+        return {}
+    drawn = {DOLLARS: dollars_figure(summary)}
+    if summary.is_priced and any(line.cost.total for line in summary.lines):
+        drawn[CUMULATIVE] = cumulative_figure(summary)
+    if any(line.question is not None for line in summary.lines):
+        drawn[QUESTION] = question_figure(summary)
+    if compares_providers(variants):
+        drawn[PROVIDERS] = providers_figure(variants)
+    return drawn
+
+
+def chart_files(summary: Summary, variants: Sequence[Summary] = ()) -> dict[str, bytes]:
+    """File name to content: all pictures as SVG, the one that answers the question as PNG too."""
+    drawn = figures(summary, variants)
+    files = {name: svg(figure) for name, figure in drawn.items()}
+    answer = PROVIDERS if PROVIDERS in drawn else DOLLARS
+    if answer in drawn:
+        files[README_PICTURE] = png(drawn[answer])
+    return files

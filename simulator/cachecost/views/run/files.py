@@ -1,6 +1,59 @@
-"""The names of a report's files."""
+"""The names of a report's files.
+
+Bars of text: a strategy's dollars as blocks, coloured by token class where there is colour.
+
+Strategies of a chart in groups: those that look the same are one line or bar, and of many those that are near.
+
+What the variants of a run on several providers show, in a sentence.
+
+What one question costs under each strategy in each variant.
+
+The prompt timelines of a run: one for all strategies whose calls look the same, the first and the best open.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
+from itertools import pairwise
+
+from rich.text import Text
+
+from cachecost.analysis.comparison.summary import MOST_COLUMNS, StrategyLine, Summary, ranked, variant_name
+from cachecost.base.formatting import UNKNOWN, change, count_text, dollar_range, percent, quote
+from cachecost.ledger.findings import Explanation
+from cachecost.ledger.results import Ledger
+from cachecost.providers.usage import ZERO
+from cachecost.views.charts.palette import CLASS_COLOURS
+from cachecost.views.tables.table import Table, build_table
+from cachecost.views.timeline.columns import MOST, columns_of, most_columns, most_spots, paths_of, rewritten_by_call
+from cachecost.views.timeline.picture import TimelineScale, TimelineView, timeline_view, usage_sentence
+
+EIGHTHS = " ▏▎▍▌▋▊▉"
+FULL = "█"
+
+
+def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
+    """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
+    if not line.total or not largest:
+        return Text()
+    eighths = max(1, int((line.total / largest * width * 8).to_integral_value(ROUND_HALF_UP)))
+    text = Text(FULL * (eighths // 8) + EIGHTHS[eighths % 8].strip())
+    cells = len(text)
+    ends, so_far = [0], ZERO
+    for name in CLASS_COLOURS:
+        so_far += line.cost.by_class()[name]
+        ends.append(int((so_far / line.cost.total * cells).to_integral_value(ROUND_HALF_UP)))
+    for colour, (start, end) in zip(CLASS_COLOURS.values(), list(pairwise(ends)), strict=True):
+        text.stylize(colour, start, end)
+    return text
+
+
+def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
+    """The token classes in their colours, to head a column of bars."""
+    return Text(" ").join(Text(names[name], style=CLASS_COLOURS[name]) for name in classes)
+
 
 REPORT = "report.md"
 PAGE = "index.html"
@@ -14,3 +67,192 @@ RESULT = "result.json"
 
 OURS = (REPORT, PAGE, DOLLARS, CUMULATIVE, QUESTION, PROVIDERS, README_PICTURE, CALLS, RESULT)
 """The files a run may write; anything else in its folder (a baseline …) is left alone."""
+
+
+MOST_NAMED = 12
+"""Lines or bars of one chart."""
+Amount = Callable[[StrategyLine], Decimal | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LineGroup:
+    """Strategies that are one line or bar of a chart; the first lends it its figures."""
+
+    lines: Sequence[StrategyLine]
+
+    @property
+    def line(self) -> StrategyLine:
+        return self.lines[0]
+
+    @property
+    def name(self) -> str:
+        """ "claude-code and 27 others"."""
+        return group_name([line.name for line in self.lines])
+
+    def money(self, amount: Amount, places: int | None) -> str:
+        """ "$2.07"; "$2.03–2.08" where they differ."""
+        known = [usd for line in self.lines if (usd := amount(line)) is not None]
+        return dollar_range(min(known, default=None), max(known, default=None), places)
+
+
+def group_name(names: Sequence[str]) -> str:
+    """ "claude-code", "claude-code and zed", "claude-code and 27 others"."""
+    first, *others = names
+    if not others:
+        return first
+    return f"{first} and {others[0] if len(others) == 1 else f'{len(others)} others'}"
+
+
+def group_lines(
+    lines: Sequence[StrategyLine],
+    look: Callable[[StrategyLine], Hashable],
+    end: Callable[[StrategyLine], Decimal],
+    kept: Sequence[StrategyLine] = (),
+) -> list[LineGroup]:
+    """At most twelve groups in the order of their first lines: lines of the same `look`, then those whose `end`s are
+    nearest. Lines of `kept` stay apart from one another and lend their group its name."""
+    found: dict[Hashable, list[StrategyLine]] = {}
+    for line in lines:
+        found.setdefault(look(line), []).append(line)
+    groups = sorted(found.values(), key=lambda group: (bool(group[0].refused), end(group[0])))
+    while len(groups) > MOST_NAMED:
+        at = min(range(len(groups) - 1), key=lambda at: _gap(groups[at], groups[at + 1], end, kept))
+        groups[at : at + 2] = [groups[at] + groups[at + 1]]
+    places = {line.name: place for place, line in enumerate(lines)}
+    named = [LineGroup(sorted(group, key=lambda line: (line not in kept, places[line.name]))) for group in groups]
+    return sorted(named, key=lambda group: min(places[line.name] for line in group.lines))
+
+
+def _gap(
+    group: Sequence[StrategyLine],
+    other: Sequence[StrategyLine],
+    end: Callable[[StrategyLine], Decimal],
+    kept: Sequence[StrategyLine],
+) -> tuple[bool, bool, Decimal]:
+    """How little two neighbours belong together: refused lines and those of `kept` stay apart as long as others do."""
+    both_kept = all(any(line in kept for line in lines) for lines in (group, other))
+    ends = [end(line) for line in (*group, *other)]
+    return bool(group[0].refused) != bool(other[0].refused), both_kept, max(ends) - min(ends)
+
+
+def providers_title(summaries: Sequence[Summary]) -> str:
+    """ "One question in each variant: “answer tool, auto” costs less than “structured output, no tools” in 9 of 20"."""
+    main = summaries[0]
+    first, best = main.first, main.best
+    what = "One question" if main.has_questions else "The session"
+    if first is None or best is None or first in main.best_lines:
+        return f"{what} in each of {count_text(len(summaries), 'variant')}"
+    pairs = [(summary.line(best.name), summary.line(first.name)) for summary in summaries]
+    amounts = [
+        (one.question, other.question) if main.has_questions else (one.total, other.total)
+        for one, other in pairs
+        if one is not None and other is not None
+    ]
+    known = [(one, other) for one, other in amounts if one is not None and other is not None]
+    cheaper = sum(one < other for one, other in known)
+    names = f"{quote(best.name)} costs less than {quote(first.name)}"
+    return f"{what}: {names} in {cheaper:,} of {count_text(len(known), 'variant')}"
+
+
+def provider_name(summary: Summary, main: Summary) -> str:
+    """The name of a variant; the scenario as written has its host's."""
+    comparison = summary.comparison
+    return f"{comparison.host}, as written" if summary is main else variant_name(comparison)
+
+
+TITLE = "Cost of one question in each variant"
+
+
+def question_variants(summaries: Sequence[Summary]) -> Table | None:
+    """A cell for each strategy and variant, the cheapest of a variant bold; None without variants or questions.
+
+    Many variants are rows, few are columns.
+    """
+    if len(summaries) < 2 or not summaries[0].has_questions:
+        return None
+    names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
+    variants = [variant_name(summary.comparison) for summary in summaries]
+    cells = [[_cell(summary, name) for name in names] for summary in summaries]
+    best = [_best(summary) for summary in summaries]
+    if len(variants) > MOST_COLUMNS:
+        rows = [[variant, *row] for variant, row in zip(variants, cells, strict=True)]
+        bold = [[name in winners for winners in best] for name in names]
+        return _with_bold(build_table(TITLE, ["variant", *names], rows, wraps=True), bold)
+    rows = [[name, *(column[number] for column in cells)] for number, name in enumerate(names)]
+    bold = [[name in winners for name in names] for winners in best]
+    return _with_bold(build_table(TITLE, ["strategy", *variants], rows), bold)
+
+
+def _with_bold(table: Table, bold: Sequence[Sequence[bool]]) -> Table:
+    """`bold` says of each column but the first which of its cells are."""
+    rows = [frozenset[int](), *(frozenset(n for n, is_bold in enumerate(column) if is_bold) for column in bold)]
+    columns = [replace(column, bold=numbers) for column, numbers in zip(table.columns, rows, strict=True)]
+    return replace(table, columns=columns)
+
+
+def _best(summary: Summary) -> set[str]:
+    """The strategies whose questions cost least, of those that are compared."""
+    costs = {line.name: line.question for line in ranked(summary.lines) if line.question is not None}
+    least = min(costs.values(), default=Decimal(0))
+    return {name for name, cost in costs.items() if cost == least}
+
+
+def _cell(summary: Summary, name: str) -> str:
+    line, first = summary.line(name), summary.first
+    if line is None or not line.questions:
+        return UNKNOWN
+    against = None if first is None or first is line else change(line.question, first.question)
+    return line.question_money if against is None else f"{line.question_money} ({percent(against, signed=True)})"
+
+
+Rewritten = Mapping[str, Mapping[int, Decimal]]
+"""USD by strategy and number of the call."""
+SHOWN = 6
+"""Pictures that have a place of their own; further ones are folded away together."""
+
+
+def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) -> list[TimelineView]:
+    """The first and the best strategy open, then the others in their order; `explanations` tell what was rewritten."""
+    ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
+    shown = [line.name for line in (summary.first, summary.best) if line is not None]
+    order = sorted(ledgers, key=lambda ledger: (_place(ledger.strategy, shown), ledgers.index(ledger)))
+    longest = max((row.usage.total_input for ledger in ledgers for row in ledger.rows), default=0)
+    rewritten = {one.strategy: rewritten_by_call(one) for one in explanations}
+    groups = _alike(order, longest)
+    others = len(groups) - len(set(shown))
+    anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
+    return [
+        _timeline(group, anchors[group[0].strategy], longest, group[0].strategy in shown, others, rewritten)
+        for group in groups
+    ]
+
+
+def anchors_of(timelines: Sequence[TimelineView]) -> dict[str, str]:
+    """Where the timeline of each strategy is."""
+    return {name: view.anchor for view in timelines for name in (view.members or (view.name,))}
+
+
+def _place(name: str, shown: Sequence[str]) -> int:
+    return shown.index(name) if name in shown else len(shown)
+
+
+def _alike(ledgers: Sequence[Ledger], longest: int) -> list[list[Ledger]]:
+    """The strategies in groups whose columns are the same to the eye; where breakpoints stand makes no difference."""
+    groups: dict[tuple[object, ...], list[Ledger]] = {}
+    for ledger in ledgers:
+        paths = paths_of(columns_of(ledger, MOST), longest)
+        groups.setdefault((len(ledger.rows), *paths.states, paths.refused), []).append(ledger)
+    return list(groups.values())
+
+
+def _timeline(
+    group: Sequence[Ledger], anchor: str, longest: int, is_open: bool, others: int, rewritten: Rewritten
+) -> TimelineView:
+    ledger = group[0]
+    scale = TimelineScale(longest) if is_open else TimelineScale(longest, most_columns(others), most_spots(others))
+    calls = columns_of(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
+    cost = ledger.cost.total if ledger.is_priced else None
+    says = usage_sentence(len(ledger.rows), ledger.usage, cost)
+    names = [one.strategy for one in group]
+    view = timeline_view(group_name(names), anchor, says, calls, scale, is_open=is_open)
+    return replace(view, members=names)

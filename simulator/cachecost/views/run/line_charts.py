@@ -1,24 +1,30 @@
-"""Cumulative dollars over calls: one line a strategy, its name at its end."""
+"""Cumulative dollars over calls: one line a strategy, its name at its end.
+
+Dollars so far, stacked by token class and by layer of the prompt: two pictures side by side for one strategy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cachecost.analysis.comparison.sentences import cumulative_title
-from cachecost.analysis.comparison.strategy_line import StrategyLine
-from cachecost.analysis.comparison.summary import Summary
+from cachecost.analysis.comparison.summary import CLASS_NAMES, StrategyLine, Summary, cumulative_title
 from cachecost.base.formatting import dollars
-from cachecost.ledger.results import ZERO, Ledger
-from cachecost.views.charts.palette import LINE_COLOURS, RULE
+from cachecost.ledger.results import Ledger
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import ZERO
+from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS, RULE
 from cachecost.views.charts.style import (
     MARGIN,
     SMALL_SIZE,
+    TEXT_SIZE,
     WIDTH,
     cut,
     draw_title,
@@ -26,7 +32,8 @@ from cachecost.views.charts.style import (
     title_height,
     widest,
 )
-from cachecost.views.run.line_groups import LineGroup, group_lines
+from cachecost.views.run.files import LineGroup, group_lines
+from cachecost.views.run.tables import Split, cost_by_class, cost_by_layer, running_parts, sample_numbers
 
 PLOT_HEIGHT = 3.4
 AXIS_LABELS = 0.5
@@ -74,7 +81,10 @@ def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
             draw_title(figure, title)
         axes = _axes(figure, curves, plot, height)
         _draw(axes, curves)
-        _label_ends(axes, curves, plot)
+        top = axes.get_ylim()[1]
+        places = spread([curve.end / top * plot for curve in curves], LABEL_STEP, 0.05, plot)
+        for curve, place in zip(curves, places, strict=True):
+            _label(axes, curve, curve.end / top, place / plot)
     return figure
 
 
@@ -180,14 +190,6 @@ def _points(count: int) -> list[int]:
     return [*range(0, count - 1, -(-count // POINTS)), count - 1]
 
 
-def _label_ends(axes: Axes, curves: Sequence[Curve], plot: float) -> None:
-    """Each line's name at its end, with a thin leader where labels had to be moved apart."""
-    top = axes.get_ylim()[1]
-    places = spread([curve.end / top * plot for curve in curves], LABEL_STEP, 0.05, plot)
-    for curve, place in zip(curves, places, strict=True):
-        _label(axes, curve, curve.end / top, place / plot)
-
-
 def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
     """The label at height `place` beside the axes, led to from the line's end (both are shares of the height)."""
     last = (len(curve.values) - 1) / axes.get_xlim()[1]
@@ -203,3 +205,69 @@ def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
         weight="bold" if curve.strong else "normal",
         va="center_baseline",
     )
+
+
+HEIGHT = 3.2
+UNSEEN = 0.002
+"""Part of the height below which an area is not seen."""
+LAYER_COLOURS = {
+    **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
+    "output": CLASS_COLOURS["output"],
+}
+TITLE: dict[str, Any] = {"loc": "left", "fontsize": TEXT_SIZE, "fontweight": "bold", "pad": 22, "x": 0}
+
+
+def area_figure(ledger: Ledger, top: float) -> Figure:
+    """Both pictures of `ledger`, on an axis up to `top` dollars."""
+    with house_style():
+        figure = Figure(figsize=(WIDTH, HEIGHT))
+        left, right = figure.subplots(1, 2, sharey=True)
+        figure.subplots_adjust(left=0.07, right=1 - MARGIN / WIDTH, top=0.83, bottom=0.145, wspace=0.08)
+        left.set_title("By token class", **TITLE)
+        right.set_title("By layer of the prompt", **TITLE)
+        _stack(left, ledger.rows, cost_by_class, CLASS_COLOURS, CLASS_NAMES, top)
+        _stack(right, ledger.rows, cost_by_layer, LAYER_COLOURS, {name: name for name in LAYER_COLOURS}, top)
+        _axis(left, len(ledger.rows), top)
+        _axis(right, len(ledger.rows), top)
+    return figure
+
+
+def _stack(
+    axes: Axes,
+    rows: Sequence[CallRow],
+    split: Split,
+    colours: Mapping[str, str],
+    names: Mapping[str, str],
+    top: float,
+) -> None:
+    at = sample_numbers(len(rows))
+    sums = {name: running_parts(rows, split, name) for name in colours}
+    drawn = [name for name in colours if float(sums[name][-1]) > top * UNSEEN]
+    if drawn:
+        heights = [[float(sums[name][number]) for number in at] for name in drawn]
+        axes.stackplot(at, *heights, colors=[colours[name] for name in drawn], linewidth=0)
+    for name in drawn:
+        axes.plot([], [], color=colours[name], linewidth=6, label=names[name])
+    if drawn:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(-0.02, 0.99),
+            ncols=len(drawn),
+            frameon=False,
+            fontsize=SMALL_SIZE,
+            handlelength=0.8,
+            columnspacing=1.2,
+            borderaxespad=0,
+        )
+
+
+def _axis(axes: Axes, calls: int, top: float) -> None:
+    ticks, labels = dollar_ticks(top)
+    axes.set_xlim(0, calls or 1)
+    axes.set_ylim(0, top)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.set_yticks(ticks, labels)
+    axes.set_xlabel("calls", loc="left")
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0)

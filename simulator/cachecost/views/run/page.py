@@ -9,32 +9,35 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
-from cachecost.analysis.comparison.answer import seeds_sentence
-from cachecost.analysis.comparison.apart import APART, apart_sentences
-from cachecost.analysis.comparison.assumption_texts import assumption_groups, first_assumptions, summary_sentence
-from cachecost.analysis.comparison.sentences import (
+from cachecost.analysis.comparison.ranking import assumption_groups, first_assumptions, summary_sentence
+from cachecost.analysis.comparison.summary import (
+    APART,
+    CLASS_FIELDS,
+    CLASS_NAMES,
+    TTL_NAMES,
+    StrategyLine,
+    Summary,
+    apart_sentences,
     bold_words,
     cheapest_words,
     cumulative_title,
     join_names,
     refusal_sentences,
     rules_sentence,
+    shared_notes,
+    summarise,
     token_sentences,
 )
-from cachecost.analysis.comparison.strategy_line import StrategyLine, shared_notes
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, TTL_NAMES, Summary, summarise
+from cachecost.analysis.comparison.variant_run import seeds_sentence
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import RunResult
-from cachecost.views.charts.pictures import inline
-from cachecost.views.explain.tables import findings_table, group_findings
-from cachecost.views.explain.text import headline
+from cachecost.views.charts.style import inline
+from cachecost.views.explain.text import findings_table, group_findings, headline
 from cachecost.views.html.frame import render_page
-from cachecost.views.run.area_charts import area_figure
-from cachecost.views.run.line_charts import cumulative_figure
+from cachecost.views.run.files import SHOWN, anchors_of, providers_title, question_variants, run_timelines
+from cachecost.views.run.line_charts import area_figure, cumulative_figure
 from cachecost.views.run.provider_chart import compares_providers, providers_figure
-from cachecost.views.run.provider_titles import providers_title
-from cachecost.views.run.question_variants import question_variants
 from cachecost.views.run.tables import (
     assumption_table,
     cumulative_table,
@@ -46,9 +49,7 @@ from cachecost.views.run.tables import (
     variant_costs,
     variant_table,
 )
-from cachecost.views.run.timelines import SHOWN, anchors_of, run_timelines
-from cachecost.views.tables.lower_bounds import lower_bound_sentence
-from cachecost.views.tables.ranks import rank_column
+from cachecost.views.tables.lower_bounds import lower_bound_sentence, rank_column
 from cachecost.views.tables.table import Column, Table
 from cachecost.views.timeline.picture import TimelineView, timeline_key
 
@@ -247,7 +248,6 @@ def _cumulative(summary: Summary) -> list[ChartView]:
 
 
 def _parts(summary: Summary) -> list[ChartView]:
-    """Dollars by token class and by layer, of the first and of the best strategy on one scale."""
     if not summary.is_priced:
         return []
     shown = dict.fromkeys(line.name for line in (summary.first, summary.best) if line is not None and line.cost.total)

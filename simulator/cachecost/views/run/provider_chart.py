@@ -10,8 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cachecost.analysis.comparison.strategy_line import StrategyLine
-from cachecost.analysis.comparison.summary import Summary
+from cachecost.analysis.comparison.summary import StrategyLine, Summary
 from cachecost.base.formatting import dollars, times
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, PAPER, RULE
 from cachecost.views.charts.style import (
@@ -26,8 +25,7 @@ from cachecost.views.charts.style import (
     title_height,
     widest,
 )
-from cachecost.views.run.line_groups import group_lines
-from cachecost.views.run.provider_titles import provider_name, providers_title
+from cachecost.views.run.files import group_lines, provider_name, providers_title
 
 ROW, LEGEND_LINE, AXIS_LABELS = 0.3, 0.24, 0.5
 NAME_WIDTH = 4.0

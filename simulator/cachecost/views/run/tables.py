@@ -6,10 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from cachecost.analysis.comparison.apart import shown_name
-from cachecost.analysis.comparison.sentences import MOST_COLUMNS, assumptions_set, variant_name, variant_rows
-from cachecost.analysis.comparison.strategy_line import StrategyLine, ranked
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES, Summary
+from cachecost.analysis.comparison.summary import (
+    CLASS_FIELDS,
+    CLASS_NAMES,
+    MOST_COLUMNS,
+    StrategyLine,
+    Summary,
+    assumptions_set,
+    ranked,
+    shown_name,
+    variant_name,
+    variant_rows,
+)
 from cachecost.base.formatting import (
     UNKNOWN,
     change,
@@ -21,10 +29,11 @@ from cachecost.base.formatting import (
     token_column,
     tokens,
 )
-from cachecost.ledger.results import ZERO, CallRow, Ledger, PublishedFigure
+from cachecost.ledger.results import Ledger, PublishedFigure
+from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.listing import assumption_rows
-from cachecost.views.tables.fitting import shorten_middle
+from cachecost.providers.usage import ZERO
 from cachecost.views.tables.lower_bounds import have_own_bounds
 from cachecost.views.tables.table import (
     ANSWER,
@@ -37,6 +46,7 @@ from cachecost.views.tables.table import (
     Column,
     Table,
     build_table,
+    shorten_middle,
     true_rows,
 )
 
@@ -179,7 +189,16 @@ def variant_costs(summaries: Sequence[Summary]) -> Table:
 def published_figure_table(published_figures: Sequence[PublishedFigure]) -> Table:
     """Published figures, and what they are to the last digit."""
     rows = [
-        [published_figure.source, published_figure.says, published_figure.how, _exact_cell(published_figure)]
+        [
+            published_figure.source,
+            published_figure.says,
+            published_figure.how,
+            (
+                f"{published_figure.exact * 100:.1f}%".replace("-", "−")
+                if published_figure.is_share
+                else exact_dollars(published_figure.exact)
+            ),
+        ]
         for published_figure in published_figures
     ]
     return build_table("Published figures, exactly", ["source", "says", "how", "exactly"], rows, words=3)
@@ -321,12 +340,3 @@ def _variant_cell(summary: Summary, name: str) -> str:
         return UNKNOWN
     against = REFUSED if line.refused else percent(line.vs_first, signed=True)
     return line.answer if against == UNKNOWN else f"{line.answer} ({against})"
-
-
-def _exact_cell(published_figure: PublishedFigure) -> str:
-    """Dollars in full, or a share to a tenth of a percent."""
-    return (
-        f"{published_figure.exact * 100:.1f}%".replace("-", "−")
-        if published_figure.is_share
-        else exact_dollars(published_figure.exact)
-    )

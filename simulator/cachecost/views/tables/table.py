@@ -1,11 +1,26 @@
-"""A table as every report has it: columns of words, which text, Markdown and HTML render."""
+"""A table as every report has it: columns of words, which text, Markdown and HTML render.
+
+Fits a table into a terminal: which columns are shown in how many cells, and what is hidden.
+
+Tables in a terminal: fitted ones, whose rows never wrap, and tables of words, which do.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+
+from cachecost.base.formatting import all_of, inert, quote
+from cachecost.views.streams import report_console
+
+if TYPE_CHECKING:
+    from rich.padding import Padding
+    from rich.text import Text
+
 
 REFUSED = "✗"
 ANSWER, COMPARISON, LOWER_BOUND, COUNT, ZERO_CLASS = range(5)
@@ -87,3 +102,170 @@ def build_table(
 def true_rows(flags: Iterable[bool]) -> frozenset[int]:
     """The numbers of the rows whose flag is true."""
     return frozenset(number for number, flag in enumerate(flags) if flag)
+
+
+GAP = 2
+INDENT = 2
+LEAST_NAMES = 30
+"""Cells that names have before columns are hidden for them."""
+LONGEST_HEADER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """A table in `width` cells: a column of names, the columns that are shown, and those hidden for lack of width."""
+
+    names: Column
+    shown: list[Column]
+    hidden: list[Column]
+    width: int
+    missing: int
+    """Further cells that the names would need."""
+    strong: frozenset[int] = frozenset()
+
+    @property
+    def columns(self) -> list[Column]:
+        """What is shown, in order: the columns that lead, the names, the others."""
+        leading = [column for column in self.shown if column.leads]
+        return [*leading, self.names, *(column for column in self.shown if not column.leads)]
+
+    @property
+    def needed_width(self) -> int:
+        """Cells in which nothing would be hidden."""
+        spare = 0 if self.missing else max(0, self.room)
+        return self.width + self.missing + max(0, cells_of(self.hidden) - spare)
+
+    @property
+    def room(self) -> int:
+        """Cells left to the right of the table; none where negative."""
+        return self.width - INDENT - self.names.width - cells_of(self.shown)
+
+
+def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTable:
+    """The table in `width` cells: what carries the answer first, then names, then the rest.
+
+    Columns of a rank above ANSWER are hidden, the highest rank first, while names would have less than `narrow`
+    cells. Names take what the columns leave, and lose their middle where that is less than they need.
+    """
+    first, *others = map(_in_one_line, table.columns)
+    columns = [column for column in others if column.rank != DETAIL]
+    headed = [
+        replace(column, header=shorten_middle(column.header, LONGEST_HEADER)) if column.right else column
+        for column in columns
+    ]
+    fitting = [column for column in headed if column.rank == ANSWER]
+    for column in sorted(headed, key=lambda column: column.rank):
+        if column.rank > ANSWER and cells_of([*fitting, column]) <= width - INDENT - min(first.width, narrow):
+            fitting.append(column)
+    keys = {column.key for column in fitting}
+    shown = [column for column in headed if column.key in keys]
+    room = max(width - INDENT - cells_of(shown), cell_len(first.header))
+    names = replace(first, cells=[shorten_middle(name, room) for name in first.cells])
+    hidden = [column for column in columns if column.key not in keys]
+    return FittedTable(names, shown, hidden, width, max(0, first.width - room), table.strong)
+
+
+def _in_one_line(column: Column) -> Column:
+    """The column with inert cells, so that no foreign text begins another line."""
+    return replace(column, cells=list(map(inert, column.cells)))
+
+
+def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
+    """What tables hide for lack of width and how to see it, in a line; "" where nothing is. `see` shows all of it."""
+    headers = dict.fromkeys(column.header for table in tables for column in table.hidden)
+    hidden = [quote(header) for header in headers]
+    cut = any(table.missing for table in tables)
+    if not hidden and not cut:
+        return ""
+    wider = max(table.needed_width for table in tables)
+    what = all_of([*hidden, *["the middle of long names"] * cut])
+    columns = f"{'column' if len(hidden) == 1 else 'columns'} " if hidden else ""
+    return f"({columns}{what} {'needs' if len(hidden) + cut == 1 else 'need'} {wider} columns; or see {see})"
+
+
+def cells_of(columns: Sequence[Column]) -> int:
+    """Cells that the columns take, each with the gap before it."""
+    return sum(GAP + column.width for column in columns)
+
+
+def shorten_middle(name: str, width: int) -> str:
+    """`name` in `width` cells: what is too long loses its middle, since names differ at their ends."""
+    if cell_len(name) <= width:
+        return name
+    head, tail = name[: len(name) // 2], name[len(name) // 2 :]
+    while cell_len(head) + cell_len(tail) > width - 1 and (head or tail):
+        head, tail = (head[:-1], tail) if cell_len(head) >= cell_len(tail) else (head, tail[1:])
+    return f"{head.rstrip()}…{tail.lstrip()}"
+
+
+PIPE_WIDTH = 180
+LONGEST_WORD = 28
+"""Cells of a word from which on it breaks: an id, a path."""
+NUMBER = re.compile(r"[−+±<]?\$?[\d,.]+[kMB%]?(?: (?:s|min|h))?|–|")
+"""What never breaks from its unit: a count, dollars, a percentage, a duration, unknown, nothing."""
+
+
+def render_table(
+    fitted: FittedTable,
+    *,
+    bars: Sequence[Text] | None = None,
+    prose: tuple[str, Sequence[str]] | None = None,
+    dim: Iterable[int] = (),
+) -> Padding:
+    """The table for a rich console; strong rows are bold. It neither wraps nor cuts a number.
+
+    `bars` are a last column without a header, `prose` one of words that wrap (header, cells); `dim` rows are pale.
+    """
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    for column in fitted.columns:
+        header = Text(column.header, justify="right" if column.right else "left")
+        table.add_column(header, no_wrap=True, min_width=column.width)
+    if bars is not None:
+        table.add_column("", no_wrap=True)
+    if prose is not None:
+        table.add_column(prose[0], overflow="fold")
+    pale = set(dim)
+    for row in range(len(fitted.names.cells)):
+        cells = [Text(column.flush(row)) for column in fitted.columns]
+        last = [bars[row]] if bars is not None else []
+        words = [prose[1][row]] if prose is not None else []
+        table.add_row(*cells, *last, *words, style="bold" if row in fitted.strong else "dim" if row in pale else "")
+    return Padding(table, (0, 0, 0, INDENT), expand=False)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], hide: Sequence[str] = ()) -> None:
+    """Print a table of words to stdout; words wrap, but neither a word nor a number breaks.
+
+    In a narrow terminal the columns in `hide` go, the first of them first, and the last line says so.
+    """
+    import sys
+
+    from rich.table import Table as RichTable
+
+    console = report_console(sys.stdout, PIPE_WIDTH)
+    lines = [list(row) for row in rows]
+    least = [_least_width([name, *(row[number] for row in lines)]) for number, name in enumerate(columns)]
+    ranks = [COMPARISON + len(hide) - hide.index(name) if name in hide else ANSWER for name in columns]
+    wanted = [
+        Column(str(number), name.ljust(least[number]), [], False, ranks[number]) for number, name in enumerate(columns)
+    ]
+    fitted = fit_table(Table([Column("name", " " * least[0], [], False), *wanted[1:]]), console.width, least[0])
+    shown = [0, *(int(column.key) for column in fitted.shown)]
+    table = RichTable(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for number in shown:
+        table.add_column(columns[number], overflow="fold", min_width=least[number])
+    for row in lines:
+        table.add_row(*(row[number] for number in shown))
+    console.print(table)
+    if note := hidden_note([replace(fitted, missing=0)], "--json"):
+        console.print(re.sub(r" +,", ",", re.sub(r" +;", ";", note)), markup=False)
+
+
+def _least_width(cells: Sequence[str]) -> int:
+    """Cells that a column needs so that no number and no word breaks; a very long word does."""
+    parts = (part for cell in cells for part in ([cell] if NUMBER.fullmatch(cell) else cell.split() or [""]))
+    return min(max(map(len, parts)), LONGEST_WORD)

@@ -1,14 +1,20 @@
-"""The calls of a strategy as columns of a picture: thinned where there are more than a picture can show."""
+"""The calls of a strategy as columns of a picture: thinned where there are more than a picture can show.
+
+Columns -> paths of an SVG, a unit a column; the picture is stretched to the page, so it holds no words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import groupby
 
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import ZERO, CallRow, Ledger
-from cachecost.ledger.timelines import EMPTY_TIMELINE, CallTimeline
+from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, Ledger
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import ZERO
 
 MOST = 400
 """Columns that a picture shows at most."""
@@ -85,9 +91,165 @@ def most_spots(others: int) -> int:
 
 
 def _most_expensive(group: Sequence[CallColumn]) -> CallColumn:
-    highest = max(group, key=lambda column: (column.rewritten, _unread(column.row), -column.row.call))
+    highest = max(
+        group,
+        key=lambda column: (
+            column.rewritten,
+            (column.row.cost.write_5m + column.row.cost.write_1h + column.row.cost.input),
+            -column.row.call,
+        ),
+    )
     return replace(highest, stands_for=len(group))
 
 
-def _unread(row: CallRow) -> Decimal:
-    return row.cost.write_5m + row.cost.write_1h + row.cost.input
+HEIGHT = 200
+"""Units of the longest prompt."""
+BAND_TOP, BAND_HEIGHT = 206, 9
+LANE_END, LANE_HEIGHT = -6, 54
+"""Above the prompts the rewritten dollars have a lane: where it ends, and units of the highest ones."""
+STATES = ("read", "write_1h", "write_5m", "input")
+FEWEST_UNITS = 12
+"""Units that a picture is wide at least, so that a few columns are no walls."""
+GAPS_UP_TO = 140
+"""Columns that are wide enough for a gap between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """What the picture is made of, each a path's `d`; empty where there is nothing."""
+
+    width: int
+    states: list[tuple[str, str]]
+    """Token class and path, in the order they are painted."""
+    layers: str
+    breakpoints: str
+    gaps: str
+    loops: str
+    questions: str
+    turns: str
+    refused: str
+    rewritten: str
+    most_rewritten: Decimal
+    """USD of the highest column of the lane; 0: there is no lane."""
+
+    @property
+    def top(self) -> int:
+        """Where the picture begins: above the prompts where there is a lane."""
+        return LANE_END - LANE_HEIGHT if self.rewritten else 0
+
+    @property
+    def bottom(self) -> int:
+        """Where it ends: the band of loops, questions and turns is the last."""
+        return BAND_TOP + BAND_HEIGHT + 3 if self.loops or self.questions or self.turns else HEIGHT
+
+
+def paths_of(columns: Sequence[CallColumn], longest: int) -> Paths:
+    """The picture of the columns, on the scale of a prompt of `longest` tokens."""
+    tops = [[_height(top, longest) for top in column.tops] for column in columns]
+    most = max((column.rewritten for column in columns), default=ZERO)
+    return Paths(
+        max(len(columns), FEWEST_UNITS),
+        [
+            (
+                name,
+                (
+                    f"M0 {HEIGHT}"
+                    + "".join(f"V{HEIGHT - value}H{end}" for _, end, value in _runs([each[number] for each in tops]))
+                    + f"V{HEIGHT}z"
+                ),
+            )
+            for number, name in _visible_states(tops)
+        ],
+        "".join(_line([_height(end, longest) for end in ends]) for ends in _layer_ends(columns)),
+        _ticks(columns, longest),
+        "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(columns))) if len(columns) <= GAPS_UP_TO else "",
+        _band(columns, lambda column: column.row.inquiry is None)
+        if any(column.row.inquiry is not None for column in columns)
+        else "",
+        _band(columns, lambda column: column.row.inquiry is not None),
+        _turns(columns),
+        "".join(f"M{at} {HEIGHT}h1v-12h-1z" for at, column in enumerate(columns) if column.row.error is not None),
+        _lane(columns, most),
+        most,
+    )
+
+
+def _lane(columns: Sequence[CallColumn], most: Decimal) -> str:
+    """The rewritten dollars of each column, in a lane of their own; what was paid is at least a unit high."""
+    parts = ((at, column.rewritten) for at, column in enumerate(columns) if column.rewritten > 0)
+    return "".join(f"M{at} {LANE_END}v-{max(1, round(usd * LANE_HEIGHT / most))}h1V{LANE_END}z" for at, usd in parts)
+
+
+def _height(tokens: int, longest: int) -> int:
+    return round(tokens * HEIGHT / longest) if longest else 0
+
+
+def _visible_states(tops: Sequence[Sequence[int]]) -> Iterable[tuple[int, str]]:
+    """The states that can be seen, what is uncached first."""
+    for number in reversed(range(len(STATES))):
+        if any(each[number] > (each[number - 1] if number else 0) for each in tops):
+            yield number, STATES[number]
+
+
+def _runs(values: Sequence[int]) -> Iterable[tuple[int, int, int]]:
+    at = 0
+    for value, run in groupby(values):
+        end = at + len(list(run))
+        yield at, end, value
+        at = end
+
+
+def _line(heights: Sequence[int]) -> str:
+    """Level lines at these heights; none on the ground."""
+    return "".join(f"M{start} {HEIGHT - value}H{end}" for start, end, value in _runs(heights) if value)
+
+
+def _layer_ends(columns: Sequence[CallColumn]) -> tuple[list[int], list[int]]:
+    tools = [_of_layer(column, Layer.TOOLS) for column in columns]
+    system = [end + _of_layer(column, Layer.SYSTEM) for end, column in zip(tools, columns, strict=True)]
+    return tools, system
+
+
+def _of_layer(column: CallColumn, layer: Layer) -> int:
+    found = column.row.by_layer.get(layer)
+    return found.read + found.write_5m + found.write_1h + found.input if found else 0
+
+
+def _ticks(columns: Sequence[CallColumn], longest: int) -> str:
+    """A tick where a breakpoint stands; breakpoints that stay make one line."""
+    places: dict[int, list[int]] = {}
+    for at, column in enumerate(columns):
+        for height in dict.fromkeys(_height(breakpoint.tokens, longest) for breakpoint in column.timeline.breakpoints):
+            places.setdefault(height, []).append(at)
+    return "".join(
+        f"M{start} {HEIGHT - height}H{end}" for height in sorted(places) for start, end in _stretches(places[height])
+    )
+
+
+def _stretches(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Runs of successive numbers as start and end."""
+    start = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1:
+            yield start, last + 1
+            start = number
+        last = number
+    yield start, last + 1
+
+
+def _band(columns: Sequence[CallColumn], fits: Callable[[CallColumn], bool]) -> str:
+    numbers = [at for at, column in enumerate(columns) if fits(column)]
+    if not numbers:
+        return ""
+    return "".join(f"M{start} {BAND_TOP}H{end}v{BAND_HEIGHT}H{start}z" for start, end in _stretches(numbers))
+
+
+def _turns(columns: Sequence[CallColumn]) -> str:
+    """A stroke where a human turn begins: as planned, or where a recorded call answers a person."""
+    turns = [column.row.turn for column in columns]
+    begins = [
+        at
+        for at, (turn, column) in enumerate(zip(turns, columns, strict=True))
+        if (column.timeline.is_human if not turn else at == 0 or turn != turns[at - 1])
+    ]
+    return "".join(f"M{at} {BAND_TOP}v{BAND_HEIGHT + 3}" for at in begins)

@@ -1,22 +1,394 @@
-"""A call block by block, and one block with its text."""
+"""A call block by block, and one block with its text.
+
+How to repeat a what-if: as a command line that gives the same figures, and as a scenario.
+
+Columns of calls: one array each, names as indices into lists that stand beside them.
+
+What can be chosen for a session, and what it would have cost.
+
+A session call by call: what was billed, and what a replay says.
+
+Two recordings beside each other, as a page shows them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from heapq import nsmallest
+from json import dumps
 from typing import Any
 
+from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.summary import BillSummary
 from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
-from cachecost.analysis.viewing.block_texts import compared_texts, readable_text
-from cachecost.analysis.viewing.blocks import SentBlock
-from cachecost.analysis.viewing.call_view import Blocks, ViewedCall
-from cachecost.analysis.viewing.text_diff import diff_texts
-from cachecost.base.formatting import exact
+from cachecost.analysis.viewing.call_view import Blocks, SentBlock, ViewedCall, compared_texts, readable_text
+from cachecost.analysis.viewing.listing import SessionReplay, ViewedSession
+from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives, diff_texts
+from cachecost.analysis.whatif.option import pings_worth
+from cachecost.analysis.whatif.presets import list_placing_presets
+from cachecost.base.formatting import capitalized, count_text, exact, percent
+from cachecost.caches.breakpoints import Cause
+from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.blocks import Block
+from cachecost.providers.usage import ZERO, Usage
+from cachecost.simulation.engine import SimulatedCall
 from cachecost.views.bill.json_output import call_object as billed_call_object
-from cachecost.views.bill.session import agent_name
-from cachecost.views.viewer.columns import name_of_cause
-from cachecost.views.viewer.session import event_text, rewritten_cost, words_of_cause
+from cachecost.views.bill.json_output import hit_rate
+from cachecost.views.bill.session import MAIN, agent_name, named_facts, session_headline, what_came_before
+from cachecost.views.bill.words import cause_name, evidence_words
+
+CUT_FILE = "session.jsonl"
+HOUR_LAYERS = {"1h:tools": ("last_tool",), "1h:tools+system": ("last_tool", "last_system")}
+OWN_BREAKPOINTS: Mapping[str, Sequence[str]] = {
+    "automatic": ("automatic",),
+    "head+automatic": ("last_tool", "last_system", "automatic"),
+    "none": (),
+}
+CLIENT_PRESETS = {"claude-code": "claude-code", "opencode": "opencode", "crush": "crush", "qwen-code": "qwen-code"}
+"""The preset that stands for what a client sent."""
+OTHER_PRESET = "head+automatic"
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+SHORT = 8
+
+
+def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Sequence[str]) -> str:
+    """The command that prices these choices, with the `options` that were given; "" where there is none.
+
+    Of a log of several sessions, the session is cut out first. There is none for sessions that share several files, and
+    where a file holds calls that do not count in the session: copies, and calls without a bill.
+    """
+    session, files = replay.session, replay.session.files
+    names = ",".join(f"{KINDS[kind]}={value}" for kind, value in choices.items())
+    asked = ["--jointly", names] if names else []
+    if not replay.counts_all or (replay.shares_files and (len(files) > 1 or session.key == files[0])):
+        return ""
+    if not replay.shares_files:
+        return shlex.join(["cachecost", "whatif", *files, *asked, *options])
+    cut = shlex.join(["cachecost", "recording", "cut", files[0], "--session", session.key, "-o", CUT_FILE])
+    return f"{cut} && {shlex.join(['cachecost', 'whatif', CUT_FILE, *asked, *options])}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFacts:
+    """What a scenario of a what-if says besides the choices: `pings` is how many keep-alives a pause is worth."""
+
+    host: str
+    model: str
+    pings: int
+
+
+def scenario_yaml(replay: SessionReplay, choices: Mapping[str, str], facts: ScenarioFacts) -> str:
+    """A scenario that plans the session again, as a preset that stands for what was sent and with the choices.
+
+    Its figures are near those of the replay and not the same: a preset is not what was sent.
+    """
+    return "\n".join(_lines(replay, choices, facts)) + "\n"
+
+
+def _lines(replay: SessionReplay, choices: Mapping[str, str], facts: ScenarioFacts) -> Iterator[str]:
+    session, files = replay.session, replay.session.files
+    own = CLIENT_PRESETS.get(session.calls[0].file.client, OTHER_PRESET)
+    short = NOT_IN_NAMES.sub("-", session.id[:SHORT]).strip("-")
+    changed = " and ".join(f"{KINDS[kind]} {value}" for kind, value in choices.items()) or AS_SENT
+    recording = files[0]
+    if len(files) > 1:
+        recording = CUT_FILE
+        yield f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"
+    yield f"# cachecost run FILE.yaml; the breakpoints of {own} stand for those that were sent"
+    yield "format: 1"
+    yield f"name: session-{short}"
+    yield f"question: {dumps(f'What does session {short} cost with {changed}?')}"
+    yield f"host: {choices.get('host', facts.host)}"
+    yield f"model: {dumps(facts.model)}"
+    yield f"conversation: {{recording: {dumps(recording)}}}"
+    yield "strategies:"
+    yield f"  - {dumps({'name': AS_SENT, **_placement(own)})}"
+    if set(choices) - {"host"}:
+        yield f"  - {dumps({'name': 'what if', **_strategy(own, choices, facts)})}"
+    yield f"compare_to: {AS_SENT}"
+
+
+def _placement(name: str) -> dict[str, Any]:
+    return {"breakpoints": list(OWN_BREAKPOINTS[name])} if name in OWN_BREAKPOINTS else {"preset": name}
+
+
+def _strategy(own: str, choices: Mapping[str, str], facts: ScenarioFacts) -> dict[str, Any]:
+    made = _placement(choices.get("breakpoints", own))
+    ttl = choices.get("ttl")
+    if ttl in HOUR_LAYERS:
+        hour = [{name: {"ttl": "1h"}} for name in HOUR_LAYERS[ttl]]
+        made = {"breakpoints": [*hour, *(["last_system"] if len(hour) == 1 else []), "automatic"]}
+    elif ttl:
+        made["ttl"] = ttl
+    if model := choices.get("model"):
+        made["model"] = model
+    if changes := list(_changes(choices, facts)):
+        made["changes"] = changes
+    return made
+
+
+def _changes(choices: Mapping[str, str], facts: ScenarioFacts) -> Iterator[dict[str, Any]]:
+    if limit := choices.get("compaction"):
+        tokens = int(limit.removesuffix("k")) * (1000 if limit.endswith("k") else 1)
+        yield {"compaction": {"at": 1.0, "window_tokens": tokens, "min_turns": 1, "keep_last": 1}}
+    if habit := choices.get("keep_alive"):
+        every, _, most = habit.partition(":")
+        times = int(most) if most else facts.pings
+        if times:
+            yield {"keep_alive": {"every_s": float(every.removesuffix("s")), "times": times}}
+
+
+UNKNOWN: Cause = "unknown"
+
+
+class NameList:
+    """Names in the order in which they first occur, each once."""
+
+    def __init__(self, first: Sequence[str] = ()) -> None:
+        self._places: dict[str, int] = {name: place for place, name in enumerate(first)}
+
+    def place(self, name: str) -> int:
+        """The index of a name; a new one is added."""
+        return self._places.setdefault(name, len(self._places))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._places)
+
+
+def cause_objects(causes: NameList) -> list[dict[str, str]]:
+    """The causes with their names for people."""
+    return [{"cause": cause, "name": name_of_cause(cause)} for cause in causes.names]
+
+
+def name_of_cause(cause: str) -> str:
+    """The name of a cause for people."""
+    known: Any = cause
+    return cause_name(known)
+
+
+def usd(amount: Decimal | None) -> str | None:
+    """A decimal string of all digits; None where the amount is unknown."""
+    return None if amount is None else exact(amount)
+
+
+def usage_columns(usages: Iterable[Usage]) -> dict[str, list[int]]:
+    """The tokens of prompts by class."""
+    listed = list(usages)
+    return {
+        "read": [usage.read for usage in listed],
+        "write_5m": [usage.write_5m for usage in listed],
+        "write_1h": [usage.write_1h for usage in listed],
+        "input": [usage.input_tokens for usage in listed],
+    }
+
+
+def simulated_columns(made: Sequence[SimulatedCall | None], causes: NameList) -> dict[str, list[Any]]:
+    """What a replay says of calls; None is a call that it cannot make."""
+    rows = [one.row if one else None for one in made]
+    known = [row if row is not None and row.error is None else None for row in rows]
+    return {
+        **usage_columns(row.usage if row else Usage() for row in known),
+        "cost_usd": [exact(row.cost.total) if row and row.is_priced else None for row in known],
+        "cause": [causes.place((row.cause if row else None) or UNKNOWN) for row in known],
+        "breakpoints": [_breakpoints(one) for one in made],
+    }
+
+
+def _breakpoints(one: SimulatedCall | None) -> list[tuple[int, str]]:
+    """Tokens and TTL of each breakpoint of the first pass. A whole timeline would read the prompt of every call."""
+    first = one.passes[0] if one and one.passes else None
+    return [(first.sizes.of(at.prefix), at.ttl) for at in first.outcome.breakpoints] if first else []
+
+
+LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
+"""The list of each kind but breakpoints, which have words too."""
+
+
+def options_object(alternatives: SessionAlternatives) -> dict[str, Any]:
+    """The values of each choice; the first is as sent."""
+    made: dict[str, Any] = {name: [AS_SENT, *alternatives.values(kind)] for kind, name in LISTS.items()}
+    return made | {"breakpoints": list(_alternatives_breakpoints(alternatives))}
+
+
+def _alternatives_breakpoints(alternatives: SessionAlternatives) -> Iterator[dict[str, str]]:
+    yield {"name": AS_SENT, "words": "the breakpoints that were sent"}
+    for value in alternatives.values("breakpoints"):
+        yield {"name": value, "words": alternatives.known[f"breakpoints={value}"].does}
+    for preset in list_placing_presets():
+        if preset.name not in OWN_BREAKPOINTS:
+            yield {"name": preset.name, "words": preset.what}
+
+
+def what_if_object(
+    alternatives: SessionAlternatives, found: ReplayedAlternative, choices: Mapping[str, str], options: Sequence[str]
+) -> dict[str, Any]:
+    """The session with these choices; `options` are those of the command that shows the page."""
+    replay, profile, causes = alternatives.replay, alternatives.profile, NameList()
+    chosen = {kind: value for kind, value in choices.items() if value not in ("", AS_SENT) and kind in KINDS}
+    difference = found.cost - found.basis
+    main = profile.main
+    facts = ScenarioFacts(
+        main.host if main else sorted(replay.workload.hosts)[0],
+        main.rules.model if main else replay.session.calls[0].call.model,
+        (pings_worth(profile.prices) if profile.prices else None) or 0,
+    )
+    usage = sum((row.usage for row in found.base), Usage())
+    tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
+    return {
+        "cost_usd": exact(found.cost),
+        "basis_usd": exact(found.basis),
+        "difference_usd": exact(difference),
+        "basis": {**tokens, "output": usage.output_tokens, "calls": len(found.base)},
+        "words": _words(found),
+        "extra_calls": found.extra_calls,
+        "calls": _columns(found, causes),
+        "causes": cause_objects(causes),
+        "command": command_line(replay, chosen, options),
+        "yaml": scenario_yaml(replay, chosen, facts),
+        "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
+    }
+
+
+def _columns(found: ReplayedAlternative, causes: NameList) -> dict[str, Any]:
+    """The columns, in the order of time; an extra call has the number 0."""
+    made = [one.made for one in found.calls]
+    return {
+        "number": [one.number for one in found.calls],
+        "start": [one.call.start if one.call.timestamp is not None else None for one in found.calls],
+        **simulated_columns(made, causes),
+        "output": [one.row.usage.output_tokens for one in made],
+    }
+
+
+def _words(found: ReplayedAlternative) -> str:
+    """What the choices do, and what is assumed or not known."""
+    options = found.options
+    if not options:
+        return "As sent."
+    does = "; ".join(option.does for option in options)
+    sentences = [capitalized(does)]
+    sentences += dict.fromkeys(one.assumption for one in options if one.assumption)
+    sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
+    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
+    return " ".join(f"{one.rstrip('.')}." for one in sentences)
+
+
+MOMENTS = 5
+AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
+"""Where what was idle begins: that is the whole prompt, or what the page shows as written."""
+NO_BILL = "none in the log: tokens and dollars are those of a replay"
+
+
+def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
+    """A session under the name it has in the list; its calls as columns."""
+    total, calls = session.summary.total, session.calls
+    causes, models, agents = NameList(), NameList(), NameList([MAIN])
+    columns = call_columns(calls, causes, models, agents)
+    row = session.summary.rows[0]
+    return {
+        "id": session.id,
+        "name": name,
+        "session": row.session,
+        "project": row.project,
+        "client": row.client,
+        "models": models.names,
+        "agents": agents.names,
+        "causes": cause_objects(causes),
+        "headline": session_headline(session.summary),
+        "facts": list(_facts(session)),
+        "has_text": session.has_text,
+        "has_blocks": session.has_blocks,
+        "has_bill": session.has_bill,
+        "cost_usd": exact(total.cost),
+        "rewritten_usd": exact(total.rewritten),
+        "calls": columns,
+        "moments": moment_objects(calls),
+    }
+
+
+def _facts(session: ViewedSession) -> Iterator[tuple[str, str]]:
+    yield from named_facts(session.calls)
+    if not session.has_bill:
+        yield "bill", NO_BILL
+
+
+def call_columns(calls: Sequence[TimelineCall], causes: NameList, models: NameList, agents: NameList) -> dict[str, Any]:
+    """What was billed of each call; new causes, models and agents are added to the lists."""
+    first_model = calls[0].call.model if calls else ""
+    return {
+        "number": [one.number for one in calls],
+        "start": [one.call.start for one in calls],
+        "model": [models.place(one.call.model) for one in calls],
+        "agent": [agents.place(agent_name(one)) for one in calls],
+        **usage_columns(one.call.usage for one in calls),
+        "output": [one.call.tokens[4] for one in calls],
+        "cost_usd": [usd(one.cost) for one in calls],
+        "rewritten_usd": [exact(rewritten_cost(one)) for one in calls],
+        "rewritten_tokens": [one.rewrite.tokens if one.rewrite else 0 for one in calls],
+        "cause": [causes.place(one.cause) for one in calls],
+        "is_human": [is_human(one) for one in calls],
+        "idle_s": [one.idle_s for one in calls],
+        "event": [event_text(one, first_model) for one in calls],
+    }
+
+
+def rewritten_cost(one: TimelineCall) -> Decimal:
+    """USD that a call paid to write again what had been cached."""
+    return (one.rewrite.cost if one.rewrite else None) or ZERO
+
+
+def is_human(one: TimelineCall) -> bool:
+    """Whether a person's message came before the call."""
+    return "human" in one.call.events and not one.agent_number
+
+
+def event_text(one: TimelineCall, model: str) -> str:
+    """What came before a call besides a person's message; `model` is that of the session's start."""
+    if one.before is not None and not one.call.events:
+        return ""
+    words = what_came_before(one, {}, model).split("; ")
+    return "; ".join(word for word in words if word and word != EVENTS["human"])
+
+
+def moment_objects(calls: Sequence[TimelineCall]) -> list[dict[str, Any]]:
+    """The most expensive rewrites, the most expensive first."""
+    paid = [one for one in calls if one.rewrite and rewritten_cost(one) > 0]
+    found = nsmallest(MOMENTS, paid, key=lambda one: (-rewritten_cost(one), one.number))
+    return [
+        {"call": one.number, "cost_usd": exact(rewritten_cost(one)), "words": words_of_cause(one.rewrite)}
+        for one in found
+        if one.rewrite
+    ]
+
+
+def words_of_cause(rewrite: BilledRewrite) -> str:
+    """The cause of a rewrite and what shows it, without what the page shows beside it: tokens, dollars, the place."""
+    words = evidence_words(rewrite)
+    return AT_BLOCK.sub("", words) if rewrite.cause == "ttl_expired" else words
+
+
+def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], token_source: str) -> dict[str, Any]:
+    """The replay of a session as it was sent, in the order of its calls."""
+    causes = NameList()
+    rows = [one.row for one in made.values()]
+    return {
+        "cost_usd": exact(sum((row.cost.total for row in rows), ZERO)),
+        "billed_usd": exact(session.summary.total.cost) if session.has_bill else None,
+        "tokens_from": token_source,
+        "calls": {
+            "number": [one.number for one in session.calls],
+            **simulated_columns([made.get(one.number) for one in session.calls], causes),
+        },
+        "causes": cause_objects(causes),
+        "errors": list(dict.fromkeys(row.error for row in rows if row.error)),
+    }
+
 
 PREVIEW = 200
 """Characters of a block's text in the list of blocks."""
@@ -50,15 +422,14 @@ def _call(one: TimelineCall, prices: CallPrices, first_model: str) -> dict[str, 
     return {
         **{name: billed[name] for name in kept},
         "agent": agent_name(one),
-        "cost_by_class_usd": {**{name: exact(cost) for name, cost in classes.items()}, "rewritten": _rewritten(one)},
+        "cost_by_class_usd": {
+            **{name: exact(cost) for name, cost in classes.items()},
+            "rewritten": exact(rewritten_cost(one)),
+        },
         "cause_name": name_of_cause(one.cause),
         "message": words_of_cause(one.rewrite) if one.rewrite else None,
         "event": event_text(one, first_model),
     }
-
-
-def _rewritten(one: TimelineCall) -> str:
-    return exact(rewritten_cost(one))
 
 
 def _compared(viewed: ViewedCall, at: int, names: Mapping[str, str]) -> dict[str, Any]:
@@ -90,7 +461,6 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
 
 
 def _tool_names(blocks: Blocks) -> Mapping[str, str]:
-    """The name of the tool of each use, by the id that its result names."""
     return dict(_named_uses(blocks))
 
 
@@ -154,3 +524,40 @@ def _parts(text: str, before: str | None) -> list[tuple[str, str]]:
     if before is None or before == text:
         return [("same", text)] if text else []
     return [*diff_texts(before, text)]
+
+
+def side_object(title: str, summary: BillSummary, calls: Sequence[TimelineCall]) -> dict[str, Any]:
+    """One recording: its calls as columns, numbered in the order of time."""
+    causes, models, agents = NameList(), NameList(), NameList([MAIN])
+    columns = call_columns(calls, causes, models, agents) | {"number": list(range(1, len(calls) + 1))}
+    return {
+        "title": title,
+        "headline": session_headline(summary),
+        "cost_usd": exact(summary.total.cost),
+        "rewritten_usd": exact(summary.total.rewritten),
+        "hit_rate": hit_rate(summary.total),
+        "calls": columns,
+        "causes": cause_objects(causes),
+        "models": models.names,
+        "agents": agents.names,
+    }
+
+
+def comparison_object(
+    titles: tuple[str, str],
+    summaries: tuple[BillSummary, BillSummary],
+    calls: tuple[Sequence[TimelineCall], Sequence[TimelineCall]],
+    pairs: Sequence[tuple[int, int]],
+) -> dict[str, Any]:
+    """Both recordings, and the indices of the calls that correspond."""
+    left, right = (side_object(*one) for one in zip(titles, summaries, calls, strict=True))
+    before, after = (summary.total for summary in summaries)
+    rates = f"cache hit rate {percent(after.hit_rate)} instead of {percent(before.hit_rate)}"
+    counts = f"{count_text(after.calls, 'call')} instead of {before.calls:,}"
+    return {
+        "left": left,
+        "right": right,
+        "pairs": pairs,
+        "difference_usd": exact(after.cost - before.cost),
+        "words": f"{titles[1]} against {titles[0]}: {counts}, {rates}",
+    }

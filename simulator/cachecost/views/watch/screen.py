@@ -1,22 +1,157 @@
-"""The screen of `watch`: a state and a size in cells → what rich shows. Nothing here knows a clock or a terminal."""
+"""The screen of `watch`: a state and a size in cells → what rich shows. Nothing here knows a clock or a terminal.
+
+Lines of `watch`: the header, a call, the cache, the next message, alarms.
+
+The prompt timeline in characters: a line a call, as long as its prompt, in the order of the prompt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from cachecost.analysis.bill.timeline import TimelineCall
-from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, WatchedSession, watched_moment
-from cachecost.base.formatting import dollar_column, token_column
-from cachecost.base.inert import inert
-from cachecost.views.bill.lines import wrap_line, wrap_parts
-from cachecost.views.next.words import ClockText
-from cachecost.views.watch.timeline import NAMES, STYLES, timeline_bars
-from cachecost.views.watch.words import alarm_words, cause_words, header_words, next_words
+from cachecost.analysis.bill.timeline import READ_ALL, TimelineCall
+from cachecost.analysis.next_message.state import SessionState
+from cachecost.analysis.next_message.watching import (
+    REWRITE,
+    WatchAlarm,
+    WatchedMoment,
+    WatchedSession,
+    WatchedTotals,
+    watched_moment,
+)
+from cachecost.base.formatting import (
+    count_text,
+    dollar_column,
+    dollars,
+    inert,
+    percent,
+    short_session,
+    token_column,
+    tokens,
+)
+from cachecost.views.bill.session import agent_name, wrap_line, wrap_parts
+from cachecost.views.bill.words import short_cause
+from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+
+NO_CALLS = "no calls yet"
+COUNTED_S = 60, 3600
+"""So many seconds are counted down as minutes and seconds."""
+CAUSES = {"cold_start": "first call", "warm_start": "first call", "hit": "", "new_content": ""}
+
+
+def header_words(watched: WatchedSession) -> str:
+    """Session, model, and what it has cost: "1e0816ef · claude-sonnet-4-5 · 12 calls · $0.31 · cache hit rate 94%"."""
+    state = watched.state
+    named = [short_session(state.session), state.model] if state else []
+    return " · ".join(filter(None, [*(named or [watched.source]), totals_words(watched.totals)]))
+
+
+def totals_words(totals: WatchedTotals) -> str:
+    if not totals.calls:
+        return NO_CALLS
+    return " · ".join(
+        [count_text(totals.calls, "call"), dollars(totals.cost), f"cache hit rate {percent(totals.hit_rate)}"]
+    )
+
+
+def call_line(one: TimelineCall, clock: ClockText) -> str:
+    """A call in one line: "12 14:27 read 118k · written 349 · uncached 8 · $0.06"."""
+    usage, at = one.call, one.call.start
+    parts = [
+        f"read {tokens(usage.read)}",
+        f"written {tokens(usage.written)}",
+        f"uncached {tokens(usage.tokens[0])}",
+        dollars(one.cost),
+        cause_words(one),
+    ]
+    return " ".join(filter(None, [f"{one.number:,}", clock(at) if at is not None else ""])) + " " + join(parts)
+
+
+def cause_words(one: TimelineCall) -> str:
+    """Why a call did not read all that was cached, with what that cost; which sub-agent made it."""
+    agent = agent_name(one) if one.agent_number else ""
+    if one.rewrite is None:
+        return join([agent, CAUSES.get(one.cause, "" if one.cause in READ_ALL else short_cause(one.cause))])
+    again = f"{tokens(one.rewrite.tokens)} written again, {dollars(one.rewrite.cost)}"
+    return join([agent, f"{again}: {short_cause(one.cause)}"])
+
+
+def next_words(watched: WatchedSession, moment: WatchedMoment | None, now: float, clock: ClockText) -> Iterator[str]:
+    """The cache, the next message, and the advice on keep-alives."""
+    state = watched.state
+    if state is None or moment is None:
+        return
+    yield warm_words(state, now, clock)
+    yield f"next message {price_words(moment.message)}"
+    if words := keep_alive_words(moment.keep_alive, clock):
+        yield words
+
+
+def alarm_words(alarm: WatchAlarm, now: float, clock: ClockText) -> str:
+    """An alarm in one sentence."""
+    if alarm.kind == REWRITE:
+        return f"call {alarm.number:,} wrote {tokens(alarm.tokens)} tokens again: {dollars(alarm.usd)}"
+    left = f"{max(0.0, alarm.at - now):.0f} s"
+    lost = f"after that the next message costs {dollars(alarm.usd)} more"
+    return f"{tokens(alarm.tokens)} tokens expire at {clock(alarm.at)} (in {left}); {lost}"
+
+
+def join(parts: list[str]) -> str:
+    return " · ".join(filter(None, parts))
+
+
+def warm_words(state: SessionState, now: float, clock: ClockText) -> str:
+    """What is cached and until when, with a countdown: "127k tokens are warm until 14:32 (4 min 10 s)"."""
+    until = state.warm_until
+    left = 0 if until is None else int(until - now)
+    if until is None or not state.cached_tokens or not COUNTED_S[0] <= left < COUNTED_S[1]:
+        return cache_words(state, now, clock)
+    return f"{tokens(state.cached_tokens)} tokens are warm until {clock(until)} ({left // 60} min {left % 60:02} s)"
+
+
+READ, WRITTEN, AGAIN, UNCACHED = "=", "+", "!", "."
+"""Signs of every encoding."""
+NAMES = {READ: "read", WRITTEN: "written", AGAIN: "written again", UNCACHED: "uncached"}
+STYLES = {READ: "cyan", WRITTEN: "yellow", AGAIN: "bold red", UNCACHED: "magenta"}
+
+
+class PromptParts(NamedTuple):
+    """Tokens of a prompt by outcome, in the order of the prompt."""
+
+    read: int
+    again: int
+    written: int
+    uncached: int
+
+
+def prompt_parts(one: TimelineCall) -> PromptParts:
+    """What became of a call's prompt. What was cached before and is sent uncached counts as uncached."""
+    call = one.call
+    again = min(one.rewrite.tokens, call.written) if one.rewrite else 0
+    return PromptParts(call.read, again, call.written - again, call.tokens[0])
+
+
+def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
+    """A bar a call; the longest prompt has `width` characters."""
+    prompts = [prompt_parts(one) for one in calls]
+    longest = max(map(sum, prompts), default=0)
+    return [_bar(prompt, longest, width) for prompt in prompts]
+
+
+def _bar(prompt: PromptParts, longest: int, width: int) -> str:
+    """Each part ends where it ends in the prompt, rounded: a part of less than half a character is not seen."""
+    bar, end = "", 0
+    for part, sign in zip(prompt, (READ, AGAIN, WRITTEN, UNCACHED), strict=True):
+        end += part
+        bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
+    return bar
+
 
 WIDEST_BAR = 40
 NARROWEST_BAR = 12
@@ -95,7 +230,6 @@ def _call_lines(
 
 
 def _aligned_rows(calls: Sequence[TimelineCall], clock: ClockText) -> list[str]:
-    """The headers and the figures of each call, in columns."""
     columns = [
         [f"{one.number:,}" for one in calls],
         ["" if one.call.start is None else clock(one.call.start) for one in calls],

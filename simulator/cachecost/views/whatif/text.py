@@ -1,31 +1,394 @@
-"""What `cachecost whatif` prints for people: the answer, a line per alternative, then what is assumed and how sure."""
+"""What `cachecost whatif` prints for people: the answer, a line per alternative, then what is assumed and how sure.
+
+The sentences of `whatif`.
+
+`whatif --json`: one object; dollars are decimal strings of all digits.
+
+What `cachecost whatif` prints by default: the answer, in at most ten lines.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO
+from decimal import Decimal
+from math import ceil
+from typing import IO, Any
 
 from rich.console import Console
 
-from cachecost.analysis.whatif.alternatives import NO_CHANGE, NOT_SUPPORTED, Alternative, WhatifReport
+from cachecost.analysis.whatif.option import (
+    NO_CHANGE,
+    NOT_EVALUATED,
+    NOT_SUPPORTED,
+    YES,
+    Action,
+    Alternative,
+    Combination,
+    TTLBreakEven,
+    WhatifReport,
+)
 from cachecost.base.formatting import (
+    all_of,
+    change,
+    change_text,
     count_text,
     dollar_change,
     dollar_column,
     dollar_places,
     dollar_range,
+    dollars,
+    exact,
     percent,
     percent_column,
     point_aligned,
     rough_dollars,
+    short_session,
+    tokens,
 )
-from cachecost.ledger.results import ZERO
+from cachecost.providers.usage import ZERO
+from cachecost.views.bound_units import see_also
 from cachecost.views.streams import report_console
-from cachecost.views.tables.fitting import GAP, FittedTable, fit_table, hidden_note
-from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table
-from cachecost.views.tables.text import PIPE_WIDTH, render_table
-from cachecost.views.whatif.sentences import action_lines, break_even_lines, headline, joint_lines
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    GAP,
+    PIPE_WIDTH,
+    Column,
+    FittedTable,
+    Table,
+    fit_table,
+    hidden_note,
+    render_table,
+)
+
+
+def headline(whatif: WhatifReport) -> Iterator[str]:
+    """What it cost, and the best single change: one that keeps the answers, then one that may not."""
+    yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"
+    kept = best(whatif, keeps_answers=True)
+    other = best(whatif, keeps_answers=False)
+    if kept is None:
+        yield "No single change that keeps the answers saves anything that these data support."
+    else:
+        yield f"The best single change: {kept.name} saves {_saving_words(kept)}: {kept.does}.{_tie(whatif, kept)}"
+    if other is not None:
+        yield f"With other answers: {other.name} saves {_saving_words(other)}: {other.does}.{_tie(whatif, other)}"
+
+
+def best(whatif: WhatifReport, keeps_answers: bool) -> Alternative | None:
+    """The supported alternative that saves most; None: none saves."""
+    return next((one for one in whatif.alternatives if one.is_gain and one.keeps_answers is keeps_answers), None)
+
+
+def _tie(whatif: WhatifReport, best: Alternative) -> str:
+    """What saves exactly as much as the best of its kind."""
+    equal = [
+        one.name
+        for one in whatif.alternatives
+        if one is not best and one.is_gain and (one.saving, one.keeps_answers) == (best.saving, best.keeps_answers)
+    ]
+    return f" {all_of(equal)} {'saves' if len(equal) == 1 else 'save'} the same." if equal else ""
+
+
+def _saving_words(one: Alternative) -> str:
+    share = f" ({percent(one.share)})" if one.share is not None else ""
+    return f"{dollars(one.saving)}{share}"
+
+
+def cost_words(whatif: WhatifReport) -> str:
+    """What it cost: billed and simulated, and how far they are apart."""
+    if whatif.billed is None:
+        return f"{dollars(whatif.cost)} simulated"
+    off = change(whatif.simulated, whatif.billed)
+    apart = f", {percent(off, signed=True)}" if off else ""
+    what = "only differences are simulated" if whatif.cost == whatif.billed else "too far off to rely on"
+    if whatif.held_losses:
+        losses = "1 unexplained loss" if whatif.held_losses == 1 else f"{whatif.held_losses:,} unexplained losses"
+        what += f"; {losses} held in every alternative"
+    return (
+        f"{dollars(whatif.billed)} billed; {dollars(whatif.simulated)} simulated "
+        f"({dollar_change(whatif.simulated - whatif.billed)}{apart}), {what}"
+    )
+
+
+def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
+    """What several save together, and the sum of their single savings."""
+    names = " + ".join(joint.names)
+    if joint.cost is None or joint.saving is None:
+        yield f"Together {names}: {joint.supported or NOT_EVALUATED}"
+        return
+    share = f" ({percent(joint.saving / cost)})" if cost else ""
+    verb = "save" if len(joint.names) > 1 else "saves"
+    start = "As asked, together" if is_asked else "Together"
+    if len(joint.names) == 1 and not is_asked:
+        yield f"No combination saves more than {names} alone, of those that keep the answers."
+        return
+    amount = f"{verb} {dollars(joint.saving)}" if joint.saving >= ZERO else f"cost {dollars(-joint.saving)} more"
+    yield f"{start}: {names} {amount}{share}; the parts alone would add up to {dollars(joint.sum_of_parts)}."
+    if joint.why:
+        yield f"That is less than the best of them alone ({dollars(joint.best_part)}): {joint.why}."
+    if joint.supported != YES:
+        yield joint.supported
+
+
+def action_answer(action: Action) -> str:
+    """What an action costs at the next call, and when it pays off, in a line."""
+    price = dollars(abs(action.price))
+    more = f"{price} {'more' if action.price > 0 else 'less'}" if action.price else "the same"
+    costs = f"{dollars(action.cost)} instead of {dollars(action.cost_without)}"
+    lost = f"; {tokens(action.lost)} tokens are not read" if action.lost else ""
+    where = f"after call {action.at}{_session(action)}"
+    return f"{action.name} {where}: the next call costs {more} ({costs}{lost}); {_pays_off(action)}"
+
+
+def _pays_off(action: Action) -> str:
+    if action.pays_after is None:
+        return "it does not pay for itself"
+    return "it pays at once" if action.pays_after == 1 else f"paid off after {count_text(action.pays_after, 'call')}"
+
+
+def action_lines(action: Action) -> Iterator[str]:
+    """The price of an action, and whether it ever pays."""
+    yield (
+        f"The price of {action.name} after call {action.at}{_session(action)}: {dollars(action.price)}. "
+        f"The next call costs {dollars(action.cost)} instead of "
+        f"{dollars(action.cost_without)}: {tokens(action.lost)} tokens are not read."
+    )
+    later = f"{dollars(action.then)} instead of {dollars(action.then_without)}"
+    if action.pays_after is None:
+        yield f"  It does not pay for itself; the call after that costs {later}."
+    elif action.pays_after == 1:
+        yield f"  It pays at once; the call after that costs {later}."
+    else:
+        yield f"  It has paid for itself after {count_text(action.pays_after, 'call')}; the second costs {later}."
+    yield f"  assumed: {action.assumption}"
+
+
+def break_even_lines(edge: TTLBreakEven) -> Iterator[str]:
+    """When an hour pays, and what the pauses were."""
+    short, middle, long = edge.pauses
+    yield (
+        f"pauses   {short:,} under 5 min, {middle:,} of 5–60 min, {long:,} of an hour and more; "
+        f"the longest {_duration(edge.longest_s)}"
+    )
+    here = f"; here {edge.here:.2f}" if edge.here is not None else ""
+    yield (
+        f"TTL      1h breaks even on {edge.model} at {edge.needed:.3f} rewritten tokens per new token "
+        f"in pauses of 5–60 min{here}"
+    )
+    if edge.needed_pauses is not None:
+        an_hour = edge.needed_an_hour
+        rate = f", {an_hour:.1f} an hour" if an_hour is not None else ""
+        needed = count_text(ceil(edge.needed_pauses), "such pause")
+        yield f"         1h TTL breaks even at {needed}{rate}; you have {middle:,}"
+    if edge.pings is not None:
+        yield f"         keep-alives pay for a pause that takes at most {edge.pings:,} of them"
+
+
+def _session(action: Action) -> str:
+    return f" (session {short_session(action.session)})" if action.session else ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+
+
+FORMAT = 1
+
+
+def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
+    """All alternatives, their combination, actions, the break-even of the TTLs, and the error margins."""
+    made: dict[str, Any] = {
+        "format": FORMAT,
+        "calls": whatif.calls,
+        "cost_usd": exact(whatif.cost),
+        "simulated_usd": exact(whatif.simulated),
+        "alternatives": [_alternative(one) for one in whatif.alternatives],
+        "jointly": _jointly(whatif.jointly),
+        "break_even": _break_even(whatif.break_even),
+        "tokens": {"source": whatif.token_source, "error_margin": whatif.error_margin},
+        "retired_models": {name: day.isoformat() for name, day in whatif.retired_models.items()},
+        "assumptions": {"asked": whatif.has_tried_assumptions, "other": list(whatif.assumptions)},
+    }
+    if whatif.billed is not None:
+        made["billed_usd"] = exact(whatif.billed)
+    if whatif.asked:
+        made["asked"] = _jointly(whatif.asked)
+    if whatif.actions:
+        made["actions"] = [_action(one) for one in whatif.actions]
+    return made
+
+
+def _usd(amount: Decimal | None) -> str | None:
+    return None if amount is None else exact(amount)
+
+
+def _alternative(one: Alternative) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "does": one.does,
+        "cost_usd": _usd(one.cost),
+        "most_usd": _usd(one.most),
+        "saving_usd": _usd(one.saving),
+        "share": None if one.share is None else float(one.share),
+        "calls_changed": one.calls_changed,
+        "extra_calls": one.extra_calls,
+        "error_usd": exact(one.error),
+        "keeps_answers": one.keeps_answers,
+        "assumption": one.assumption,
+        "supported": one.supported,
+        "depends_on": list(one.depends_on),
+    }
+
+
+def _jointly(joint: Combination | None) -> dict[str, Any] | None:
+    if joint is None:
+        return None
+    return {
+        "names": list(joint.names),
+        "cost_usd": _usd(joint.cost),
+        "saving_usd": _usd(joint.saving),
+        "sum_of_parts_usd": exact(joint.sum_of_parts),
+        "best_part_usd": exact(joint.best_part),
+        "why": joint.why,
+        "supported": joint.supported,
+    }
+
+
+def _action(one: Action) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "at": one.at,
+        "price_usd": exact(one.price),
+        "cost_usd": exact(one.cost),
+        "cost_without_usd": exact(one.cost_without),
+        "tokens_lost": one.lost,
+        "then_usd": exact(one.then),
+        "then_without_usd": exact(one.then_without),
+        "pays_after": one.pays_after,
+        "assumption": one.assumption,
+        "session": one.session,
+        "file": one.file,
+        "line": one.line,
+    }
+
+
+def _break_even(edge: TTLBreakEven | None) -> dict[str, Any] | None:
+    if edge is None:
+        return None
+    return {
+        "model": edge.model,
+        "rewritten_per_new_token": float(edge.needed),
+        "rewritten_per_new_token_here": None if edge.here is None else float(edge.here),
+        "pauses_needed": None if edge.needed_pauses is None else float(edge.needed_pauses),
+        "pauses_needed_an_hour": None if edge.needed_an_hour is None else float(edge.needed_an_hour),
+        "pauses": dict(zip(("under_5m", "5m_to_1h", "from_1h"), edge.pauses, strict=True)),
+        "longest_pause_s": edge.longest_s,
+        "pings_worth": edge.pings,
+    }
+
+
+MOST_ALTERNATIVES = 3
+MOST_LINES = 10
+
+
+def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
+    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
+    console = report_console(stream, PIPE_WIDTH)
+    for line in brief_lines(whatif, arguments):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
+    """The answer, what was asked for or what else saves, how sure that is, and what to type next."""
+    below = [*_below(whatif), *_next_lines(whatif, arguments)]
+    yield from _action_answers(whatif, MOST_LINES - len(below)) if whatif.actions else [_answer(whatif)]
+    yield from below
+
+
+def _action_answers(whatif: WhatifReport, room: int) -> Iterator[str]:
+    """The answer for each action; where there is no room for all, how many more there are."""
+    shown = len(whatif.actions) if len(whatif.actions) <= room else room - 1
+    yield from map(action_answer, whatif.actions[:shown])
+    if rest := len(whatif.actions) - shown:
+        yield f"… and {count_text(rest, 'more action')}: --full"
+
+
+def _below(whatif: WhatifReport) -> Iterator[str]:
+    """What stands below the answer: what it cost, what was asked for or what else saves, and how sure that is."""
+    yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"
+    if whatif.asked:
+        yield from joint_lines(whatif.asked, whatif.cost, is_asked=True)
+    if whatif.actions:
+        yield f"assumed    {whatif.actions[0].assumption}{'; more in --full' * (len(whatif.actions) > 1)}"
+    if not whatif.asked and not whatif.actions:
+        yield from _others(whatif)
+    yield f"sure       {_counts(whatif) if whatif.actions else _certainty(whatif)}"
+
+
+def _next_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
+    number = f"all {len(whatif.alternatives)} alternatives, and what is assumed"
+    yield f"next       cachecost whatif {arguments} --full: {number}"
+    known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest breakpoints, the lower bound"}
+    yield see_also("whatif", arguments, known)
+
+
+def _answer(whatif: WhatifReport) -> str:
+    one = best(whatif, keeps_answers=True)
+    now = f"{dollars(whatif.cost)} now"
+    if one is None:
+        return f"{now}; no single change that keeps the answers saves anything that these data support"
+    return f"{now} · {_saving(one)}: {one.does}"
+
+
+def _saving(one: Alternative) -> str:
+    return f"{one.name} {dollars(one.cost)}{_less(one.share)}"
+
+
+def _less(share: Decimal | None) -> str:
+    return f", {change_text(-share)}" if share is not None else ""
+
+
+def _others(whatif: WhatifReport) -> Iterator[str]:
+    first = best(whatif, keeps_answers=True)
+    more = [one for one in whatif.alternatives if one.is_gain and one.keeps_answers and one is not first]
+    yield f"saves too  {' · '.join(map(_saving, more[:MOST_ALTERNATIVES])) or 'nothing else that keeps the answers'}"
+    joint = whatif.jointly
+    if joint and joint.saving is not None and len(joint.names) > 1:
+        share = joint.saving / whatif.cost if whatif.cost else None
+        yield f"together   {' + '.join(joint.names)} {dollars(joint.cost)}{_less(share)}"
+    if other := best(whatif, keeps_answers=False):
+        yield f"otherwise  {_saving(other)}, with other answers: {other.does}"
+    if whatif.break_even and (words := _brief_break_even(whatif.break_even)):
+        yield f"1h TTL     {words}"
+
+
+def _brief_break_even(edge: TTLBreakEven) -> str:
+    if edge.needed_pauses is None:
+        return ""
+    return f"breaks even at {count_text(ceil(edge.needed_pauses), 'pause')} of 5–60 min; you have {edge.pauses[1]:,}"
+
+
+def _certainty(whatif: WhatifReport) -> str:
+    one = best(whatif, keeps_answers=True)
+    on_best = f" → ±{rough_dollars(one.error)} on {one.name}" if one and one.error else ""
+    if one and one.depends_on:
+        return f"{_counts(whatif)}{on_best}; depends on an open rule (--full)"
+    tried = (
+        "holds under every tried assumption" if whatif.has_tried_assumptions else "open rules not tried (--assumptions)"
+    )
+    return f"{_counts(whatif)}{on_best}; {tried}"
+
+
+def _counts(whatif: WhatifReport) -> str:
+    """Where the token counts come from, and their error margin."""
+    margin = f" ±{percent(whatif.error_margin)}" if whatif.error_margin else ""
+    return f"{whatif.token_source}{margin}"
+
 
 NARROWEST_PROSE = 30
 """Cells that the column “what it does” needs to be shown."""
@@ -37,7 +400,11 @@ def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:
     _print_lines(console, headline(whatif))
     if whatif.jointly:
         _print_lines(console, joint_lines(whatif.jointly, whatif.cost))
-    shown = [one for one in whatif.alternatives if _is_shown(one)]
+    shown = [
+        one
+        for one in whatif.alternatives
+        if (one.saving is not None and not one.supported.startswith(NO_CHANGE) and not _costs_more(one))
+    ]
     fitted = _fit(shown, console.width) if shown else None
     if fitted:
         prose = ("what it does", [one.does for one in shown]) if _has_prose(fitted) else None
@@ -60,11 +427,6 @@ def _sections(whatif: WhatifReport) -> Iterator[list[str]]:
     yield list(_closing(whatif))
 
 
-def _is_shown(one: Alternative) -> bool:
-    """Models that cost more share one line."""
-    return one.saving is not None and not one.supported.startswith(NO_CHANGE) and not _costs_more(one)
-
-
 def _costs_more(one: Alternative) -> bool:
     return one.kind == "model" and one.saving is not None and one.saving < 0
 
@@ -83,7 +445,7 @@ def _fit(alternatives: Sequence[Alternative], width: int) -> FittedTable:
         Column("saving", "saving", point_aligned([dollar_change(one.saving, places) for one in alternatives])),
         Column("share", "share", percent_column([one.share for one in alternatives], signed=True), rank=COMPARISON),
         Column("calls", "calls", [_calls(one) for one in alternatives], rank=COUNT),
-        Column("sure", "sure?", [_certainty(one) for one in alternatives], right=False),
+        Column("sure", "sure?", [_text_certainty(one) for one in alternatives], right=False),
     ]
     return fit_table(Table(columns), width)
 
@@ -104,7 +466,7 @@ def _calls(one: Alternative) -> str:
     return f"{one.calls_changed:,}" + (f" +{one.extra_calls:,}" if one.extra_calls else "")
 
 
-def _certainty(one: Alternative) -> str:
+def _text_certainty(one: Alternative) -> str:
     if one.supported != "yes":
         return "no *"
     return "open rule" if one.depends_on else "yes"

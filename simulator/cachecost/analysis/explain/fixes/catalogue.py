@@ -1,17 +1,27 @@
-"""The fix of each cause: a row a cause, as `codes.toml` names them."""
+"""The fix of each cause: a row a cause, as `codes.toml` names them.
+
+Breakpoints where calls could have read on, as the API allows them: at most four, 1h before 5m.
+
+Longer and shorter TTLs, keep-alives, and calls that wait for the first token of the one that writes for them.
+
+No breakpoints on what no other call sends.
+
+What conversations share comes first in their system prompt and first message, and what differs after it.
+
+The same tools, system prompt and messages as before: what changed is sent once, behind what stays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
-from cachecost.analysis.explain.fixes.breakpoints import (
-    lengthen_prefix,
-    place_breakpoints,
-    place_missing_breakpoints,
-    place_where_prompts_part,
-)
-from cachecost.analysis.explain.fixes.fix import Fixer
-from cachecost.analysis.explain.fixes.parameters import (
+from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.explain.fixes.fix import (
     CHOICE,
     EFFORT,
     FORMAT,
@@ -20,14 +30,527 @@ from cachecost.analysis.explain.fixes.parameters import (
     SPEED,
     STAY_ON,
     THINKING,
+    Continuation,
+    CountBlock,
+    Fix,
+    FixContext,
+    Fixer,
+    ThreadCorrections,
+    align,
+    block_counter,
+    changed_tokens,
+    go_on,
     image_from_the_start,
+    in_scopes,
+    replaced,
     same_parameter,
+    same_settings,
+    with_losses,
+    with_part,
 )
-from cachecost.analysis.explain.fixes.prompts import no_compaction, same_messages, same_system, same_tools
-from cachecost.analysis.explain.fixes.scopes import in_kind, in_static_prefix
-from cachecost.analysis.explain.fixes.times import outlast_pauses, shorten_hours, wait_for_first_token
-from cachecost.analysis.explain.fixes.writes import write_less
-from cachecost.caches.causes import Cause
+from cachecost.analysis.explain.fixes.scopes import conversation_of, in_kind, in_static_prefix
+from cachecost.analysis.optimum.plan_evaluator import places
+from cachecost.analysis.optimum.planner import find_markable
+from cachecost.analysis.replays.steps import NO_CALL, PartPool, ReplayStep, add_pings, in_order, set_hour_on, set_ttl
+from cachecost.analysis.replays.volatile import VolatileTail
+from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
+from cachecost.caches.breakpoints import ALIKE, Cause, ancestor, common, first_difference, share_alike, text_of
+from cachecost.caches.losses import LONG_TEXT, Loss
+from cachecost.conversations.calls import Call
+from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import (
+    TTL,
+    Breakpoint,
+    Request,
+    accepts_breakpoint,
+    is_server_tool,
+    last_breakpoint_place,
+    sent_breakpoints,
+    text_block,
+)
+from cachecost.providers.rules import ModelRules
+from cachecost.strategies.changes.keepalive import KeepAlive
+
+
+def place_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """A breakpoint at the end of what was sent again, in this call and in the one that sent it before."""
+    found = _Placements(context)
+    for loss in losses:
+        rendered = context.observed.rendered[loss.call]
+        found.place(loss.call, rendered.prompt, rendered.rules, loss.depth)
+        if loss.since is not None and loss.cause != "lookback_exceeded":
+            found.place(loss.since.number, loss.since.prompt, loss.since.rules, loss.depth)
+    yield Fix(replaced(context.steps, found.steps()))
+
+
+def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Breakpoints on the last block of these calls and of those that sent it before; or where the next call can read.
+
+    The first is what automatic caching does. It also writes what is new, for the call after.
+    """
+    rules_of = {loss.call: context.observed.rendered[loss.call].rules for loss in losses}
+    rules_of |= {
+        loss.since.number: loss.since.rules
+        for loss in losses
+        if loss.since and not bool(loss.since and loss.since.entry and loss.since.entry.depth >= loss.depth)
+    }
+    ended = [_end_with_breakpoint(context.steps[position - 1], rules) for position, rules in rules_of.items()]
+    yield Fix(replaced(context.steps, ended))
+    yield from place_breakpoints(context, losses)
+
+
+def _end_with_breakpoint(step: ReplayStep, rules: ModelRules) -> ReplayStep:
+    last = last_breakpoint_place(step.call.request, "5m")
+    return step.with_request(with_breakpoint(step.call.request, last, rules)) if last else step
+
+
+def place_where_prompts_part(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """A breakpoint where the prompts part: before the first block that is dropped or replaced nothing moves."""
+    found = _Placements(context)
+    for loss in losses:
+        rendered, since = context.observed.rendered[loss.call], loss.since
+        shared = common(since.prompt.end, rendered.prompt.end) if since else None
+        if since is not None and shared is not None:
+            found.place(loss.call, rendered.prompt, rendered.rules, shared.depth)
+            found.place(since.number, since.prompt, since.rules, shared.depth)
+    yield Fix(replaced(context.steps, found.steps()))
+
+
+class _Placements:
+    """Requests with more breakpoints, by the position of their step."""
+
+    def __init__(self, context: FixContext) -> None:
+        self._context = context
+        self._requests: dict[int, Request] = {}
+
+    def place(self, position: int, prompt: Prompt, rules: ModelRules, depth: int) -> None:
+        """A breakpoint at the block that ends the first `depth` blocks, or at the nearest one before that allows it."""
+        request = self._requests.get(position, self._context.observed.call(position).request)
+        prefix = find_markable(ancestor(prompt.end, min(depth, prompt.end.depth)))
+        place = next(
+            (
+                place
+                for place in places(prompt, self._context.observed.call(position).request)
+                if place.prefix is prefix
+            ),
+            None,
+        )
+        if place is not None:
+            made = Breakpoint(place.layer, place.index, "5m", place.node)
+            self._requests[position] = with_breakpoint(request, made, rules)
+
+    def steps(self) -> list[ReplayStep]:
+        return [self._context.steps[number - 1].with_request(one) for number, one in self._requests.items()]
+
+
+def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Request:
+    """The request with one more breakpoint, its TTL chosen. Where that is too many, the first ones go."""
+    sent = sent_breakpoints(request).every
+    if any(one.block_key == made.block_key for one in sent):
+        return request
+    most = rules.maximum_breakpoints - bool(request.automatic)
+    kept = _keep(request.breakpoints, most - 1)
+    made = replace(made, ttl=_ttl(made, kept, request.automatic, rules))
+    return replace(request, breakpoints=tuple(sorted((*kept, made), key=attrgetter("prompt_order"))))
+
+
+def _keep(breakpoints: Sequence[Breakpoint], most: int) -> Sequence[Breakpoint]:
+    """The last breakpoints: those before them are reached by the lookback or were read with them."""
+    return breakpoints[len(breakpoints) - most :] if len(breakpoints) > most else breakpoints
+
+
+def _ttl(made: Breakpoint, others: Sequence[Breakpoint], automatic: TTL | None, rules: ModelRules) -> TTL:
+    """1h where one after it has it (rule 6) or all others do, else 5m."""
+    after = {one.ttl for one in others if one.prompt_order > made.prompt_order} | ({automatic} - {None})
+    is_hour = "1h" in after or {one.ttl for one in others} == {"1h"}
+    wanted: TTL = "1h" if is_hour else "5m"
+    if wanted in rules.accepted_ttls:
+        return wanted
+    return "1h" if wanted == "5m" else "5m"
+
+
+def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """A static prefix of the model's minimum length: what it lacks is added before its breakpoint, and paid for."""
+    parts, padded = PartPool(), list[ReplayStep]()
+    for loss in losses:
+        rendered = context.observed.rendered[loss.call]
+        pad = partial(_pad, tokens=max(1, loss.minimum - rendered.prompt.system_tokens), parts=parts)
+        known = {step.number for step in padded}
+        same = in_scopes(context, [loss], in_static_prefix)
+        padded += [step.with_change(pad) for step in same if step.number not in known]
+    yield Fix(replaced(context.steps, [_with_static_breakpoint(context, step) for step in padded]))
+
+
+def _pad(call: Call, tokens: int, parts: PartPool) -> Call:
+    """The call with so many more tokens at the start of its system prompt."""
+    padding = given_block("text", "system", f"{tokens} tokens of examples", tokens)
+    return with_part(call, Layer.SYSTEM, parts.of((padding, *call.request.system.blocks)))
+
+
+def _with_static_breakpoint(context: FixContext, step: ReplayStep) -> ReplayStep:
+    request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
+    last = len(request.system.blocks) - 1
+    return step.with_request(with_breakpoint(request, Breakpoint(Layer.SYSTEM, last), rules))
+
+
+LEAD_S = 5.0
+"""Seconds before an entry expires at which a keep-alive is sent, as aider does (295 s for the TTL of 300)."""
+MOST_PINGS = 11
+"""Keep-alives in a pause that are tried: 12 reads at 0.1 cost more than a write at 1.25 does above a read."""
+WAIT_S = 0.001
+"""Seconds after the first token."""
+
+
+def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Policies for the whole log that know no pause before it comes: 1h TTLs, or keep-alives after every call."""
+    if any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses):
+        yield from _hour_fixes(context, losses)
+    for ttl, ttl_s in _ttls(context, losses).items():
+        for times in _pings_needed(losses, ttl_s):
+            habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
+            words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
+            pinged = add_pings(in_scopes(context, losses), habit, context.observed.refused)
+            pings = [step for step in pinged if step.number == NO_CALL]
+            yield Fix(in_order([*context.steps, *pings]), words=words)
+
+
+def _hour_fixes(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    for change, words in (
+        (set_ttl("1h"), "a 1h TTL on every breakpoint"),
+        (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 1h TTL on tools and system prompt"),
+    ):
+        concerned = in_scopes(context, losses)
+        changed = [step.with_request(change(step.call.request)) for step in concerned]
+        if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
+            yield Fix(replaced(context.steps, changed), words=words)
+
+
+def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """5m for all breakpoints, or for those on messages alone."""
+    concerned = in_scopes(context, losses)
+    for change, words in (
+        (set_ttl("5m"), "a 5m TTL on every breakpoint"),
+        (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 5m TTL on messages"),
+    ):
+        yield Fix(replaced(context.steps, [step.with_request(change(step.call.request)) for step in concerned]), words)
+
+
+def _ttls(context: FixContext, losses: Sequence[Loss]) -> dict[str, float]:
+    """The TTLs of the entries that expired, in seconds."""
+    return {loss.ttl: context.observed.rendered[loss.call].rules.ttl_s[loss.ttl] for loss in losses if loss.ttl}
+
+
+def _pings_needed(losses: Sequence[Loss], ttl_s: float) -> list[int]:
+    """How many keep-alives bridge the pauses: those of the shortest, of the middle one and of the longest."""
+    needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
+    worth = [times for times in needed if 0 < times <= MOST_PINGS]
+    return sorted({worth[0], worth[len(worth) // 2], worth[-1]}) if worth else []
+
+
+def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Calls that wrote what another was writing start after that one's first token."""
+    steps, starts = list(context.steps), dict[int, float]()
+    for loss in sorted(losses, key=lambda loss: loss.call):
+        at = context.observed.call(loss.call).start
+        start = at - loss.gap_s
+        found = min(
+            range(loss.call - 1, 0, -1), key=lambda position: abs(context.steps[position - 1].call.start - start)
+        )
+        call = context.steps[found - 1].call
+        writer = _Writer(found, call.start + call.ready_s)
+        starts[loss.call] = starts.get(writer.position, writer.first_token + WAIT_S)
+        waiting = partial(_start_at, at=max(at, starts[loss.call]))
+        steps[loss.call - 1] = steps[loss.call - 1].with_change(waiting)
+    yield Fix(in_order(steps))
+
+
+def _start_at(call: Call, at: float) -> Call:
+    return replace(call, start=at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """The position of a call, and when its first token came."""
+
+    position: int
+    first_token: float
+
+
+def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """First calls of these kinds of conversations without breakpoints on messages, or without any.
+
+    Which of them will go on is not known when they are sent, so those that did pay for it.
+    """
+    first: dict[object, ReplayStep] = {}
+    for step in in_scopes(context, losses):
+        first.setdefault(conversation_of(step.call), step)
+    for keeps_static in (True, False):
+        fixed = [step.with_request(_without(step.call.request, keeps_static)) for step in first.values()]
+        yield Fix(replaced(context.steps, fixed))
+
+
+def _without(request: Request, keeps_static: bool) -> Request:
+    kept = tuple(one for one in request.breakpoints if keeps_static and one.layer is not Layer.MESSAGES)
+    return replace(request, breakpoints=kept, automatic=None)
+
+
+MOVABLE = frozenset({"text", "image", "document", "search_result"})
+"""Kinds of blocks that may stand in any order in a message."""
+Blocks = tuple[Block, ...]
+SHARED_FIRST = (
+    "send first what conversations share, in blocks of its own with a breakpoint at the end, and then what differs "
+    "(the user's name, the question)"
+)
+
+
+def send_shared_first(context: FixContext, steps: Sequence[ReplayStep]) -> Iterator[ReplayStep]:
+    """The calls of several conversations with the blocks that these share first, and a breakpoint at their end. A text
+    of which they share a part is sent as two: that part, and the rest."""
+    order = _SharedFirst(steps)
+    for step in steps:
+        rules = context.replays.traffic.setup.rules_for(step.call)
+        made = step.with_change(order.reorder)
+        yield made.with_request(order.with_breakpoint(step.call.request, made.call.request, rules))
+
+
+class _SharedFirst:
+    """The order of the system prompts and first messages of conversations."""
+
+    def __init__(self, steps: Sequence[ReplayStep]) -> None:
+        requests = {conversation_of(step.call): step.call.request for step in reversed(steps)}.values()
+        self._system = _BlockOrder([request.system.blocks for request in requests])
+        self._message = _BlockOrder([_first_message(request) for request in requests])
+        self._parts, self._threads = PartPool(), ThreadCorrections()
+
+    def reorder(self, call: Call) -> Call:
+        """The call with its blocks in order; each breakpoint stays on its block."""
+        request = call.request
+        system, message = self._system.of(request.system.blocks), self._message.of(_first_message(request))
+        first = request.thread.beginning
+        if first.parent is not None and first.message is not None and message.blocks != first.message.blocks:
+            self._threads.put({first: first.parent.then(Message.of(first.message.role, message.blocks))})
+        moved = [self._move(one, system, message) for one in request.breakpoints]
+        return replace(
+            call,
+            request=replace(
+                request,
+                system=self._parts.of(system.blocks),
+                thread=self._threads.of(request.thread),
+                breakpoints=tuple(sorted(moved, key=attrgetter("prompt_order"))),
+            ),
+        )
+
+    def _move(self, one: Breakpoint, system: OrderedBlocks, message: OrderedBlocks) -> Breakpoint:
+        if one.layer is Layer.SYSTEM:
+            return replace(one, index=system.places[one.index])
+        if one.node is None:
+            return one
+        index = message.places[one.index] if one.node.length == 1 else one.index
+        return replace(one, node=self._threads.of(one.node), index=index)
+
+    def with_breakpoint(self, sent: Request, request: Request, rules: ModelRules) -> Request:
+        """The request with a breakpoint at the end of what is shared from its beginning; `sent` is it as sent."""
+        system, message = self._system.of(sent.system.blocks), self._message.of(_first_message(sent))
+        if message.shared and system.shared == len(system.blocks):
+            place = Breakpoint(Layer.MESSAGES, message.shared - 1, node=request.thread.beginning)
+            block = message.blocks[place.index]
+        elif system.shared:
+            place = Breakpoint(Layer.SYSTEM, system.shared - 1)
+            block = system.blocks[place.index]
+        else:
+            return request
+        return with_breakpoint(request, place, rules) if accepts_breakpoint(block) else request
+
+
+def _first_message(request: Request) -> Blocks:
+    first = request.thread.beginning.message
+    return first.blocks if first else ()
+
+
+class OrderedBlocks(NamedTuple):
+    """Blocks in another order: where each block of before is now, or its shared piece, and how many of the first are
+    shared."""
+
+    blocks: Blocks
+    places: tuple[int, ...]
+    shared: int
+
+
+class TextPieces(NamedTuple):
+    """A text as two blocks: what others share with it, and the rest."""
+
+    shared: Block
+    rest: Block
+
+
+class _BlockOrder:
+    """Orders blocks of one part of each conversation: what most conversations share first."""
+
+    def __init__(self, parts: Sequence[Blocks]) -> None:
+        self._counts = Counter(digest for blocks in parts for digest in {block.digest for block in blocks})
+        self._first = {block.digest: number for number, block in reversed(list(enumerate(sum(parts, ()))))}
+        own = {block.digest: block for blocks in parts for block in blocks if self._counts[block.digest] == 1}
+        self._pieces = _split_texts(
+            [
+                block
+                for block in own.values()
+                if (block.kind == "text" and block.content is not None and block.size >= LONG_TEXT)
+            ]
+        )
+
+    def of(self, blocks: Blocks) -> OrderedBlocks:
+        """The blocks in order. Web tools come first anyway, and results of tools have their place."""
+        if not all(block.kind in MOVABLE or is_server_tool(block) for block in blocks):
+            return OrderedBlocks(blocks, tuple(range(len(blocks))), 0)
+        ranked = list[tuple[tuple[int, int, int], int, Block]]()
+        for index, block in enumerate(blocks):
+            count, first = self._counts[block.digest], self._first.get(block.digest, 0)
+            pieces = self._pieces.get(block.digest)
+            if is_server_tool(block):
+                ranked.append(((0, 0, index), index, block))
+            elif pieces is not None:
+                ranked += [((1, -len(self._pieces), 0), index, pieces.shared), ((2, 0, index), -1, pieces.rest)]
+            else:
+                ranked.append(((1, -count, first) if count > 1 else (2, 0, index), index, block))
+        ranked.sort(key=itemgetter(0))
+        places = {index: number for number, (_, index, _) in enumerate(ranked)}
+        shared = sum(rank[0] < 2 for rank, _, _ in ranked)
+        return OrderedBlocks(
+            tuple(block for _, _, block in ranked), tuple(places[index] for index in range(len(blocks))), shared
+        )
+
+
+def _split_texts(blocks: Sequence[Block]) -> dict[bytes, TextPieces]:
+    """The texts that are mostly the same as the first of them, by their digests, in two pieces."""
+    alike = [block for block in blocks if share_alike(blocks[0], block) >= ALIKE]
+    texts = list(map(text_of, alike))
+    if len(alike) < 2:
+        return {}
+    begin = min(first_difference(texts[0], text) for text in texts[1:])
+    shortest = min(map(len, texts)) - begin
+    end = min(first_difference(texts[0][::-1][:shortest], text[::-1][:shortest]) for text in texts[1:])
+    shared = text_block(alike[0].role, texts[0][:begin] + texts[0][len(texts[0]) - end :])
+    rests = (text[begin : len(text) - end] or " " for text in texts)
+    return {
+        block.digest: TextPieces(shared, text_block(block.role, rest)) for block, rest in zip(alike, rests, strict=True)
+    }
+
+
+def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Every tool of a conversation from its first call on, as first sent and in the order first sent."""
+    parts, changed = PartPool(), list[ReplayStep]()
+    for steps in with_losses(context, losses).values():
+        lists = [step.call.request.tools for step in steps]
+        found = list(lists[0].blocks)
+        for part in dict.fromkeys(lists[1:]):
+            found += [new for old, new in align(found, part.blocks) if old is None and new is not None]
+        tools = parts.of(found)
+        changed += [step.with_change(partial(with_part, layer=Layer.TOOLS, part=tools)) for step in steps]
+    yield Fix(replaced(context.steps, changed))
+
+
+def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """The system prompt of a conversation's first call; what changes is sent in the last message, or in each call after
+    the last breakpoint. Of settings that it
+    is rendered with, one value in all calls. What several conversations share behind what differs comes first."""
+    reordered, others = _reorder_shared(context, losses)
+    conversations = list(with_losses(context, others).values())
+    for changed, words in same_settings(conversations):
+        yield _joined(context, _first_system(context, changed, words) if others else None, reordered)
+    moved = [
+        step.with_change(tail)
+        for steps in conversations
+        for tail in [VolatileTail.find([step.call for step in steps])]
+        for step in steps
+    ]
+    if moved:
+        yield _joined(context, Fix(replaced(context.steps, moved)), reordered)
+
+
+def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
+    """The calls of conversations that share what comes after what differs, sent the other way round; and the losses of
+    all others."""
+    conversation_of = context.observed.conversations.of
+    found = with_losses(context, [loss for loss in losses if loss.is_out_of_order])
+    others = [loss for loss in losses if conversation_of(context.observed.call(loss.call)) not in found]
+    return [one for steps in found.values() for one in send_shared_first(context, steps)], others
+
+
+def _joined(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
+    """The fix with the calls that are sent the other way round, too."""
+    if not reordered:
+        assert fix is not None
+        return fix
+    words = f"{fix.words}; {SHARED_FIRST}" if fix and fix.words else SHARED_FIRST
+    return Fix(replaced(fix.steps if fix else context.steps, reordered), words)
+
+
+def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
+    corrections, changed = ThreadCorrections(), list[ReplayStep]()
+    for steps in conversations:
+        first = steps[0].call.request.system
+        for thread, tokens in _changes(steps, block_counter(context, steps[0].call)):
+            corrections.lengthen(thread, tokens)
+        changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
+        if words and any(step.call.request.system.digest != first.digest for step in steps):
+            words = f"{words}; {codes()['system_changed'].fix}"
+    return Fix(replaced(context.steps, changed), words, names_others=bool(words))
+
+
+def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
+    return with_part(replace(call, request=corrections.request(call.request)), Layer.SYSTEM, system)
+
+
+def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[Thread, int]]:
+    """The calls whose system prompt is not that of the call before, and how many tokens of it are new."""
+    before = steps[0].call.request.system
+    for step in steps[1:]:
+        now = step.call.request.system
+        if now is not before and now.digest != before.digest:
+            yield step.call.request.thread, changed_tokens(align(before.blocks, now.blocks), count)
+        before = now
+
+
+def same_messages(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """Earlier messages as they were sent before; what is new comes after them, also what changed in them. What several
+    conversations share behind what differs comes first."""
+    reordered, others = _reorder_shared(context, losses)
+    yield _joined(context, _go_on(context, others, keeps_inserted=True) if others else None, reordered)
+
+
+def no_compaction(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """The whole history instead of the summary; or the summary, and a breakpoint on what it leaves as it was."""
+    yield _go_on(context, losses, keeps_inserted=False)
+    yield from place_where_prompts_part(context, losses)
+
+
+def _go_on(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) -> Fix:
+    since = {loss.call: loss.since.request for loss in losses if loss.since}
+    corrections, changed = ThreadCorrections(), list[ReplayStep]()
+    for position, step in enumerate(context.steps, 1):
+        if before := since.get(position):
+            made = _correct(corrections, before.thread, step.call.request.thread, keeps_inserted)
+            count = block_counter(context, step.call)
+            changed_here = sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed)
+            corrections.lengthen(step.call.request.thread, changed_here)
+        if corrections.request(step.call.request) is not step.call.request:
+            changed.append(step.with_change(partial(_with_thread, corrections=corrections)))
+    return Fix(replaced(context.steps, changed))
+
+
+def _correct(corrections: ThreadCorrections, before: Thread, now: Thread, keeps_inserted: bool) -> Continuation:
+    """Let `now` go on from `before`, both as corrected so far."""
+    corrected = corrections.of(now)
+    made = go_on(corrections.of(before), corrected, keeps_inserted)
+    corrections.put({**made.places, now: made.places[corrected]})
+    return made
+
+
+def _with_thread(call: Call, corrections: ThreadCorrections) -> Call:
+    return replace(call, request=corrections.request(call.request))
+
 
 FIXERS: Mapping[Cause, Fixer] = {
     "model_changed": Fixer(same_parameter(MODEL, keeps_prices=True, words=STAY_ON)),

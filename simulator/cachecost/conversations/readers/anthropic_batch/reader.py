@@ -39,11 +39,9 @@ from cachecost.conversations.readers.anthropic_batch.results import (
     parse_host_result,
     parse_result,
 )
-from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
-from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.prompts.wire import NotAMessage, show_found
+from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall, objects
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.prompts.request import NotAMessage, show_found
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 LIST = re.compile(rb"\s*\[\s*(?={)")
@@ -100,7 +98,9 @@ class _AnthropicBatch:
     def calls(self) -> Iterator[RecordedCall]:
         yield from self._requests()
         if self.results and not self.requested:
-            candidates = _request_files(self.path)
+            stem = Path(self.path.name.removesuffix(".gz")).stem
+            twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"
+            candidates = [self.path.with_name(twin + suffix) for suffix in SUFFIXES]
             self.request_file = next((file for file in candidates if file.is_file()), self.path)
             if self.request_file == self.path:
                 where = ", ".join(file.name for file in candidates)
@@ -118,7 +118,11 @@ class _AnthropicBatch:
 
     def _call(self, entry: JsonObject) -> RecordedCall | None:
         if "params" in entry.data:
-            return self._anthropic_call(entry)
+            name = _unique(entry, self.requested)
+            self.requested.add(name)
+            result = self.results.get(name, (None, NO_RESULT))[1]
+            body = entry.mapping("params")
+            return self._build_call(entry, "params", body, result) if body is entry.data["params"] else None
         for field, (host, answer) in HOSTS.items():
             if field in entry.data:
                 return self._host_call(entry, field, host, answer)
@@ -127,13 +131,6 @@ class _AnthropicBatch:
         elif "result" not in entry.data:
             entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
         return None
-
-    def _anthropic_call(self, entry: JsonObject) -> RecordedCall | None:
-        name = _unique(entry, self.requested)
-        self.requested.add(name)
-        result = self.results.get(name, (None, NO_RESULT))[1]
-        body = entry.mapping("params")
-        return self._build_call(entry, "params", body, result) if body is entry.data["params"] else None
 
     def _host_call(self, entry: JsonObject, field: str, host: str, answer: str) -> RecordedCall | None:
         body = entry.mapping(field)
@@ -210,16 +207,8 @@ def _unique(entry: JsonObject, earlier: Container[str]) -> str:
 
 
 def _model(data: Mapping[str, Any]) -> str:
-    """The model in a host's line: in the request (optional) or in the answer."""
     for place in (name for request, (_, answer) in HOSTS.items() for name in (request, answer)):
         told = data.get(place)
         if isinstance(told, Mapping) and isinstance(told.get("model"), str):
             return str(told["model"])
     return ""
-
-
-def _request_files(path: Path) -> list[Path]:
-    """The files that may hold the requests of the results in `path`."""
-    stem = Path(path.name.removesuffix(".gz")).stem
-    twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"
-    return [path.with_name(twin + suffix) for suffix in SUFFIXES]

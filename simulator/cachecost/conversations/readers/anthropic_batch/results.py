@@ -11,7 +11,7 @@ from cachecost.conversations.calls import Iteration
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_values import array_at
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.prompts.wire import NotAMessage, content_blocks
+from cachecost.prompts.request import NotAMessage, content_blocks
 from cachecost.providers.usage import Usage
 
 REFUSED = 400

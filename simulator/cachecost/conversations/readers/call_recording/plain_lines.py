@@ -15,12 +15,11 @@ import msgspec
 
 from cachecost.base import limits
 from cachecost.base.times import seconds
-from cachecost.conversations.block_table import BlockReader
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.model import BlockReader
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
-from cachecost.prompts.exact_json import DECODE, ENCODE, Differs
-from cachecost.prompts.plain_blocks import PackedBlock, plain_block
+from cachecost.prompts.exact_json import DECODE, ENCODE, Differs, PackedBlock, plain_block
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.usage import Usage
 
@@ -199,7 +198,13 @@ class PlainLineParser:
         if type(index) is not int or index < 0 or ttl not in TTLS:
             raise NotPlain
         if layer == "messages":
-            return _breakpoint_in_messages(message, index, ttl, thread)
+            (position,) = message
+            if type(position) is not int or not 0 <= position < thread.length:
+                raise NotPlain
+            node = thread.up_to(position + 1)
+            if node.message is None or index >= len(node.message.blocks):
+                raise NotPlain
+            return Breakpoint(Layer.MESSAGES, index, cast("TTL", ttl), node)
         part = head.tools if layer == "tools" else head.system
         if message or layer not in LAYERS or index >= len(part.blocks):
             raise NotPlain
@@ -207,13 +212,3 @@ class PlainLineParser:
         if key not in self._breakpoints:
             self._breakpoints[key] = Breakpoint(LAYERS[layer], index, cast("TTL", ttl))
         return self._breakpoints[key]
-
-
-def _breakpoint_in_messages(message: list[str | int], index: int, ttl: object, thread: Thread) -> Breakpoint:
-    (position,) = message
-    if type(position) is not int or not 0 <= position < thread.length:
-        raise NotPlain
-    node = thread.up_to(position + 1)
-    if node.message is None or index >= len(node.message.blocks):
-        raise NotPlain
-    return Breakpoint(Layer.MESSAGES, index, cast("TTL", ttl), node)

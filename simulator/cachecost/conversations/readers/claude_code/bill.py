@@ -15,11 +15,13 @@ import msgspec
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
-from cachecost.conversations.input_files import BOM, COMMENT, open_input, too_long
-from cachecost.conversations.readers.claude_code.bill_lines import (
+from cachecost.conversations.input_files import BOM, COMMENT, BilledCall, SessionFile, open_input, too_long
+from cachecost.conversations.readers.claude_code.record_kinds import (
     ATTACHMENTS,
+    BOUNDARIES,
     COMMANDS,
+    MAIN_KINDS,
+    THINKING,
     TOOL_EVENTS,
     LineMessage,
     LineUsage,
@@ -39,7 +41,6 @@ from cachecost.conversations.readers.claude_code.bill_lines import (
     piece_types,
     tool_uses_in,
 )
-from cachecost.conversations.readers.claude_code.record_kinds import BOUNDARIES, MAIN_KINDS, THINKING
 from cachecost.providers.hosts import host_of_message
 
 CLIENT = "claude-code"
@@ -146,21 +147,17 @@ class TranscriptBill:
             if not state.positions:
                 line = line.removeprefix(BOM)
             if not line.isspace() and (state.positions or not line.lstrip().startswith(COMMENT)):
-                self._read_line(line, number)
+                try:
+                    found = decode_line(line)
+                    if found is not None:
+                        self._take(found, number)
+                except (ValueError, OverflowError) as error:
+                    if isinstance(error, NotJson) and not line.endswith(b"\n"):
+                        self.notes.append(f":{number} {CUT_OFF}")
+                    else:
+                        self._note_damage(number, str(error))
             state.line = number
             state.offset += size
-
-    def _read_line(self, line: bytes, number: int) -> None:
-        """Take a line. One that is not valid is noted."""
-        try:
-            found = decode_line(line)
-            if found is not None:
-                self._take(found, number)
-        except (ValueError, OverflowError) as error:
-            if isinstance(error, NotJson) and not line.endswith(b"\n"):
-                self.notes.append(f":{number} {CUT_OFF}")
-            else:
-                self._note_damage(number, str(error))
 
     def _note_damage(self, number: int, reason: str) -> None:
         """Note a damaged line. Raises InputError where there are so many that the file is none of these."""
@@ -233,7 +230,6 @@ class TranscriptBill:
     def _answer(
         self, line: TranscriptLine, number: int, chain: int, step: int, time: float | None, before_time: float | None
     ) -> int:
-        """Take a line of an answer; the step that it belongs to."""
         message = line.message or LineMessage()
         if is_client_generated(line, message):
             self._pending(chain, step).add("error")
@@ -324,7 +320,6 @@ class TranscriptBill:
         call.events = kept + tuple(name for name, holds in differs.items() if holds and name not in kept)
 
     def _extend_step(self, step: int, message: LineMessage, usage: LineUsage, time: float | None) -> None:
-        """Add one more line of the answer."""
         call, pending = self.state.calls[step - 1], self.state.pending[step - 1]
         pieces = answer_pieces(message.content)
         pending.blocks += len(pieces)
@@ -342,7 +337,11 @@ class TranscriptBill:
         if time is not None and call.answered is not None:
             call.end = time if call.end is None else max(call.end, time)
         if message.diagnostics and message.diagnostics.cache_miss_reason:
-            _note_reason(call, message)
+            reason = message.diagnostics.cache_miss_reason if message.diagnostics else None
+            if isinstance(reason, str):
+                call.miss_reason = reason
+            elif reason:
+                call.miss_reason, call.missed_tokens = reason.type, reason.cache_missed_input_tokens or 0
 
     def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
         """What lines of a person, a tool or the client say of the next request."""
@@ -370,14 +369,11 @@ class TranscriptBill:
             chain.has_image = True
             pending.add("images")
         if line.thinkingMetadata:
-            self._note_thinking(line, chain, pending)
-
-    def _note_thinking(self, line: TranscriptLine, chain: ChainState, pending: PendingEvents) -> None:
-        assert line.thinkingMetadata
-        thinking = (line.thinkingMetadata.level, line.thinkingMetadata.disabled)
-        if chain.thinking not in (None, thinking):
-            pending.add("thinking")
-        chain.thinking = thinking
+            assert line.thinkingMetadata
+            thinking = (line.thinkingMetadata.level, line.thinkingMetadata.disabled)
+            if chain.thinking not in (None, thinking):
+                pending.add("thinking")
+            chain.thinking = thinking
 
 
 def _note_attachment(kind: str, hook: str, pending: PendingEvents) -> None:
@@ -387,14 +383,6 @@ def _note_attachment(kind: str, hook: str, pending: PendingEvents) -> None:
         source = hook.partition(":")[2]
         if source in ("resume", "clear"):
             pending.add(source)
-
-
-def _note_reason(call: BilledCall, message: LineMessage) -> None:
-    reason = message.diagnostics.cache_miss_reason if message.diagnostics else None
-    if isinstance(reason, str):
-        call.miss_reason = reason
-    elif reason:
-        call.miss_reason, call.missed_tokens = reason.type, reason.cache_missed_input_tokens or 0
 
 
 def _check(line: TranscriptLine, kind: str | None) -> None:

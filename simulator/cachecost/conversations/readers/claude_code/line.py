@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 
 from cachecost.base.limits import MOST_TOKENS
+from cachecost.conversations.calls import reported_uses
+from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.record_kinds import PRICED, THINKING, kind_of
-from cachecost.conversations.transcript_steps import TranscriptStep
-from cachecost.conversations.wire_usage import reported_uses
 from cachecost.providers.prices import terms_of
 from cachecost.providers.usage import Usage
 

@@ -76,7 +76,11 @@ def _words(line: MessageLine) -> str:
         return ""
     for text in [content] if isinstance(content, str) else _texts(content):
         if text.strip() and not text.lstrip().startswith(TAGS):
-            return _shorten(text)
+            _, is_command, rest = text.partition(COMMAND)
+            if is_command and text.lstrip().startswith("<command-"):
+                return rest.partition("<")[0].strip()
+            words = " ".join(text[: LETTERS * 4].split())
+            return words if len(words) <= LETTERS else f"{words[:LETTERS].rstrip()}…"
     return ""
 
 
@@ -84,11 +88,3 @@ def _texts(content: object) -> list[str]:
     pieces = content if isinstance(content, list) else []
     texts = (piece.get("text") for piece in pieces if isinstance(piece, dict) and piece.get("type") == "text")
     return [text for text in texts if isinstance(text, str)]
-
-
-def _shorten(text: str) -> str:
-    _, is_command, rest = text.partition(COMMAND)
-    if is_command and text.lstrip().startswith("<command-"):
-        return rest.partition("<")[0].strip()
-    words = " ".join(text[: LETTERS * 4].split())
-    return words if len(words) <= LETTERS else f"{words[:LETTERS].rstrip()}…"

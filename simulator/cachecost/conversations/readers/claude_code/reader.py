@@ -21,11 +21,15 @@ from pathlib import Path
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.claude_code.partial_steps import PartialStep
-from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints
-from cachecost.conversations.readers.claude_code.transcript import read_steps_with_content, sniff_lines
-from cachecost.conversations.readers.claude_code.transcript_blocks import BYTES_PER_TOKEN, TranscriptBlock
-from cachecost.conversations.transcript_steps import TranscriptStep
+from cachecost.conversations.json_object import TranscriptStep
+from cachecost.conversations.readers.claude_code.transcript import (
+    BYTES_PER_TOKEN,
+    PartialStep,
+    RecordedBreakpoints,
+    TranscriptBlock,
+    read_steps_with_content,
+    sniff_lines,
+)
 from cachecost.prompts.blocks import (
     NOTHING,
     THINKING,
@@ -37,7 +41,7 @@ from cachecost.prompts.blocks import (
     given_block,
 )
 from cachecost.prompts.request import TTL, Breakpoint, Request
-from cachecost.providers.clients.placement import message_breakpoints
+from cachecost.providers.clients.settings import message_breakpoints
 from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import CallTerms
 
@@ -121,7 +125,14 @@ class _TranscriptCalls:
             chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
         chain.ttl = _ttl(step) or chain.ttl
         head, in_messages = partial.breakpoints or _by_version(partial.client, chain.ttl)
-        breakpoints = (*(_on_system(len(chain.head.blocks), head) if head else ()), *_in_messages(thread, in_messages))
+        found: list[Breakpoint] = []
+        if in_messages:
+            for node in thread.back():
+                if (index := _last_place(node)) is not None:
+                    found.append(Breakpoint(Layer.MESSAGES, index, in_messages[-1 - len(found)], node))
+                    if len(found) == len(in_messages):
+                        break
+        breakpoints = (*(_on_system(len(chain.head.blocks), head) if head else ()), *found[::-1])
         params = CallTerms.of_modes(step.modes).params
         return Request(step.model, thread, system=chain.head, breakpoints=breakpoints, params=params)
 
@@ -156,7 +167,6 @@ def _blocks(blocks: list[TranscriptBlock]) -> tuple[Block, ...]:
 
 @cache
 def _by_version(client: str, ttl: TTL) -> RecordedBreakpoints:
-    """The breakpoints that the client of this version places."""
     return RecordedBreakpoints(ttl, (ttl,) * message_breakpoints(client))
 
 
@@ -164,18 +174,6 @@ def _by_version(client: str, ttl: TTL) -> RecordedBreakpoints:
 def _on_system(blocks: int, ttl: TTL) -> tuple[Breakpoint, ...]:
     """Breakpoints on all blocks of a static prefix."""
     return tuple(Breakpoint(Layer.SYSTEM, index, ttl) for index in range(blocks))
-
-
-def _in_messages(thread: Thread, ttls: tuple[TTL, ...]) -> list[Breakpoint]:
-    """Breakpoints with these TTLs on the last messages that can have one, the earliest first."""
-    found: list[Breakpoint] = []
-    if ttls:
-        for node in thread.back():
-            if (index := _last_place(node)) is not None:
-                found.append(Breakpoint(Layer.MESSAGES, index, ttls[-1 - len(found)], node))
-                if len(found) == len(ttls):
-                    break
-    return found[::-1]
 
 
 def _last_place(node: Thread) -> int | None:
@@ -188,5 +186,4 @@ def _last_place(node: Thread) -> int | None:
 
 
 def _ttl(step: TranscriptStep) -> TTL | None:
-    """The TTL in the usage of a call."""
     return "1h" if step.usage.write_1h else "5m" if step.usage.write_5m else None

@@ -1,6 +1,20 @@
-"""Names in a Claude Code transcript that its two readers share: of the conversation, and of its bill."""
+"""Names in a Claude Code transcript that its two readers share: of the conversation, and of its bill.
+
+The parts of a transcript line that its bill needs, decoded without the rest (msgspec skips it).
+"""
 
 from __future__ import annotations
+
+import json
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from cachecost.base.digests import blake2b
+from cachecost.base.limits import MOST_TOKENS, json_value
+from cachecost.conversations.calls import reported_uses
+from cachecost.providers.prices import terms_of
+from cachecost.providers.usage import ToolUses
 
 SYNTHETIC = "<synthetic>"
 """The model of answers that the client generated."""
@@ -17,3 +31,337 @@ PRICED = ("service_tier", "speed", "inference_geo")
 
 def kind_of(block: object) -> object:
     return block.get("type") if isinstance(block, dict) else "text"
+
+
+TOKENS = tuple[int, int, int, int, int]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
+"""Tokens of one class in a foreign usage."""
+COMMANDS = {b"/clear": "clear", b"/effort": "effort", b"/mcp": "tools"}
+"""Commands of a person that change what is sent; what /model and /compact do is seen in what follows them."""
+COMMAND = b"<command-name>"
+ATTACHMENTS = {
+    "deferred_tools_delta": "tools",
+    "mcp_instructions_delta": "tools",
+    "mcp_dropped_tools_delta": "tools",
+    "agent_listing_delta": "agents",
+    "skill_listing": "agents",
+    "date_change": "date",
+}
+"""Types of attachments that say that the tools or the system prompt changed."""
+TOOL_EVENTS = {b'"ToolSearch"': "tool_search", b'"Skill"': "skill"}
+"""Tools of the client whose results bring definitions or instructions into the prompt, as JSON names."""
+PASSES_APART = ("compaction", "advisor_message")
+"""Passes that a usage leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
+
+
+class CacheCreation(msgspec.Struct, gc=False):
+    ephemeral_5m_input_tokens: Count | None = None
+    ephemeral_1h_input_tokens: Count | None = None
+
+
+class Iteration(msgspec.Struct, gc=False):
+    type: str | None = None
+    model: str | None = None
+    input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: Count | None = None
+
+
+class LineUsage(msgspec.Struct, gc=False):
+    """The usage of a line, as the API returned it."""
+
+    input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: Count | None = None
+    service_tier: str | None = None
+    speed: str | None = None
+    inference_geo: str | None = None
+    iterations: list[Iteration] | None = None
+    server_tool_use: dict[str, Any] | None = None
+
+
+class MissReason(msgspec.Struct, gc=False):
+    type: str = ""
+    cache_missed_input_tokens: Count | None = None
+
+
+class Diagnostics(msgspec.Struct, gc=False):
+    cache_miss_reason: MissReason | str | None = None
+
+
+class Piece(msgspec.Struct, gc=False):
+    """The type of a content block."""
+
+    type: str = "text"
+
+
+class AnswerPiece(Piece, gc=False):
+    """A block of an answer: what the model wrote in it; of a tool call its name and input as JSON."""
+
+    text: str = ""
+    thinking: str = ""
+    name: msgspec.Raw = msgspec.Raw(b"")
+    input: msgspec.Raw = msgspec.Raw(b"")
+
+    @property
+    def bytes(self) -> int:
+        """The length of what the model wrote, in UTF-8; 0 where only its size was kept."""
+        written = len(memoryview(self.input))
+        written += len(memoryview(self.name)) if written else 0
+        return written + sum(map(_utf8_length, (self.text, self.thinking)))
+
+
+def _utf8_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+class LineMessage(msgspec.Struct, gc=False):
+    id: str | None = None
+    model: str | None = None
+    usage: LineUsage | None = None
+    content: msgspec.Raw = msgspec.Raw(b"[]")
+    diagnostics: Diagnostics | None = None
+    stop_reason: str | msgspec.UnsetType | None = msgspec.UNSET
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the line was written while the answer was streaming: then its output tokens are those so far.
+
+        Versions 2.0 and 2.1 of early 2026 never wrote the rest (anthropics/claude-code#22686, #27361).
+        """
+        return self.stop_reason is None
+
+
+class Attachment(msgspec.Struct, gc=False):
+    type: str = ""
+    hookEvent: str | None = None  # noqa: N815 - the transcript's name
+    hookName: str | None = None  # noqa: N815
+
+
+class ThinkingMetadata(msgspec.Struct, gc=False, frozen=True):
+    level: str | None = None
+    disabled: bool | None = None
+
+
+class RequestParams(msgspec.Struct, gc=False):
+    """The parameters of a request that are part of its cache key."""
+
+    thinking: msgspec.Raw = msgspec.Raw(b"")
+    output_config: msgspec.Raw = msgspec.Raw(b"")
+
+
+class RequestShape(msgspec.Struct, gc=False):
+    system: msgspec.Raw = msgspec.Raw(b"")
+    tools: msgspec.Raw = msgspec.Raw(b"")
+
+
+class RequestFacts(NamedTuple):
+    """What a transcript says of a request (client 2.1.282 and later), as digests where only equality matters."""
+
+    tools: bytes
+    system: bytes
+    thinking: bytes
+    effort: bytes
+    base: str
+    """The request whose first `keep` of its messages this one begins with."""
+    keep: int
+    messages: int
+
+
+class ModelSum(msgspec.Struct, gc=False):
+    """What the client counted for one model (type cost-state, client 2.1.282 and later)."""
+
+    inputTokens: Count = 0  # noqa: N815
+    cacheReadInputTokens: Count = 0  # noqa: N815
+    cacheCreationInputTokens: Count = 0  # noqa: N815
+    cacheCreationEphemeral1hInputTokens: Count = 0  # noqa: N815
+    outputTokens: Count = 0  # noqa: N815
+
+    @property
+    def tokens(self) -> TOKENS:
+        hour = self.cacheCreationEphemeral1hInputTokens
+        five = max(0, self.cacheCreationInputTokens - hour)
+        return (self.inputTokens, self.cacheReadInputTokens, five, hour, self.outputTokens)
+
+
+class RecordLine(msgspec.Struct, gc=False):
+    """What a line of any type says of its place in the tree of records; what it lacks is None."""
+
+    type: str | None = None
+    uuid: str | None = None
+    parentUuid: str | None = None  # noqa: N815 - the transcript's name
+    logicalParentUuid: str | None = None  # noqa: N815
+    sessionId: str | None = None  # noqa: N815
+    agentId: str | None = None  # noqa: N815
+    timestamp: str | None = None
+    cwd: str | None = None
+    isSidechain: bool | None = None  # noqa: N815
+
+
+class TranscriptLine(RecordLine, gc=False):
+    """A line of any type with what its bill needs; what a type lacks is None."""
+
+    subtype: str | None = None
+    requestId: str | None = None  # noqa: N815
+    version: str | None = None
+    isCompactSummary: bool | None = None  # noqa: N815
+    isApiErrorMessage: bool | None = None  # noqa: N815
+    thinkingMetadata: ThinkingMetadata | None = None  # noqa: N815
+    message: LineMessage | None = None
+    attachment: Attachment | None = None
+    attributionAgent: str | None = None  # noqa: N815
+    requestRef: str | None = None  # noqa: N815
+    effort: str | None = None
+    id: str | None = None
+    shapeHash: str | None = None  # noqa: N815
+    shape: RequestShape | None = None
+    params: RequestParams | None = None
+    base: str | None = None
+    keep: Count = 0
+    tail: list[str] = []
+    modelUsage: dict[str, ModelSum] | None = None  # noqa: N815
+
+
+class NotJson(ValueError):
+    """A line that does not parse: the last one of a file may still be being written."""
+
+
+_decode_line = msgspec.json.Decoder(TranscriptLine).decode
+_decode_record = msgspec.json.Decoder(RecordLine).decode
+_decode_pieces = msgspec.json.Decoder(list[Piece | str]).decode
+_decode_answer = msgspec.json.Decoder(list[AnswerPiece]).decode
+
+
+def decode_line(line: bytes) -> TranscriptLine | None:
+    """A line of a transcript; None for one that has no place in it.
+
+    Raises NotJson, and ValueError where a line that matters has a field of another type.
+    """
+    try:
+        found = _decode_line(line)
+    except msgspec.ValidationError as error:
+        return _decode_other(line, error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_line(_repaired(line))
+    if found.type is None:
+        raise ValueError("type: expected a text; got nothing")
+    return found
+
+
+def _decode_other(line: bytes, error: msgspec.ValidationError) -> TranscriptLine | None:
+    """A line with fields of unexpected types: if it is of no call, only its place matters."""
+    value = json_value(line)
+    if not isinstance(value, dict):
+        from cachecost.prompts.request import show_found
+
+        raise ValueError(f"expected an object; got {show_found(value)}")
+    if not isinstance(value.get("type"), str) or value["type"] in MAIN_KINDS:
+        expected, _, place = str(error).partition(" - at `$.")
+        raise ValueError(f"{place.removesuffix('`') or 'line'}: {expected[:1].lower()}{expected[1:]}")
+    try:
+        return TranscriptLine(**msgspec.structs.asdict(_decode_record(line)))
+    except msgspec.ValidationError:
+        return None
+
+
+def _repaired(line: bytes) -> bytes:
+    """A line with half a surrogate pair, as a text that was cut off has one, or a byte order mark; without these.
+
+    Raises NotJson, and ValueError for another value than an object.
+    """
+    from cachecost.conversations.json_object import parse_json, reason
+    from cachecost.prompts.request import show_found
+
+    value = parse_json(line)
+    if isinstance(value, ValueError):
+        raise NotJson(reason(value))
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object; got {show_found(value)}")
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    except ValueError as error:
+        raise NotJson(f"damaged JSON: {error}") from None
+
+
+def billed_tokens(usage: LineUsage | Iteration) -> TOKENS:
+    """Input, read, 5m write, 1h write, output. What of a write has no TTL counts as 5m."""
+    parts = usage.cache_creation
+    hour = (parts.ephemeral_1h_input_tokens or 0) if parts else 0
+    five = (parts.ephemeral_5m_input_tokens or 0) if parts else 0
+    five += max(0, (usage.cache_creation_input_tokens or 0) - five - hour)
+    return (usage.input_tokens or 0, usage.cache_read_input_tokens or 0, five, hour, usage.output_tokens or 0)
+
+
+def counts_nothing(usage: LineUsage) -> bool:
+    """Whether a usage counts no token: that of a copy (its 5m and 1h part may stay). A call has input."""
+    counters = (usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens)
+    return not any((*counters, usage.output_tokens)) and None not in (*counters, usage.output_tokens)
+
+
+def client_sums(line: TranscriptLine) -> dict[str, TOKENS]:
+    """What the client counted for its session, by model. A model's window ("[1m]") is no part of its name."""
+    return {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
+
+
+def modes_in(usage: LineUsage) -> tuple[str, ...]:
+    """What changes the price of the call."""
+    if usage.service_tier in (None, "standard") and usage.speed is None and usage.inference_geo is None:
+        return ()
+    return terms_of({name: getattr(usage, name) for name in PRICED}, False).modes
+
+
+def tool_uses_in(usage: LineUsage) -> ToolUses:
+    """The uses of server tools that a usage counts."""
+    return reported_uses({"server_tool_use": usage.server_tool_use}) if usage.server_tool_use else ()
+
+
+def has_passes(usage: LineUsage) -> bool:
+    """Whether the usage sums several passes (server tools)."""
+    return bool((usage.iterations and len(usage.iterations) > 1) or any((usage.server_tool_use or {}).values()))
+
+
+def extra_passes(usage: LineUsage) -> tuple[tuple[str, TOKENS], ...]:
+    """The passes that the usage leaves out: (model, tokens) of each; the model "" is the call's own."""
+    passes = (one for one in usage.iterations or () if one.type in PASSES_APART)
+    return tuple((one.model or "", billed_tokens(one)) for one in passes)
+
+
+def is_client_generated(line: TranscriptLine, message: LineMessage) -> bool:
+    """Whether the client made the message itself: it costs nothing."""
+    return message.model == SYNTHETIC or bool(line.isApiErrorMessage)
+
+
+def piece_types(content: msgspec.Raw) -> tuple[list[str], bytes]:
+    """The types of the blocks of a message, and the command of a person in it (b"": none)."""
+    start = bytes(memoryview(content)[:80])
+    if start[:1] == b'"':
+        return ["text"], command_in(start)
+    if start[:1] != b"[":
+        return [], b""
+    try:
+        return [piece.type if isinstance(piece, Piece) else "text" for piece in _decode_pieces(content)], b""
+    except msgspec.ValidationError:
+        return [str(kind_of(block)) for block in json_value(bytes(content))], b""
+
+
+def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
+    """The blocks of an answer; of an unexpected form only their types."""
+    try:
+        return _decode_answer(content)
+    except msgspec.DecodeError:
+        return [AnswerPiece(type=kind) for kind in piece_types(content)[0]]
+
+
+def command_in(text: bytes) -> bytes:
+    """The command that a person typed, as in `<command-name>/compact</command-name>`."""
+    before, found, rest = text.partition(COMMAND)
+    return rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
+
+
+def digest(raw: msgspec.Raw) -> bytes:
+    """Equal for equal JSON texts."""
+    return blake2b(memoryview(raw), digest_size=8).digest()

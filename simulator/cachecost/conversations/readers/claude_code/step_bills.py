@@ -7,10 +7,9 @@ from pathlib import Path
 import msgspec
 
 from cachecost.base.structs import value
-from cachecost.conversations.billed_calls import BilledCall
-from cachecost.conversations.input_files import open_input
+from cachecost.conversations.input_files import BilledCall, open_input
+from cachecost.conversations.json_object import KIND, TranscriptStep
 from cachecost.conversations.readers.claude_code.record_kinds import SIDE
-from cachecost.conversations.transcript_steps import KIND, TranscriptStep
 
 HEADER_BYTES = 4096
 

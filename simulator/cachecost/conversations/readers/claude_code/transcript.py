@@ -16,23 +16,48 @@ How lines become steps (checked on transcripts of Claude Code 1.0.17 to 2.1.37):
   Lines of type summary are titles for a list of conversations: they contain no calls.
 - A request began between the record before it (a person's words, a tool result) and the first line of its answer.
 - A transcript contains no tools, no system prompt and no background calls of the client.
+
+Parses lines of a transcript as far as calls need them: half of their bytes are for the client's display alone.
+
+The breakpoints of a request as a transcript states them (lines of type "api-request", client 2.1.282 and later).
+
+Blocks of a transcript's lines, with the ids that join tool calls and their results.
+
+Lines of a transcript whose fields have other types than usual, field by field: what may stay, and what is wrong.
+
+Steps of a transcript while its lines are read: where a record stands in the tree, and what a request has.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast, get_args
+
+import msgspec
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import MOST_ERRORS
+from cachecost.base.limits import DEEPEST, MOST_ERRORS, OutOfLimits, check_depth
 from cachecost.base.times import seconds
+from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.input_files import Warn, byte_lines, quiet
-from cachecost.conversations.json_object import JsonObject, json_line, parse_json
+from cachecost.conversations.json_object import (
+    BETWEEN,
+    KIND,
+    JsonObject,
+    TranscriptStep,
+    json_line,
+    parse_json,
+    parse_steps,
+    steps_to_records,
+)
 from cachecost.conversations.readers.claude_code.line import (
+    LineCreation,
     LineMessage,
     LineUsage,
     TranscriptLine,
@@ -43,27 +68,322 @@ from cachecost.conversations.readers.claude_code.line import (
     modes_of,
     usage_on,
 )
-from cachecost.conversations.readers.claude_code.line_parser import parse_fields
-from cachecost.conversations.readers.claude_code.odd_lines import AnswerKey, bare_line, check_line, usual_line
-from cachecost.conversations.readers.claude_code.partial_steps import (
-    InputRecord,
-    PartialStep,
-    PendingRecords,
-    RecordChain,
-    StepAndInput,
-    TreePosition,
-    new_step,
-    request_blocks_of,
-)
 from cachecost.conversations.readers.claude_code.record_kinds import BOUNDARIES, MAIN, SIDE, SYNTHETIC, kind_of
-from cachecost.conversations.readers.claude_code.recorded_requests import RecordedBreakpoints, recorded_breakpoints
-from cachecost.conversations.readers.claude_code.transcript_blocks import BlockMaker
-from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.transcript_steps import KIND, TranscriptStep, parse_steps, steps_to_records
-from cachecost.prompts.blocks import encode_simple
-from cachecost.prompts.exact_json import ENCODE
-from cachecost.prompts.wire import show_found
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.prompts.blocks import Block, digest_of, encode_simple
+from cachecost.prompts.exact_json import ENCODE, Differs, WriteSimple, plain_block, refuse_number
+from cachecost.prompts.request import TTL, NotAMessage, show_found
+
+LONGEST_NUMBER = 4300
+"""Digits that Python's own parser takes."""
+STEP = LONGEST_NUMBER // 2
+TWO_DIGITS = re.compile(rb"\d\d")
+
+decode_fields = msgspec.json.Decoder(TranscriptLine, float_hook=refuse_number).decode
+decode_all = msgspec.json.Decoder().decode
+
+
+def parse_fields(line: bytes) -> TranscriptLine | None:
+    """The fields of a line, whose values msgspec writes as Python's own encoder does; None if it has to be parsed whole
+    and looked at field by field.
+    """
+    try:
+        if line.count(b"[") + line.count(b"{") > DEEPEST:
+            check_depth(decode_all(line))
+        fields = decode_fields(line)
+        if not line.isascii():
+            line.decode()
+    except (Differs, msgspec.MsgspecError, UnicodeDecodeError, OutOfLimits, RecursionError):
+        return None
+    if len(line) > LONGEST_NUMBER and TWO_DIGITS.search(line[::STEP]) is not None:
+        return None  # perhaps a number with more digits than Python takes: it would be at two places of this sample
+    return fields if fields.is_whole else None
+
+
+class RecordedBreakpoints(NamedTuple):
+    """The TTL of the breakpoints on tools and system prompt (None: there is none), and those in messages, in order."""
+
+    head: TTL | None
+    messages: tuple[TTL, ...]
+
+
+def recorded_breakpoints(stated: Any) -> RecordedBreakpoints | None:
+    """The breakpoints in the `cacheControl` of an api-request line; None if it states none that can be read."""
+    if not isinstance(stated, list):
+        return None
+    found = list(_places(stated))
+    if len(found) < len(stated):
+        return None
+    head = [ttl for layer, ttl in found if layer != "messages"]
+    return RecordedBreakpoints(head[-1] if head else None, tuple(ttl for layer, ttl in found if layer == "messages"))
+
+
+def _places(stated: list[Any]) -> Iterator[tuple[str, TTL]]:
+    """(layer, TTL) of each breakpoint that has both: `{"path": ["system", 1], "value": {"type", "ttl"?}}`."""
+    for one in stated:
+        path, control = (one.get("path"), one.get("value")) if isinstance(one, Mapping) else (None, None)
+        ttl = control.get("ttl", "5m") if isinstance(control, Mapping) else None
+        if isinstance(path, list) and path and ttl in get_args(TTL):
+            yield str(path[0]), cast("TTL", ttl)
+
+
+BYTES_PER_TOKEN = 4
+"""Rough: only for blocks without content, and to divide the first call of a chain into head and messages, whose sum is
+billed."""
+
+
+class TranscriptBlock(msgspec.Struct, frozen=True, gc=False):
+    """A block, with its own id and that of the tool call that it answers, as far as it has them."""
+
+    block: Block
+    id: object = None
+    answers: object = None
+
+
+class BlockMaker:
+    """Makes blocks. `write` is certain to write the values of the line as Python's own encoder does, or does not."""
+
+    def __init__(self, keep_content: bool) -> None:
+        self.write: WriteSimple = ENCODE
+        self._keep_content = keep_content
+
+    def blocks(self, role: str, content: list[Any]) -> list[TranscriptBlock]:
+        return [self._block(role, item, self.write) for item in content]
+
+    def _block(self, role: str, item: Any, write: WriteSimple) -> TranscriptBlock:
+        """A block of a transcript. A redacted one states its number of characters."""
+        if not isinstance(item, dict):
+            return TranscriptBlock(plain_block(role, {"type": "text", "text": str(item)}, self._keep_content))
+        if "digest" in item and isinstance(item["digest"], str) and isinstance(item.get("chars"), int):
+            kind = str(item.get("type") or "text")
+            size = item["chars"] + (item.get("signature_chars") or 0)
+            block = Block(
+                kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=max(1, size // BYTES_PER_TOKEN)
+            )
+        else:
+            block = plain_block(role, item, self._keep_content, write)
+        return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
+
+
+WORDS = {"session_id": "sessionId", "agent_id": "agentId", "cwd": "cwd", "version": "version"}
+"""Fields that may be missing, or anything else."""
+NAMES = {"id": "id", "request_ref": "requestRef"}
+"""Fields that refer to each other, whatever they are."""
+TEXTS = {"uuid": "uuid", "parent_uuid": "parentUuid", "logical_parent_uuid": "logicalParentUuid", "subtype": "subtype"}
+"""Fields that only count where they are texts."""
+COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+APART = ("service_tier", "speed", "inference_geo", "iterations", "server_tool_use")
+AnswerKey = tuple[object, object]
+"""Message id (else the line) and request id: what the lines of one answer have in common."""
+
+
+def usual_line(data: Any) -> TranscriptLine | None:
+    """The line of a parsed object, if all its fields have the types that they should have."""
+    try:
+        line = msgspec.convert(data, TranscriptLine)
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter of half a character in a field's name
+        return None
+    return line if line.is_whole else None
+
+
+def check_line(found: TranscriptLine, line: JsonObject, is_begun: Callable[[AnswerKey], bool], synthetic: str) -> None:
+    """Complete a bare line that has a place in the tree; a field that is wrong becomes an error, and harmless.
+
+    `is_begun` is whether an earlier line has begun an answer: only the first needs a model. Messages of the model
+    `synthetic` are not looked at.
+    """
+    data = line.data
+    found.timestamp = data.get("timestamp") if line.moment_in_seconds("timestamp") is not None else None
+    found.is_sidechain = line.flag("isSidechain")
+    if found.type in ("assistant", "user"):
+        message = line.within(line.mapping("message"), "message")
+        found.message = LineMessage()
+        if found.type == "user":
+            found.message.content = _content(message)
+        elif message.data.get("model") == synthetic or found.is_api_error_message:
+            found.message.model = synthetic
+        elif message.has("usage"):
+            name, found.request_id = message.text("id", ""), line.text("requestId", "")
+            told, content = message.mapping("usage"), _content(message)
+            model = "" if is_begun((name or ("line", line.line), found.request_id)) else message.text("model")
+            found.message = LineMessage(name, model, _usage(message, told), content)
+
+
+def bare_line(line: JsonObject) -> TranscriptLine:
+    """The line without its message, time and flags, of which nothing is checked but the type."""
+    data = line.data
+    found = TranscriptLine(line.text("type"))
+    for name, wire in WORDS.items():
+        setattr(found, name, None if data.get(wire) is None else str(data[wire] or ""))
+    for name, wire in NAMES.items():
+        setattr(found, name, None if data.get(wire) is None else str(data[wire]))
+    for name, wire in TEXTS.items():
+        setattr(found, name, data[wire] if isinstance(data.get(wire), str) else None)
+    found.is_api_error_message, found.is_compact_summary = data.get("isApiErrorMessage"), data.get("isCompactSummary")
+    found.cache_control = data.get("cacheControl")
+    return found
+
+
+def _usage(message: JsonObject, told: dict[str, Any]) -> LineUsage:
+    try:
+        usage = parse_usage(told, "usage")
+    except NotAMessage as fault:
+        message.fault(fault.path, str(fault).removeprefix(f"{fault.path}: "))
+        return LineUsage()
+    stated = {name: told.get(name) for name in (*COUNTED, *APART)}
+    return LineUsage(**stated, cache_creation=LineCreation(usage.write_5m, usage.write_1h))
+
+
+def _content(message: JsonObject) -> list[Any]:
+    content = message.data.get("content")
+    if isinstance(content, list):
+        return content
+    if content is not None and not isinstance(content, str):
+        message.fault("content", f"expected a text or an array of blocks; got {show_found(content)}")
+    return [content] if isinstance(content, str) else []
+
+
+@dataclass(slots=True, eq=False)
+class InputRecord:
+    """The input of one record (by a person, a tool or the client), linked to the input before it since the last step.
+
+    `is_cut` is a compaction: nothing before it goes into the next request.
+    """
+
+    blocks: list[TranscriptBlock]
+    before: InputRecord | None
+    is_cut: bool = False
+
+    def path(self) -> list[InputRecord]:
+        """All since the last step or the last compaction, latest first; the compaction ends it."""
+        found, node = [self], self
+        while node.before is not None and not node.is_cut:
+            node = node.before
+            found.append(node)
+        return found
+
+
+@dataclass(slots=True)
+class PendingRecords:
+    """What was recorded since a step's request, its own answer included; or since the beginning of a chain."""
+
+    blocks: int = 0
+    between: set[str] = field(default_factory=set)
+    inputs: list[InputRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class PartialStep:
+    """A step whose lines are still being read.
+
+    `answer` holds the blocks of its answer, `asked` those that its request has after the answer of the step
+    `before`, both only where content is kept. With `is_cut` the request begins with `asked`. With `is_copy` it is an
+    answer of another file, without its bill. `breakpoints` are those of its request, where they are recorded.
+    """
+
+    step: TranscriptStep
+    client: str
+    pending: PendingRecords = field(default_factory=PendingRecords)
+    goes_on: bool = False
+    before: PartialStep | None = None
+    answer: list[TranscriptBlock] = field(default_factory=list)
+    request_blocks: list[TranscriptBlock] = field(default_factory=list)
+    is_cut: bool = False
+    is_copy: bool = False
+    breakpoints: RecordedBreakpoints | None = None
+
+
+@dataclass(slots=True)
+class RecordChain:
+    """The main thread of a session, or a sub-agent: its last step, and the time of its last record."""
+
+    name: str
+    is_side: bool
+    step: PartialStep | None = None
+    time: float | None = None
+    last_input: InputRecord | None = None
+    beginning: PendingRecords = field(default_factory=PendingRecords)
+
+
+class TreePosition(msgspec.Struct, frozen=True, gc=False):
+    """Where a record stands: its chain, the last step on the way to it, its time, the input since that step."""
+
+    chain: RecordChain
+    step: PartialStep | None
+    time: float | None
+    last_input: InputRecord | None
+
+    @property
+    def pending(self) -> PendingRecords:
+        return self.step.pending if self.step else self.chain.beginning
+
+
+StepAndInput = tuple[PartialStep | None, InputRecord | None]
+"""What a record leaves behind: the last step, and the input since then."""
+
+
+def request_blocks_of(before: TreePosition) -> tuple[list[Any], bool]:
+    """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
+
+    Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
+    """
+    path = before.last_input.path() if before.last_input else []
+    is_cut = bool(path) and path[-1].is_cut
+    called = {block.id for block in before.step.answer} if before.step else set()
+    missing = called - {block.answers for record in path for block in record.blocks} - {None}
+    request_blocks: list[TranscriptBlock] = []
+    for record in before.pending.inputs:
+        if record in path:
+            request_blocks += record.blocks
+        elif not is_cut:
+            request_blocks += [block for block in record.blocks if block.answers in missing]
+    return request_blocks, is_cut
+
+
+def new_step(
+    number: int, line_number: int, line: TranscriptLine, message: LineMessage, before: TreePosition, time: float | None
+) -> TranscriptStep:
+    """A step that begins with this line, without its usage.
+
+    A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's name.
+    """
+    model, chain, request = message.model or "", before.chain, line.request_id or ""
+    between = before.pending.between | _differences(before.step, model, line.version or "")
+    return TranscriptStep(
+        number,
+        line_number,
+        chain.name,
+        _number(before.step),
+        model,
+        after=None if time is None or before.time is None else min(before.time, time),
+        answered=time,
+        ended=time,
+        blocks=before.pending.blocks,
+        between=tuple([name for name in BETWEEN if name in between]) if between else (),
+        session=line.session_id or "",
+        project=line.cwd or "",
+        agent=line.agent_id or (chain.name if chain.is_side else ""),
+        id=f"{message.id} {request}".strip() if message.id else "",
+    )
+
+
+def _number(before: PartialStep | None) -> int | None:
+    if before is None:
+        return None
+    return before.step.before if before.is_copy else before.step.number
+
+
+def _differences(before: PartialStep | None, model: str, client: str) -> set[str]:
+    """How a step differs from the one that it continues."""
+    if before is None:
+        return set()
+    told = {"model"} if model != before.step.model else set()
+    if client and before.client and client != before.client:
+        told.add("client")
+    if before.goes_on:
+        told.add("fork")
+    return told
+
 
 __all__ = ["TranscriptStep", "read_steps", "sniff", "steps_to_records"]
 REQUEST = "api-request"
@@ -147,7 +467,6 @@ _NumberedLines = Iterator[tuple[int, bytes]]
 
 
 def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, _NumberedLines]:
-    """The first object, and the lines after it."""
     lines = byte_lines(path)
     first = next(_objects(lines, path, faults, warn), None)
     if first is None and not faults:
@@ -156,7 +475,6 @@ def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | Non
 
 
 def _objects(lines: _NumberedLines, path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
-    """The objects of the lines, as `json_lines` has them."""
     for number, raw in lines:
         if len(faults) >= MOST_ERRORS and raw.strip():
             return
@@ -227,7 +545,10 @@ class Transcript:
         kind, uuid = line.type, line.uuid
         handler = HANDLERS.get(kind)
         if handler is None:
-            self._note(line, kind)
+            if kind == REQUEST and self._maker:
+                self._requests[str(line.id)] = recorded_breakpoints(line.cache_control)
+            if kind and kind not in SILENT:
+                self.notes.skip("line", f"unknown type {show_found(kind)}")
             if uuid is None:
                 return
         elif uuid in self._positions:
@@ -236,13 +557,6 @@ class Transcript:
         if odd is not None:
             check_line(line, odd, self._answers.__contains__, SYNTHETIC)
         self._place(line, handler)
-
-    def _note(self, line: TranscriptLine, kind: str) -> None:
-        """Take a line that is of no call."""
-        if kind == REQUEST and self._maker:
-            self._requests[str(line.id)] = recorded_breakpoints(line.cache_control)
-        if kind and kind not in SILENT:
-            self.notes.skip("line", f"unknown type {show_found(kind)}")
 
     def _place(self, line: TranscriptLine, handler: _Handler | None) -> None:
         """Give the line its place in the tree and, if it is of a call, its part in a step."""
@@ -267,7 +581,11 @@ class Transcript:
     def _before(self, line: TranscriptLine) -> TreePosition:
         """The place that the line follows."""
         is_side = line.is_sidechain or False
-        key = (MAIN, str(line.session_id)) if not is_side else self._side_key(line)
+        key = (
+            (MAIN, str(line.session_id))
+            if not is_side
+            else (("agent", line.agent_id) if line.agent_id else ("root", self._line))
+        )
         parent = self._positions.get(line.parent_uuid) or self._positions.get(line.logical_parent_uuid)
         if parent is not None and parent.chain.is_side == is_side:
             if key not in self._chains:
@@ -277,10 +595,6 @@ class Transcript:
         if chain is None:
             chain = self._chains[key] = RecordChain(self._name(SIDE if is_side else MAIN), is_side)
         return TreePosition(chain, chain.step, chain.time, chain.last_input)
-
-    def _side_key(self, line: TranscriptLine) -> tuple[str, object]:
-        """What identifies the chain of a sub-agent's record that the tree does not connect."""
-        return ("agent", line.agent_id) if line.agent_id else ("root", self._line)
 
     def _name(self, word: str) -> str:
         """ "main", "main 2" …, "side 1", "side 2" …"""

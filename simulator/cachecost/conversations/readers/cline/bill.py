@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachecost.base.formatting import count_text
-from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.cline.reader import stored_calls_of
 from cachecost.conversations.readers.cline.sessions import MISSING, SdkCalls
-from cachecost.conversations.readers.common.stored_calls import billed_calls, number_calls
+from cachecost.conversations.readers.common.json_values import billed_calls, number_calls
 
 CLIENTS = {"rooveterinaryinc.roo-cline": "roo-code", ".vscode-mock": "roo-code", "kilocode.kilo-code": "kilo-code"}
 """The client by the folder of its extension; "cline" elsewhere."""

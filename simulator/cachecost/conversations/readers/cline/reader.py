@@ -13,10 +13,9 @@ from pathlib import Path
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.cline.sessions import ENDING, SdkCalls
-from cachecost.conversations.readers.cline.tasks import LOG, TaskCalls
+from cachecost.conversations.readers.cline.sessions import ENDING, LOG, SdkCalls, TaskCalls
+from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.stored_calls import RequestBuilder, number_calls
 
 LACKS = (
     "Cline and Roo Code store neither tools nor breakpoints (sized by the bill; breakpoints as they place them), nor"

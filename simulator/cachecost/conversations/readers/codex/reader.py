@@ -16,8 +16,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.codex.rollout import SUMMARY, Rollout
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import take_lines
-from cachecost.conversations.readers.common.session_requests import RoleBlocks, SessionRequests
+from cachecost.conversations.readers.common.session_calls import RoleBlocks, SessionRequests, take_lines
 from cachecost.conversations.readers.openai.responses import from_responses_output
 
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
@@ -44,21 +43,15 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     session = rollout.finish()
     for note in session.notes:
         warn(f"{path}: {note}")
-    system = _instructions(rollout.instructions)
+    value = json.loads(bytes(rollout.instructions)) if rollout.instructions is not None else None
+    text = value.get("text") if isinstance(value, dict) else value
+    system = text if isinstance(text, str) else ""
     yield from SessionRequests(path, "Codex", _to_blocks, keep_content, faults, system).calls(session)
     if faults:
         raise InputError(faults)
 
 
-def _instructions(raw: Any) -> str:
-    """The system prompt: a text, or an object with one."""
-    value = json.loads(bytes(raw)) if raw is not None else None
-    text = value.get("text") if isinstance(value, dict) else value
-    return text if isinstance(text, str) else ""
-
-
 def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
-    """The blocks of an item of the Responses API."""
     if kind == SUMMARY:
         yield "user", [{"type": "text", "text": str(item)}]
         return

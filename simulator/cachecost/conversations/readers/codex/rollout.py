@@ -29,15 +29,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
 from cachecost.conversations.readers.codex import lines
-from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    Session,
-    SessionCall,
-    last_of,
-    piece_of,
-    time_of,
-)
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.common.session_calls import Piece, Session, SessionCall, last_of, piece_of, time_of
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import AUTO_HOST, host_of, parse_model_name
 from cachecost.providers.prices import terms_of
@@ -144,8 +137,11 @@ class Rollout:
         if not item.type or item.type == "ghost_snapshot":
             return
         piece = piece_of(ITEM, line.payload, self._keeps)
-        if _is_output(item):
-            self._begin_answer(time)
+        if (item.type == "message" and item.role == "assistant") or (
+            item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
+        ):
+            if self._answered is None:
+                self._answered, self._began = time, last_of(self._sent, self._ended)
             self._written = time
             self._has_thinking |= item.type == "reasoning"
             self._answer.append(piece)
@@ -155,10 +151,6 @@ class Rollout:
             self._has_images = True
             self._events.add("images")
         (self._request if self._answered is None else self._later).append(piece)
-
-    def _begin_answer(self, time: float | None) -> None:
-        if self._answered is None:
-            self._answered, self._began = time, last_of(self._sent, self._ended)
 
     def compacted(self, line: lines.Line, number: int) -> None:
         """From here on the history is another one."""
@@ -192,11 +184,10 @@ class Rollout:
         elif event.type == "thread_settings_applied" and event.thread_settings is not None:
             settings = event.thread_settings
             self._settle(settings.model, settings.reasoning_effort, settings.service_tier)
-        elif event.type == "user_message" or self._is_user_message(event):
+        elif event.type == "user_message" or (
+            event.type == "item_completed" and lines.DONE_ITEM.decode(event.item).type == "UserMessage"
+        ):
             self._events.add("human")
-
-    def _is_user_message(self, event: lines.Event) -> bool:
-        return event.type == "item_completed" and lines.DONE_ITEM.decode(event.item).type == "UserMessage"
 
     def usage_record(self, line: lines.Line, number: int) -> None:
         """The bill of one response."""
@@ -312,13 +303,6 @@ HANDLERS: dict[str, Callable[[Rollout, lines.Line, int], None]] = {
 """How each kind of line that matters is taken."""
 
 
-def _is_output(item: lines.Item) -> bool:
-    """Whether the model wrote it."""
-    return (item.type == "message" and item.role == "assistant") or (
-        item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
-    )
-
-
 def _time_before_copy(started: float | None, time: float | None) -> float | None:
     """When a turn began, if its line was written long after; None if the line has its own time."""
     if started is None or time is None or not 0 <= started < time - MOST_DELAY:
@@ -339,7 +323,6 @@ def _version(meta: lines.Meta) -> tuple[int, ...]:
 
 
 def _agent(meta: lines.Meta) -> str:
-    """The name of a sub-agent; "" for the main thread."""
     source = meta.source.get("subagent") if isinstance(meta.source, dict) else None
     if source is None:
         return ""

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
-from cachecost.prompts.refusals import sent_breakpoints
-from cachecost.prompts.request import Breakpoint, MessageThread, Request
+from cachecost.prompts.request import Breakpoint, MessageThread, Request, sent_breakpoints
 
 PARAMETER = "thread"
 
@@ -61,7 +60,11 @@ class MessageThreads:
         thread = before.thread if before else self._create(answer_id, start)
         use = _use(request, thread, start, is_billed)
         whole = _continue_thread(before.request, before.answer, request) if before else request
-        whole = replace(whole, params=_without_thread(request.params), message_thread=use)
+        whole = replace(
+            whole,
+            params={name: value for name, value in request.params.items() if name != PARAMETER},
+            message_thread=use,
+        )
         if answer_id and answer:
             self._turns[answer_id] = RecordedTurn(whole, answer, thread)
             thread.last = start
@@ -85,10 +88,6 @@ def _use(request: Request, thread: RecordedThread, start: float, is_billed: bool
     if is_billed:
         return MessageThread(thread.id)
     return MessageThread(thread.id, len(sent_breakpoints(request).every), max(0.0, start - thread.last))
-
-
-def _without_thread(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in params.items() if name != PARAMETER}
 
 
 def _continue_thread(before: Request, answer: tuple[Block, ...], new: Request) -> Request:

@@ -1,9 +1,118 @@
-"""The beginning of a file, looked at before anybody knows what the file is."""
+"""The beginning of a file, looked at before anybody knows what the file is.
+
+When the calls of a file start, read from its lines without what was sent: a look at a log before it is read.
+
+What a reader tells the user about a file: entries that it skipped, and what calls lack. Each kind is counted.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from cachecost.base.formatting import count_text
+from cachecost.conversations.input_files import Warn
+from cachecost.conversations.start_times import BufferLine, StartTimes, lines_in_place
+from cachecost.prompts.request import NotAMessage
+
+FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
+"""A line that begins with its time, as most do: the rest of it is not looked at."""
+
+SOMETHING = re.compile(rb"\S")
+
+
+class _LineTimes(msgspec.Struct):
+    """What of a line tells when its call began; in a recording of ours only lines with `call` are calls."""
+
+    timestamp: str | None = None
+    start_s: float | None = None
+    call: int | None = None
+
+
+class _TraceLine(msgspec.Struct):
+    """A line of a Mooncake trace."""
+
+    timestamp: float
+
+
+def request_log_times(path: Path) -> Iterator[float]:
+    """Of a request log, as `Starts` has them."""
+    starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
+    for line in _lines(path):
+        first = FIRST.match(line.buffer, line.start, line.stop)
+        yield starts.next(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
+
+
+def recording_times(path: Path) -> Iterator[float]:
+    """Of a recording of calls of ours."""
+    starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
+    for line in _lines(path):
+        timed = decoder.decode(_bytes(line))
+        if timed.call is not None:
+            yield starts.next(timed.timestamp, timed.start_s)
+
+
+def trace_times(path: Path) -> Iterator[float]:
+    """Of a Mooncake trace."""
+    decoder = msgspec.json.Decoder(_TraceLine)
+    for line in _lines(path):
+        yield decoder.decode(_bytes(line)).timestamp
+
+
+def _lines(path: Path) -> Iterator[BufferLine]:
+    return (line for line in lines_in_place(path) if SOMETHING.search(line.buffer, line.start, line.stop))
+
+
+def _bytes(line: BufferLine) -> memoryview:
+    return memoryview(line.buffer)[line.start : line.stop]
+
+
+Times = Callable[[Path], Iterator[float]]
+
+
+def stop_at_unclear(times: Times) -> Times:
+    """The same, ended by the first line that cannot be understood."""
+
+    def read(path: Path) -> Iterator[float]:
+        try:
+            yield from times(path)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotAMessage):
+            return
+
+    return read
+
+
+TIMES: Mapping[str, Times] = {
+    name: stop_at_unclear(times)
+    for name, times in (("request-log", request_log_times), ("calls", recording_times), ("mooncake", trace_times))
+}
+"""By the name of the format; the calls of all other formats are held in memory anyway."""
+
+
+class ReaderNotes:
+    """Counts notes and reports each kind in one line, in the order in which the kinds first occurred."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def skip(self, noun: str, reason: str, times: int = 1) -> None:
+        """Count skipped entries: "skipped 2 entries: no model name"."""
+        self._counts["skipped ", noun, f": {reason}"] += times
+
+    def add(self, noun: str, what: str, times: int = 1) -> None:
+        """Count entries that were read, but not whole: "2 calls without usage"."""
+        self._counts["", noun, f" {what}"] += times
+
+    def report(self, path: Path | str, warn: Warn) -> None:
+        """Pass each kind that occurred to `warn`."""
+        for (verb, noun, rest), times in self._counts.items():
+            if times:
+                warn(f"{path}: {verb}{count_text(times, noun)}{rest}")
+
 
 TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]:]', re.DOTALL)
 DEEPER = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}

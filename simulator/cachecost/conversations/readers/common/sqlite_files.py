@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from cachecost.base.atomic_files import check_readable
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.reading_roots import check_readable
 
 MAGIC = b"SQLite format 3\0"
 """How every database file begins."""

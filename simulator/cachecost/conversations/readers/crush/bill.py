@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachecost.base.formatting import count_text
-from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.crush.reader import project_of
-from cachecost.conversations.readers.crush.steps import calls_of
-from cachecost.conversations.readers.crush.store import read_store
+from cachecost.conversations.readers.crush.steps import calls_of, read_store
 
 CLIENT = "crush"
 

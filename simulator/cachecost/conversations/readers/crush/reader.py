@@ -9,10 +9,9 @@ from pathlib import Path
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
 from cachecost.conversations.readers.common.sqlite_files import is_database
-from cachecost.conversations.readers.common.stored_calls import RequestBuilder, number_calls
-from cachecost.conversations.readers.crush.steps import calls_of
-from cachecost.conversations.readers.crush.store import is_crush_database, read_store
+from cachecost.conversations.readers.crush.steps import calls_of, is_crush_database, read_store
 
 LACKS = (
     "Crush stores no usage of single calls (only the dollars of a session), neither system prompt, tools nor"

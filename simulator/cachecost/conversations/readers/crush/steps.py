@@ -2,27 +2,137 @@
 
 After a summary (`is_summary_message`) a request begins with it. A session with a parent is a sub-agent's: its calls
 belong to the session at the top.
+
+Crush's sessions as its database stores them (`.crush/crush.db` in the folder of a project).
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from cachecost.base import limits
+from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import is_number
 from cachecost.base.times import known_time
-from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.readers.common.stored_calls import StoredCall
-from cachecost.conversations.readers.crush.store import (
-    FIRST_MILLISECONDS,
-    CrushMessage,
-    CrushSession,
-    CrushStore,
-    parts_of,
-)
+from cachecost.conversations.json_object import parse_json, reason
+from cachecost.conversations.readers.common.json_values import StoredCall
+from cachecost.conversations.readers.common.sqlite_files import open_database, table_names
+from cachecost.prompts.request import show_found
 from cachecost.providers.hosts import parse_model_name
+
+TABLES = frozenset(("sessions", "messages", "files"))
+COLUMNS = frozenset(("session_id", "role", "parts", "model"))
+FIRST_MILLISECONDS = 1e11
+"""From here on a time counts milliseconds: as seconds it would be in the year 5138."""
+
+
+@dataclass(slots=True, eq=False)
+class CrushMessage:
+    id: str
+    role: str
+    parts: list[Mapping[str, Any]]
+    model: str
+    provider: str
+    created: float | None
+    is_summary: bool
+
+
+@dataclass(slots=True, eq=False)
+class CrushSession:
+    id: str
+    parent: str
+    created: float | None
+    messages: list[CrushMessage] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CrushStore:
+    """What was read: the sessions with their messages in order of time, and the errors."""
+
+    sessions: dict[str, CrushSession] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+
+def is_crush_database(path: Path) -> bool:
+    """Whether a database has Crush's tables. Raises nothing."""
+    if not table_names(path) >= TABLES:
+        return False
+    try:
+        with open_database(path) as database:
+            return _columns(database) >= COLUMNS
+    except InputError:
+        return False
+
+
+def read_store(path: Path) -> CrushStore:
+    """The sessions of a database. Raises nothing: what cannot be read is among the errors."""
+    store = CrushStore()
+    try:
+        with open_database(path) as database:
+            _read_sessions(database, store)
+            for message, session in _messages(database, path, store):
+                store.sessions[session].messages.append(message)
+    except InputError as error:
+        store.faults += error.faults
+    return store
+
+
+def _columns(database: sqlite3.Connection) -> set[str]:
+    return {str(row[1]) for row in database.execute("PRAGMA table_info(messages)")}
+
+
+def _read_sessions(database: sqlite3.Connection, store: CrushStore) -> None:
+    query = "SELECT id, parent_session_id, created_at FROM sessions ORDER BY created_at, rowid"
+    for session, parent, created in database.execute(query):
+        store.sessions[str(session)] = CrushSession(str(session), str(parent or ""), _seconds(created))
+
+
+def _messages(database: sqlite3.Connection, path: Path, store: CrushStore) -> Iterator[tuple[CrushMessage, str]]:
+    """(message, its session); `provider` and `is_summary_message` are columns since 2025."""
+    known = _columns(database)
+    more = [name if name in known else "NULL" for name in ("provider", "is_summary_message")]
+    query = (
+        f"SELECT id, session_id, role, CAST(parts AS BLOB), model, created_at, {', '.join(more)} FROM messages"
+        " ORDER BY created_at, rowid"
+    )
+    for message, session, role, data, model, created, provider, is_summary in database.execute(query):
+        parts = _parts(data or b"[]", path, str(message), store.faults)
+        if parts is not None and session in store.sessions:
+            told = str(role), parts, str(model or ""), str(provider or ""), _seconds(created), bool(is_summary)
+            yield CrushMessage(str(message), *told), str(session)
+
+
+def _parts(data: bytes, path: Path, message: str, faults: list[Fault]) -> list[Mapping[str, Any]] | None:
+    """The parts of a message; None and an error where they are damaged."""
+    found = limits.LINE.error() if len(data) > limits.LINE.value() else parse_json(data)
+    if isinstance(found, ValueError):
+        wrong = reason(found)
+    elif not isinstance(found, list):
+        wrong = f"parts: expected an array; got {show_found(found)}"
+    elif others := [number for number, part in enumerate(found) if not isinstance(part, Mapping)]:
+        wrong = f"parts[{others[0]}]: expected an object; got {show_found(found[others[0]])}"
+    else:
+        return found
+    faults.append(Fault(str(path), f"message {message}: {wrong}"))
+    return None
+
+
+def parts_of(message: CrushMessage, kind: str) -> Iterable[Mapping[str, Any]]:
+    """The data of the parts of one type."""
+    found = (part.get("data") for part in message.parts if part.get("type") == kind)
+    return [data for data in found if isinstance(data, Mapping)]
+
+
+def _seconds(at: object) -> float | None:
+    if not limits.is_number(at):
+        return None
+    return known_time(at / 1000 if at >= FIRST_MILLISECONDS else float(at))
+
 
 Body = dict[str, Any]
 TITLE = "title-"
@@ -64,7 +174,8 @@ def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[StoredC
         if message.role != "assistant":
             if message.role == "user" and not is_agent:
                 chain.events.add("human")
-            _add(chain, "user", _user_blocks(message))
+            results = [_result(data) for data in parts_of(message, "tool_result")]
+            _add(chain, "user", results + [_text(data) for data in parts_of(message, "text")])
             continue
         if message.is_summary:
             chain.events.add("compaction")
@@ -81,6 +192,11 @@ def _new_call(message: CrushMessage, chain: _MessageChain) -> StoredCall:
         chain.events.add("model")
     times = [part.get("time") for part in parts_of(message, "finish")]
     end = next((float(at) for at in times if is_number(at) and at), None)
+    thinking: list[Body] = [
+        {"type": "thinking", "thinking": str(data.get("thinking") or ""), "signature": str(data.get("signature") or "")}
+        for data in parts_of(message, "reasoning")
+    ]
+    texts = [_text(data) for data in parts_of(message, "text") if data.get("text")]
     return StoredCall(
         model,
         None,
@@ -91,7 +207,7 @@ def _new_call(message: CrushMessage, chain: _MessageChain) -> StoredCall:
         events=frozenset(chain.events),
         id=f"crush {message.id}",
         messages=chain.waiting,
-        answer=_answer_blocks(message),
+        answer=[*thinking, *texts, *(_tool_use(data) for data in parts_of(message, "tool_call"))],
         is_cut="compaction" in chain.events and not message.is_summary,
         prefix="summary" if message.is_summary else "",
     )
@@ -113,21 +229,6 @@ def _add(chain: _MessageChain, role: str, blocks: list[Body]) -> None:
         chain.waiting[-1] = {"role": role, "content": [*chain.waiting[-1]["content"], *blocks]}
     elif blocks:
         chain.waiting.append({"role": role, "content": blocks})
-
-
-def _user_blocks(message: CrushMessage) -> list[Body]:
-    """Results of tools, and what a person wrote."""
-    results = [_result(data) for data in parts_of(message, "tool_result")]
-    return results + [_text(data) for data in parts_of(message, "text")]
-
-
-def _answer_blocks(message: CrushMessage) -> list[Body]:
-    thinking: list[Body] = [
-        {"type": "thinking", "thinking": str(data.get("thinking") or ""), "signature": str(data.get("signature") or "")}
-        for data in parts_of(message, "reasoning")
-    ]
-    texts = [_text(data) for data in parts_of(message, "text") if data.get("text")]
-    return [*thinking, *texts, *(_tool_use(data) for data in parts_of(message, "tool_call"))]
 
 
 def _text(data: Mapping[str, Any]) -> Body:

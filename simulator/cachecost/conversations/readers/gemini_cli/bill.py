@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.billed_calls import SessionFile
+from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.common.session_calls import session_file as file_of
 from cachecost.conversations.readers.gemini_cli.files import read_session
 

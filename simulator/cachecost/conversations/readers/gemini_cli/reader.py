@@ -15,9 +15,9 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_requests import Body, RoleBlocks, SessionRequests
+from cachecost.conversations.readers.common.session_calls import Body, RoleBlocks, SessionRequests
 from cachecost.conversations.readers.gemini_cli.files import read_session
-from cachecost.conversations.readers.http.gemini import from_generate_content
+from cachecost.conversations.readers.http.exchange import from_generate_content
 
 LACKS = (
     "Gemini CLI's sessions lack system prompt and tools: sized by the bill; "
@@ -48,7 +48,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
-    """The blocks of a message, of its tool calls, or of their results."""
     if kind == "tools":
         yield "assistant", [_tool_use(object_at(call, "toolCalls")) for call in array_at(value, "toolCalls")]
     elif kind == "results":
@@ -63,7 +62,6 @@ def _tool_use(call: Any) -> Body:
 
 
 def _blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
-    """The blocks of a content: a text, or parts."""
     if not content:
         return
     parts = [{"text": part} if isinstance(part, str) else part for part in _parts(content)]

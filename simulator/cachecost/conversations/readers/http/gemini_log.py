@@ -18,10 +18,9 @@ from typing import Any
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.json_documents import must_hold, objects
+from cachecost.conversations.readers.common.dialects import must_hold, objects
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.http.exchange import HttpExchange
-from cachecost.conversations.readers.http.log import ExchangeLog
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
 
 EXPECTED = "a log of generateContent"
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
@@ -90,7 +89,6 @@ def _answer(row: JsonObject) -> Any:
 
 
 def _url(row: JsonObject, requested: Any, answer: Any) -> str:
-    """The URL of the row, else that of its model: `requested` is the one in the request."""
     if url := row.text("url", ""):
         return url
     last = answer[-1] if isinstance(answer, list) and answer else answer

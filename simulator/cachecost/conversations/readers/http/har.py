@@ -21,9 +21,8 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
-from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.prompts.wire import show_found
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
+from cachecost.prompts.request import show_found
 
 ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
 BEFORE_FIRST_BYTE = ("blocked", "dns", "connect", "send", "wait")
@@ -54,16 +53,19 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 def _exchange(entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     posted = request.within(request.mapping("postData", required=False), "postData")
     content = response.within(response.mapping("content", required=False), "content")
+    status: int = response.get("status", "an HTTP status", _is_status, 0)
+    timings = entry.mapping("timings", required=False)
+    told = [timings.get(name) for name in BEFORE_FIRST_BYTE]
     return HttpExchange(
         url=request.text("url"),
         method=request.text("method"),
         request_headers=_headers(request),
         request=_bytes(posted),
-        status=_status(response),
+        status=status if status > 0 else None,
         response_headers=_headers(response),
         response=_bytes(content),
         started=iso(entry.time("startedDateTime")),
-        first_token_s=_first_byte(entry),
+        first_token_s=sum(float(one) for one in told if isinstance(one, (int, float)) and one > 0) / 1000,
         request_at=f"{posted.place}text",
         response_at=f"{content.place}text",
     )
@@ -81,17 +83,5 @@ def _bytes(body: JsonObject) -> bytes:
     return decode_base64(body, "text", text)
 
 
-def _status(response: JsonObject) -> int | None:
-    """None without an answer, which browsers record as 0."""
-    status: int = response.get("status", "an HTTP status", _is_status, 0)
-    return status if status > 0 else None
-
-
 def _is_status(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and (value in (0, -1) or 100 <= value <= 599)
-
-
-def _first_byte(entry: JsonObject) -> float:
-    timings = entry.mapping("timings", required=False)
-    told = [timings.get(name) for name in BEFORE_FIRST_BYTE]
-    return sum(float(one) for one in told if isinstance(one, (int, float)) and one > 0) / 1000

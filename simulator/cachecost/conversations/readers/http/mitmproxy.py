@@ -21,11 +21,10 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
-from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.conversations.readers.http.routes import NO_CALL
-from cachecost.conversations.readers.http.tnetstrings import DamagedNetstring, TruncatedNetstring, values
-from cachecost.prompts.wire import show_found
+from cachecost.conversations.readers.http.bare_body import DamagedNetstring, TruncatedNetstring, values
+from cachecost.conversations.readers.http.bodies import NO_CALL
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
+from cachecost.prompts.request import show_found
 
 FLOW = re.compile(
     rb"\d{2,12}:(?:7:version|4:type|2:id|5:error|11:client_conn|11:server_conn|11:intercepted|9:is_replay|6:marked"
@@ -66,8 +65,9 @@ def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
 def _exchange(_: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     headers = list(_pairs(request))
     start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
+    name = next((value for key, value in headers if key.lower() == "host"), "") or _word(request, "authority", "")
     return HttpExchange(
-        url=_url(request, headers),
+        url=f"{_word(request, 'scheme', 'https')}://{name or _word(request, 'host', '')}{_word(request, 'path', '')}",
         method=_word(request, "method"),
         request_headers=headers_of(headers),
         request=_bytes(request),
@@ -88,12 +88,6 @@ def _pairs(half: JsonObject) -> Iterator[tuple[str, str]]:
 
 def _are_pairs(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
-
-
-def _url(request: JsonObject, headers: list[tuple[str, str]]) -> str:
-    """A transparent proxy knows an address only; the name stands in the headers."""
-    name = next((value for key, value in headers if key.lower() == "host"), "") or _word(request, "authority", "")
-    return f"{_word(request, 'scheme', 'https')}://{name or _word(request, 'host', '')}{_word(request, 'path', '')}"
 
 
 def _word(half: JsonObject, name: str, default: str | None = None) -> str:

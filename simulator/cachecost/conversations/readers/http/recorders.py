@@ -31,12 +31,11 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
-from cachecost.conversations.readers.common.json_documents import objects
+from cachecost.conversations.readers.common.dialects import objects
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
-from cachecost.conversations.readers.http.log import ExchangeLog
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
 from cachecost.conversations.readers.http.vcr import parse_moment
-from cachecost.prompts.wire import show_found
+from cachecost.prompts.request import show_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,9 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in the order of the file. Raises InputError with every error, each with its entry."""
     data = read_input(path)
     form, value = _form_of(data), parse_json(data)
-    are_lines = isinstance(value, ValueError) and _are_lines(form, value)
+    are_lines = isinstance(value, ValueError) and (
+        form is not None and form.parse is _single and str(value).startswith("Extra data")
+    )
     if isinstance(value, ValueError) and not are_lines:
         raise InputError([Fault(str(path), reason(value))])
     if form is None:
@@ -75,11 +76,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         if len(entry.faults) == before:
             log.add(exchange)
     yield from log.end(warn, by_time=False)
-
-
-def _are_lines(form: RecorderForm | None, error: ValueError) -> bool:
-    """Whether a file is no JSON only because each line of it is: exchanges as JSON Lines."""
-    return form is not None and form.parse is _single and str(error).startswith("Extra data")
 
 
 def _form_of(head: bytes) -> RecorderForm | None:

@@ -41,9 +41,8 @@ from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of
-from cachecost.conversations.readers.http.log import ExchangeLog
-from cachecost.prompts.wire import show_found
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
+from cachecost.prompts.request import show_found
 
 LISTS = ("interactions", "http_interactions")
 HALVES = ("requests", "responses")
@@ -156,7 +155,6 @@ def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject
 
 
 def _headers(half: JsonObject) -> Iterator[tuple[str, str]]:
-    """The headers. A value may be a text or a list of texts."""
     for name, value in half.mapping("headers", required=False).items():
         values = value if isinstance(value, list) else [value]
         yield from ((name, str(each)) for each in values)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, within_limits
-from cachecost.base.yaml_nodes import compose
+from cachecost.base.yaml_text import compose
 
 TAG = "tag:yaml.org,2002:"
 BINARY = (f"{TAG}binary", "!binary")
@@ -63,11 +63,16 @@ class _YamlValues:
         if self._values > MOST_VALUES or id(node) in self._open:
             raise self._fault(node, "recursive aliases, or too many")
         if isinstance(node.value, str):
-            return self._scalar(node)
+            tag, text = str(node.tag), node.value
+            if tag in BINARY:
+                return self._bytes(node)
+            return _plain(text, tag.removeprefix(TAG)) if node.style is None else text
         if len(self._open) >= DEEPEST:
             raise OutOfLimits(*TOO_DEEP)
         self._open.add(id(node))
-        value = self._object(node) if _is_mapping(node) else [self.build(item) for item in node.value]
+        from ruamel.yaml.nodes import MappingNode
+
+        value = self._object(node) if isinstance(node, MappingNode) else [self.build(item) for item in node.value]
         self._open.discard(id(node))
         return value
 
@@ -82,12 +87,6 @@ class _YamlValues:
         self.lines[id(value)] = node.start_mark.line + 1
         return value
 
-    def _scalar(self, node: Any) -> Any:
-        tag, text = str(node.tag), node.value
-        if tag in BINARY:
-            return self._bytes(node)
-        return _plain(text, tag.removeprefix(TAG)) if node.style is None else text
-
     def _bytes(self, node: Any) -> bytes:
         try:
             return b64decode("".join(node.value.split()), validate=True)
@@ -99,16 +98,9 @@ class _YamlValues:
 
 
 def _join_pieces(value: Any) -> Any:
-    """The pieces of an iterator, joined."""
     if not isinstance(value, list) or not all(isinstance(one, (str, bytes)) for one in value):
         return value
     return b"".join(one if isinstance(one, bytes) else one.encode() for one in value)
-
-
-def _is_mapping(node: Any) -> bool:
-    from ruamel.yaml.nodes import MappingNode
-
-    return isinstance(node, MappingNode)
 
 
 def _plain(text: str, tag: str) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
-from cachecost.conversations.readers.common.notes import ReaderNotes
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.wire import text_block
+from cachecost.prompts.request import text_block
 
 EFFORTS = {
     "max": "max",
@@ -134,7 +134,11 @@ class ConversationBuilder:
 
     def add_block(self, at: float, block: Block) -> None:
         self._end_results()
-        self._check_model()
+        now = (self.settings.model, self.settings.params)
+        if self.first is None:
+            self.first = now
+        elif now != self.first and not self._reply:
+            self.notes.add("reply", OTHER_MODEL)
         self._reply.append((at, block))
 
     def add_tool_call(self, at: float, call: str, block: Block) -> None:
@@ -153,7 +157,11 @@ class ConversationBuilder:
 
     def add_question(self, question: Question) -> None:
         self._end_reply()
-        question.tool_use = self._caller(question.id)
+        ends = [place for place, letter in enumerate(question.id) if letter == "."]
+        question.tool_use = next(
+            (question.id[:end] for end in reversed(ends) if question.id[:end] in self._calls),
+            question.id.partition(".")[0],
+        )
         self._asked_by[question.tool_use] += 1
         round_ = (self._replies, self._asked_by[question.tool_use])
         question.batch = self._batches.setdefault(round_, len(self._batches) + 1)
@@ -165,11 +173,6 @@ class ConversationBuilder:
             self._open[id_].popleft().answer = words(answer)
         else:
             self.notes.skip("answer", "no open question has its id")
-
-    def _caller(self, id_: str) -> str:
-        """The tool call of an inquiry's id, "CALL.QUESTION"."""
-        ends = [place for place, letter in enumerate(id_) if letter == "."]
-        return next((id_[:end] for end in reversed(ends) if id_[:end] in self._calls), id_.partition(".")[0])
 
     def _end_reply(self) -> None:
         if not self._reply:
@@ -185,13 +188,6 @@ class ConversationBuilder:
         if self._results:
             self.events.append(Results(self._results[-1][0], tuple(block for _, block in self._results)))
             self._results = []
-
-    def _check_model(self) -> None:
-        now = (self.settings.model, self.settings.params)
-        if self.first is None:
-            self.first = now
-        elif now != self.first and not self._reply:
-            self.notes.add("reply", OTHER_MODEL)
 
     # ---------------------------------------------------------------------------- what it comes to
 

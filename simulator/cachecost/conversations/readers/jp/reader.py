@@ -33,7 +33,7 @@ from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.readers.jp.events import ConversationBuilder, Question
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.wire import block_of, show_found, text_block
+from cachecost.prompts.request import block_of, show_found, text_block
 
 SIGNATURE = "anthropic_thinking_signature"
 REDACTED = "anthropic_redacted_thinking"
@@ -71,12 +71,10 @@ def _events(path: Path, faults: list[Fault]) -> list[JsonObject]:
             Fault(str(path), f"expected an array of events; got {'none' if value == [] else show_found(value)}")
         )
     items = value if isinstance(value, list) else []
-    return [JsonObject(_object(item), faults, str(path), None, f"events[{n}].") for n, item in enumerate(items)]
-
-
-def _object(item: object) -> dict[str, Any]:
-    """An event that is not an object becomes an empty one, so its missing type is the error."""
-    return item if isinstance(item, dict) else {}
+    return [
+        JsonObject(item if isinstance(item, dict) else {}, faults, str(path), None, f"events[{n}].")
+        for n, item in enumerate(items)
+    ]
 
 
 def _name(path: Path) -> str:

@@ -20,13 +20,14 @@ from pathlib import Path
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
+from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall, Tracing, first_token, status_in
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
-from cachecost.conversations.readers.langfuse.bodies import answer_of, body_of, parameters_of
-from cachecost.conversations.readers.langfuse.fields import (
+from cachecost.conversations.readers.langfuse.bodies import (
+    answer_of,
+    body_of,
     first_token_at,
     model_and_host,
+    parameters_of,
     start_of,
     text_of,
     usage_of,

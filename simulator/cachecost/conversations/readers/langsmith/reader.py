@@ -22,12 +22,21 @@ from typing import Any
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.dialects import Body
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
+from cachecost.conversations.readers.common.dialects import (
+    Body,
+    CallBuilder,
+    ParsedCall,
+    Tracing,
+    first_token,
+    status_in,
+)
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.traces import Tracing, first_token, status_in
-from cachecost.conversations.readers.langsmith.run import LangSmithRun
-from cachecost.conversations.readers.langsmith.usage import is_from_own_cache, usage_of_answer, usage_of_columns
+from cachecost.conversations.readers.langsmith.langchain_messages import (
+    LangSmithRun,
+    is_from_own_cache,
+    usage_of_answer,
+    usage_of_columns,
+)
 from cachecost.providers.usage import Usage
 
 OTHER_KEYS = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}

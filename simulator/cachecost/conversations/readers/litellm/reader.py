@@ -21,24 +21,24 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.call_order import by_start
 from cachecost.conversations.readers.common.dialects import (
+    FAILED,
     Body,
+    CallBuilder,
+    ParsedCall,
     answer_of,
     from_messages,
     is_anthropic,
+    must_hold,
+    objects,
     parse_json_text,
 )
-from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
-from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
-from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.traces import FAILED
+from cachecost.conversations.readers.common.json_values import array_at, by_start, object_or_empty
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.openai.chat import from_chat
 from cachecost.conversations.readers.openai.responses import from_responses
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -109,7 +109,12 @@ class _LiteLLMLog:
         start = _moment(row, "startTime")
         self.notes.add("call", NO_MESSAGES, _is_missing(messages) and status is None)
         body = _body(model, call_type, messages, parameters)
-        self.notes.add("call", NO_SYSTEM, bool(body["messages"]) and _may_lack_its_system(row, call_type, body))
+        self.notes.add(
+            "call",
+            NO_SYSTEM,
+            bool(body["messages"])
+            and (not body.get("system") and "completion" not in call_type and _proxy_body(row) is None),
+        )
         self.notes.add("call", TRUNCATED, CUT in str(row.data.get("proxy_server_request", "")))
         return ParsedCall(
             body=body,
@@ -139,11 +144,6 @@ def _is_model_call(call_type: str, row: JsonObject) -> bool:
     if kind in PASSED_THROUGH or kind.removeprefix("a") in PASSED_THROUGH:
         return not _is_missing(_request(row)[1])
     return kind in MODEL_CALLS or kind.removeprefix("a") in MODEL_CALLS
-
-
-def _may_lack_its_system(row: JsonObject, call_type: str, body: Mapping[str, Any]) -> bool:
-    """LiteLLM's payload of a Messages or Responses call leaves `system` and `instructions` out."""
-    return not body.get("system") and "completion" not in call_type and _proxy_body(row) is None
 
 
 def _request(row: JsonObject) -> tuple[Mapping[str, Any], Any]:

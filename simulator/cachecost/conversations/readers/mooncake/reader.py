@@ -73,21 +73,18 @@ class _MooncakeTrace:
     def call(self, line: JsonObject) -> RecordedCall:
         self.lines += 1
         thread = self._thread(line)
-        start = self._arrival(line) / 1000
-        answer = given_block(
-            "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
-        )
-        line.refuse_unknown_keys()
-        return RecordedCall(Request(MODEL, thread), start, response=(answer,), line=line.line or 0)
-
-    def _arrival(self, line: JsonObject) -> float:
         told: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
         if told < self._arrived:
             line.fault(
                 "timestamp", f"expected {self._arrived:.15g} or later (lines are in order of arrival); got {told:.15g}"
             )
         self._arrived = max(self._arrived, told)
-        return told
+        start = told / 1000
+        answer = given_block(
+            "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
+        )
+        line.refuse_unknown_keys()
+        return RecordedCall(Request(MODEL, thread), start, response=(answer,), line=line.line or 0)
 
     def _thread(self, line: JsonObject) -> Thread:
         """The prompt. What others had before costs a look-up an id."""

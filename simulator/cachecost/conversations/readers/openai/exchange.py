@@ -1,25 +1,34 @@
-"""Makes a call of a logged OpenAI request and its answer."""
+"""Makes a call of a logged OpenAI request and its answer.
+
+The two files of a batch of OpenAI's: requests and results, joined by `custom_id`.
+
+Events of a session of OpenAI's Realtime API, one JSON object a line: each `response.done` is a call with its usage.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cachecost.base.errors import Fault
+from cachecost.base.formatting import count_text
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.anthropic_batch.results import NOT_RUN
+from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall, objects
 from cachecost.conversations.readers.common.json_values import array_at
-from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
-from cachecost.conversations.readers.http.routes import Route, route_of
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.http.bodies import Route, route_of
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
 from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
 from cachecost.conversations.usage_shapes import usage_from, with_searches
-from cachecost.prompts.wire import NotAMessage, show_found
+from cachecost.prompts.request import NotAMessage, show_found
 from cachecost.providers.hosts import maker_of, parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -167,7 +176,6 @@ def _usage(one: OpenAIExchange) -> Usage | None:
 
 
 def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:
-    """The blocks of the answer; of several choices those of the first."""
     if kind == MESSAGE:
         return _try(one.answer_in, one.answer_at, lambda: array_at(one.answer.get("content") or [], "content"))
     if kind == RESPONSE:
@@ -191,7 +199,6 @@ def _try(entry: JsonObject, place: str, make: Callable[[], T]) -> T | None:
 
 
 def _status(answer: Body) -> int | None:
-    """That of an answer which is an error."""
     error = answer.get("error")
     if not isinstance(error, Mapping):
         return None
@@ -201,7 +208,6 @@ def _status(answer: Body) -> int | None:
 
 
 def _host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
-    """(the model's own id, the host if the address, the answer or the id shows it)."""
     if "prompt_filter_results" in one.answer:
         return parse_model_name(model, "azure" if maker_of(model) == "openai" else "foundry")
     if str(one.answer.get("id")).startswith("gen-") and "provider" in one.answer:
@@ -220,3 +226,160 @@ def _session_of_metadata(body: Body) -> str:
     notes = body.get("metadata")
     told = [notes.get(name) for name in SESSIONS] if isinstance(notes, Mapping) else []
     return next((one for one in told if isinstance(one, str)), "")
+
+
+RESULTS = re.compile(r"outputs?|errors?|results?")
+
+
+class OpenAIBatch:
+    """A batch while it is read."""
+
+    def __init__(self, path: Path, warn: Warn) -> None:
+        self.path, self.warn = path, warn
+        self.requests: dict[str, JsonObject] = {}
+        self.results: dict[str, JsonObject] = {}
+
+    def add(self, line: JsonObject) -> None:
+        """Take a line: a request if it has a body, else a result."""
+        name = line.text("custom_id")
+        known = self.requests if "body" in line.data else self.results
+        if name in known:
+            line.fault("custom_id", f"expected a unique id; got {show_found(name)} again")
+        known.setdefault(name, line)
+
+    def exchanges(self, faults: list[Fault]) -> Iterator[OpenAIExchange]:
+        """Each request with its result, in the order of the answers; requests without a result come last."""
+        if self.results and not self.requests:
+            self._read_request_file(faults)
+        found = [one for name, line in self.requests.items() if (one := self._exchange(name, line)) is not None]
+        yield from sorted(found, key=lambda one: time_of(one.answer))
+        self._report_unmatched()
+
+    def _read_request_file(self, faults: list[Fault]) -> None:
+        request_file = self.path.with_name(RESULTS.sub("input", self.path.name))
+        if request_file == self.path or not request_file.is_file():
+            where = f"; expected them in {request_file.name}" if request_file != self.path else ""
+            faults.append(Fault(str(self.path), f"contains batch results without their requests{where}"))
+            return
+        for line in objects(request_file, faults, self.warn):
+            if "body" in line.data:
+                self.add(line)
+
+    def _exchange(self, name: str, line: JsonObject) -> OpenAIExchange | None:
+        body = line.mapping("body")
+        result = self.results.get(name)
+        response = result.mapping("response", required=False) if result else {}
+        answer: Any = response.get("body")
+        status = response.get("status_code")
+        if body is not line.data["body"]:
+            return None
+        if result and not response:
+            status = NOT_RUN
+        return OpenAIExchange(
+            entry=line,
+            body=body,
+            body_at="body.",
+            answer_in=result or line,
+            answer=answer if isinstance(answer, dict) else {},
+            answer_at="response.body.",
+            status=status if isinstance(status, int) and status >= 400 else None,
+            is_batch=True,
+        )
+
+    def _report_unmatched(self) -> None:
+        if not self.requests:
+            return
+        for name, line in self.results.items():
+            if name not in self.requests:
+                line.fault("custom_id", f"no request has the id {show_found(name)}")
+        unanswered = len(self.requests.keys() - self.results.keys())
+        if self.results and unanswered:
+            self.warn(f"{self.path}: {count_text(unanswered, 'request')} without a result: no usage")
+
+
+Item = Mapping[str, Any]
+EVENT = re.compile(
+    r"(session|conversation|response|input_audio_buffer|output_audio_buffer|rate_limits)\.[a-z_.]+|error"
+)
+FIRST = re.compile(rb'"type"\s*:\s*"(session\.(created|update|updated)|conversation\.(created|item\.[a-z]+))"')
+ADDED = ("conversation.item.created", "conversation.item.added", "conversation.item.done")
+SESSION = ("session.created", "session.updated")
+STATED = ("model", "instructions", "tools", "tool_choice", "max_output_tokens")
+AUDIO = "with audio, which has its own prices"
+
+
+def is_event(row: JsonObject) -> bool:
+    """Whether a row is an event of a session."""
+    kind = row.data.get("type")
+    return isinstance(kind, str) and EVENT.fullmatch(kind) is not None and "request" not in row.data
+
+
+class RealtimeSession:
+    """The sessions of a log while it is read: `session.created` begins another."""
+
+    def __init__(self, notes: ReaderNotes) -> None:
+        self._notes = notes
+        self._stated: dict[str, Any] = {}
+        self._own: dict[str, Any] = {}
+        self._items: dict[str, Item] = {}
+
+    def exchanges(self, row: JsonObject) -> Iterator[OpenAIExchange]:
+        """Take an event; the call that it ends, if it does."""
+        kind = row.data["type"]
+        if kind in SESSION:
+            self._state(row, begins=kind == "session.created")
+        elif kind == "response.create":
+            self._own = _stated_in(row.mapping("response", required=False))
+        elif kind in ADDED:
+            self._add(row.mapping("item"), row.data.get("previous_item_id"))
+        elif kind == "conversation.item.deleted":
+            self._items.pop(row.text("item_id", ""), None)
+        elif kind == "response.done":
+            yield self._answer(row)
+
+    def _state(self, row: JsonObject, begins: bool) -> None:
+        if begins:
+            self._items, self._own = {}, {}
+        self._stated = _stated_in(row.mapping("session"))
+
+    def _add(self, item: Item, before: Any) -> None:
+        """Put an item after the one `before`, in place of one with its id, or at the end."""
+        name = str(item.get("id") or f"item {len(self._items)}")
+        if name in self._items or before not in self._items:
+            self._items[name] = item
+            return
+        known, self._items = self._items, {}
+        for key, one in known.items():
+            self._items[key] = one
+            if key == before:
+                self._items[name] = item
+
+    def _answer(self, row: JsonObject) -> OpenAIExchange:
+        response = row.mapping("response")
+        output = [one for one in response.get("output") or [] if isinstance(one, Mapping)]
+        said = {str(one.get("id")) for one in output}
+        stated, self._own = {**self._stated, **self._own}, {}
+        asked = [item for name, item in self._items.items() if name not in said]
+        for one in output:
+            self._add(one, None)
+        if _has_audio(response.get("usage")):
+            self._notes.add("call", AUDIO)
+        return OpenAIExchange(
+            entry=row,
+            body={"model": response.get("model"), **stated, "input": asked},
+            answer_in=row,
+            answer={**response, "object": "response", "output": output},
+            answer_at="response.",
+            time=row.moment("timestamp"),
+            session=str(response.get("conversation_id") or ""),
+        )
+
+
+def _stated_in(told: Item) -> dict[str, Any]:
+    return {name: told[name] for name in STATED if told.get(name) is not None}
+
+
+def _has_audio(usage: Any) -> bool:
+    places = ("input_token_details", "output_token_details")
+    details = [usage.get(place) for place in places] if isinstance(usage, Mapping) else []
+    return any(isinstance(one, Mapping) and one.get("audio_tokens") for one in details)

@@ -29,13 +29,20 @@ from cachecost.base.errors import Fault
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.json_documents import must_hold, objects
-from cachecost.conversations.readers.common.parsed_call import CallBuilder
+from cachecost.conversations.readers.common.dialects import CallBuilder, must_hold, objects
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.openai.batch import OpenAIBatch
-from cachecost.conversations.readers.openai.exchange import CHAT, RESPONSE, ExchangeParser, OpenAIExchange, time_of
-from cachecost.conversations.readers.openai.realtime import FIRST, RealtimeSession, is_event
-from cachecost.prompts.wire import show_found
+from cachecost.conversations.readers.openai.exchange import (
+    CHAT,
+    FIRST,
+    RESPONSE,
+    ExchangeParser,
+    OpenAIBatch,
+    OpenAIExchange,
+    RealtimeSession,
+    is_event,
+    time_of,
+)
+from cachecost.prompts.request import show_found
 
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
@@ -51,39 +58,31 @@ def sniff(head: bytes) -> str | None:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")
     keys = set(top_keys(text))
     if "custom_id" in keys:
-        return _batch(text, keys)
+        if {"url", "body"} <= keys and ENDPOINT.search(text):
+            return 'its first line has a "custom_id" and the "url" of an endpoint'
+        is_output = "response" in keys and b'"status_code"' in text
+        return 'its first line has a "custom_id" and a "status_code"' if is_output else None
     if "request" in keys:
-        return _exchange(text, keys)
+        start = REQUEST.search(text)
+        request_keys = set(top_keys(text[start.end() :])) if start else set()
+        if {"input", "instructions"} & request_keys and "messages" not in request_keys:
+            return 'its first "request" has an "input"'
+        if "messages" not in request_keys:
+            return None
+        if ANSWER.search(text):
+            return 'its first answer is a "chat.completion"'
+        if "url" in keys and ENDPOINT.search(text):
+            return 'its first "url" is that of Chat Completions'
+        return (
+            'its first "request" has a tool of OpenAI\'s form'
+            if bool(FUNCTION.search(text) and FUNCTION_TYPE.search(text))
+            else None
+        )
     if "event_id" in keys and FIRST.search(text):
         return "its first object is an event of a Realtime session"
     if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
         return 'its first object is a "chat.completion" or a "response"'
     return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
-
-
-def _exchange(text: bytes, keys: set[str]) -> str | None:
-    start = REQUEST.search(text)
-    request_keys = set(top_keys(text[start.end() :])) if start else set()
-    if {"input", "instructions"} & request_keys and "messages" not in request_keys:
-        return 'its first "request" has an "input"'
-    if "messages" not in request_keys:
-        return None
-    if ANSWER.search(text):
-        return 'its first answer is a "chat.completion"'
-    if "url" in keys and ENDPOINT.search(text):
-        return 'its first "url" is that of Chat Completions'
-    return 'its first "request" has a tool of OpenAI\'s form' if _has_function(text) else None
-
-
-def _has_function(text: bytes) -> bool:
-    return bool(FUNCTION.search(text) and FUNCTION_TYPE.search(text))
-
-
-def _batch(text: bytes, keys: set[str]) -> str | None:
-    if {"url", "body"} <= keys and ENDPOINT.search(text):
-        return 'its first line has a "custom_id" and the "url" of an endpoint'
-    is_output = "response" in keys and b'"status_code"' in text
-    return 'its first line has a "custom_id" and a "status_code"' if is_output else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
@@ -127,7 +126,9 @@ class _OpenAILog:
         elif is_event(row):
             yield from self.realtime.exchanges(row)
         elif row.data.get("object") == "list":
-            for entry in _in_time(row.objects("data")):
+            entries = row.objects("data")
+            is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
+            for entry in entries[::-1] if is_newest_first else entries:
                 yield from self._stored_answer(entry)
         else:
             yield from self._stored_answer(row)
@@ -162,9 +163,3 @@ def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
         session=row.text("session", ""),
         workspace=row.text("workspace", ""),
     )
-
-
-def _in_time(entries: list[JsonObject]) -> list[JsonObject]:
-    """The list's entries, oldest first: the API lists in either order."""
-    is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
-    return entries[::-1] if is_newest_first else entries

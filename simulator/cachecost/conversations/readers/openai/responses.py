@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
-from cachecost.conversations.readers.openai.parts import (
+from cachecost.conversations.readers.openai.chat import (
     SHORT,
     Body,
     Turns,
@@ -29,7 +29,7 @@ from cachecost.conversations.readers.openai.parts import (
     ttl_parameter,
     verbosity,
 )
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 
 ROLES = ("assistant", "developer", "system", "user")
 LIMITS = ("max_output_tokens", "max_tokens")
@@ -50,7 +50,16 @@ def from_responses(body: Mapping[str, Any]) -> Body:
     elif given is not None or body.get("prompt") is None:
         _add_all(turns, given, "input", breakpoint)
     own = implicit_breakpoint(body, given, breakpoint)
-    return {"model": model_with_mode(body), **told, **own, **_settings(body, breakpoint), **turns.body()}
+    reasoning, text = object_or_empty(body.get("reasoning")), object_or_empty(body.get("text"))
+    return {
+        "model": model_with_mode(body),
+        **told,
+        **own,
+        **parameters(body, LIMITS, reasoning.get("effort"), text.get("format")),
+        **verbosity(text.get("verbosity")),
+        **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), breakpoint),
+        **turns.body(),
+    }
 
 
 def from_responses_output(output: list[Any]) -> list[Body]:
@@ -58,15 +67,6 @@ def from_responses_output(output: list[Any]) -> list[Body]:
     turns = Turns()
     _add_all(turns, output, "output", SHORT)
     return [block for message in ({"content": turns.system}, *turns.messages) for block in message["content"]]
-
-
-def _settings(body: Mapping[str, Any], breakpoint: Body) -> Body:
-    reasoning, text = object_or_empty(body.get("reasoning")), object_or_empty(body.get("text"))
-    return {
-        **parameters(body, LIMITS, reasoning.get("effort"), text.get("format")),
-        **verbosity(text.get("verbosity")),
-        **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), breakpoint),
-    }
 
 
 def _add_all(turns: Turns, items: Any, path: str, breakpoint: Body) -> None:
@@ -79,7 +79,9 @@ def _add_all(turns: Turns, items: Any, path: str, breakpoint: Body) -> None:
 def _add(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body) -> None:
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
-        _add_message(turns, item, path, breakpoint)
+        role = role_of(item, path, ROLES)
+        blocks = parts(item.get("content"), f"{path}.content", breakpoint)
+        turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
     elif str(kind).endswith("_output"):
         result = copy_breakpoint(
             tool_result(item.get("call_id"), _tool_output(item, path, breakpoint)), item, breakpoint
@@ -93,22 +95,15 @@ def _add(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body) -> 
         raise NotAMessage(f"{path}.type", "the item's type", kind)
 
 
-def _add_message(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body) -> None:
-    role = role_of(item, path, ROLES)
-    blocks = parts(item.get("content"), f"{path}.content", breakpoint)
-    turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
-
-
 def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
     """What a tool returned: a text, parts, or an object of its own kind."""
     told = item.get("output")
-    if isinstance(told, Mapping) or (isinstance(told, list) and not all(_is_part(one) for one in told)):
+    if isinstance(told, Mapping) or (
+        isinstance(told, list)
+        and not all((isinstance(one, Mapping) and str(one.get("type")).startswith("input_")) for one in told)
+    ):
         return [{"type": "text", "text": json.dumps(told)}]
     return parts(told, f"{path}.output", breakpoint)
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping) and str(value.get("type")).startswith("input_")
 
 
 def _function(item: Mapping[str, Any]) -> list[Body]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cachecost.base.formatting import count_text
-from cachecost.conversations.billed_calls import SessionFile
-from cachecost.conversations.readers.common.stored_calls import StoredCall, billed_calls, number_calls
+from cachecost.conversations.input_files import SessionFile
+from cachecost.conversations.readers.common.json_values import StoredCall, billed_calls, number_calls
 from cachecost.conversations.readers.opencode.steps import MISSING, SessionCalls
 from cachecost.conversations.readers.opencode.store import read_store
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.sqlite_files import is_database
-from cachecost.conversations.readers.common.stored_calls import RequestBuilder, number_calls
 from cachecost.conversations.readers.opencode.steps import SessionCalls
 from cachecost.conversations.readers.opencode.store import PART_FILE, is_opencode_database, read_store, storage_of
 

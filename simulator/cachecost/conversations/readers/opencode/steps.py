@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cachecost.base.times import known_time
-from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.stored_calls import Body, StoredCall
-from cachecost.conversations.readers.opencode.content import answer_blocks, result_blocks, user_blocks
+from cachecost.conversations.readers.common.json_values import Body, StoredCall
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.opencode.records import (
     MessageRecord,
     Number,
@@ -31,8 +30,11 @@ from cachecost.conversations.readers.opencode.records import (
     StoredMessage,
     StoredPart,
     StoredSession,
+    answer_blocks,
     model_of,
+    result_blocks,
     usage_of,
+    user_blocks,
 )
 from cachecost.providers.usage import Usage
 
@@ -102,28 +104,24 @@ class SessionCalls:
 
     def calls(self) -> Iterator[StoredCall]:
         for session in self._sessions.values():
-            yield from self._session_calls(session)
-
-    def _session_calls(self, session: StoredSession) -> Iterator[StoredCall]:
-        root = self._root(session)
-        chain = _SessionChain()
-        agent = self._agent_name(session, root.record.id) if root is not session else ""
-        self.families[session.record.id] = self.families.get(root.record.id, root.record.id)
-        for message in session.messages:
-            if message.record.role == "user":
-                self._take_user(message, chain, bool(agent))
-            elif message.record.role == "compaction":
-                self._take_summary(message, chain)
-            elif message.record.role == "assistant":
-                yield from self._take_answer(message, chain, session, root, agent)
-        self._note_missing(session, chain)
-
-    def _note_missing(self, session: StoredSession, chain: _SessionChain) -> None:
-        """What the session was billed by its own count, and no message of it was: messages that were undone."""
-        missing = session.record.tokens - chain.tokens
-        if missing > 0:
-            self.missing[session.record.id] = missing
-            self.notes.add("token", MISSING, missing)
+            root = self._root(session)
+            chain = _SessionChain()
+            agent = self._agent_name(session, root.record.id) if root is not session else ""
+            self.families[session.record.id] = self.families.get(root.record.id, root.record.id)
+            for message in session.messages:
+                if message.record.role == "user":
+                    self._take_user(message, chain, bool(agent))
+                elif message.record.role == "compaction":
+                    chain.events, chain.waiting, chain.is_cut = chain.events | {"compaction"}, [], True
+                    chain.blocks, chain.chars = 1, sum(part.size for part in message.parts)
+                    if self.with_content:
+                        chain.add("user", self._content(message, user_blocks, message.parts))
+                elif message.record.role == "assistant":
+                    yield from self._take_answer(message, chain, session, root, agent)
+            missing = session.record.tokens - chain.tokens
+            if missing > 0:
+                self.missing[session.record.id] = missing
+                self.notes.add("token", MISSING, missing)
 
     def _root(self, session: StoredSession) -> StoredSession:
         """The session at the top: itself, unless it is a sub-agent's."""
@@ -170,7 +168,12 @@ class SessionCalls:
             call.session, call.agent = root.record.id, agent
             call.project = record.path.cwd if record.path and record.path.cwd else session.record.directory
             call.version = session.record.version
-            call.id = _identity(record, usage, call.model, number)
+            tokens = f"{usage.input_tokens}/{usage.read}/{usage.write}/{usage.output_tokens}"
+            call.id = (
+                f"opencode {record.time.created} {record.time.completed} {call.model} {tokens} {number}".removesuffix(
+                    " 0"
+                )
+            )
             known = self._known.setdefault(call.id, call)
             if known is not call:
                 self._join(session.record.id, known, chain)
@@ -179,13 +182,11 @@ class SessionCalls:
             self._continue(chain, known, message, step, is_copy=known is not call)
 
     def _join(self, session: str, known: StoredCall, chain: _SessionChain) -> None:
-        """A copied call: its session was forked from that of the call."""
         self.notes.skip("message", "copied from the session that this one was forked from")
         self.families[session] = self.families.get(known.session, known.session)
         chain.is_copied = True
 
     def _usage(self, message: StoredMessage, step: _Step) -> Usage | None:
-        """The usage of a step; None where it has none, or where it is damaged."""
         try:
             usage = usage_of(step.tokens, message.record.model_id)
         except ValueError as error:
@@ -235,13 +236,6 @@ class SessionCalls:
             chain.add("user", COMPACTION_REQUEST)
             chain.add("assistant", call.answer)
 
-    def _take_summary(self, message: StoredMessage, chain: _SessionChain) -> None:
-        """A summary whose call is not stored (opencode 2)."""
-        chain.events, chain.waiting, chain.is_cut = chain.events | {"compaction"}, [], True
-        chain.blocks, chain.chars = 1, sum(part.size for part in message.parts)
-        if self.with_content:
-            chain.add("user", self._content(message, user_blocks, message.parts))
-
     def _content(self, message: StoredMessage, blocks: object, parts: Iterable[StoredPart]) -> list[Body]:
         """The blocks of parts; none, and an error, where one is beyond a limit."""
         try:
@@ -281,12 +275,6 @@ def _events(call: StoredCall, record: MessageRecord, chain: _SessionChain) -> It
         yield "tools"
     if any((before.start or 0) < at <= (call.start or 0) for at in chain.clears):
         yield "edit"
-
-
-def _identity(record: MessageRecord, usage: Usage, model: str, number: int) -> str:
-    """The same for copies of a call: in a forked session, and in both kinds of store."""
-    tokens = f"{usage.input_tokens}/{usage.read}/{usage.write}/{usage.output_tokens}"
-    return f"opencode {record.time.created} {record.time.completed} {model} {tokens} {number}".removesuffix(" 0")
 
 
 def _seconds(milliseconds: Number) -> float | None:

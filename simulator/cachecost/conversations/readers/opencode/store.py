@@ -23,7 +23,7 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.input_files import read_input
 from cachecost.conversations.readers.common.sqlite_files import MAGIC, open_database, table_names
-from cachecost.conversations.readers.opencode import later
+from cachecost.conversations.readers.opencode import records
 from cachecost.conversations.readers.opencode.records import (
     MessageRecord,
     PartRecord,
@@ -38,9 +38,9 @@ SESSION_TABLES = ("session", "session_v2")
 MESSAGE_TABLE = "message"
 COLUMNS = frozenset(("session_id", "time_created", "data"))
 """Columns that opencode's tables of messages have together."""
-Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord, later.LaterMessage)
+Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord, records.LaterMessage)
 MESSAGES, PARTS = msgspec.json.Decoder(MessageRecord), msgspec.json.Decoder(PartRecord)
-SESSIONS, LATER_MESSAGES = msgspec.json.Decoder(SessionRecord), msgspec.json.Decoder(later.LaterMessage)
+SESSIONS, LATER_MESSAGES = msgspec.json.Decoder(SessionRecord), msgspec.json.Decoder(records.LaterMessage)
 MESSAGE_FILE, PART_FILE = "msg_", "prt_"
 
 
@@ -55,7 +55,7 @@ class OpencodeStore:
 def is_opencode_database(path: Path) -> bool:
     """Whether a database has opencode's tables. Raises nothing."""
     tables = table_names(path)
-    messages = [name for name in (MESSAGE_TABLE, later.TABLE) if name in tables]
+    messages = [name for name in (MESSAGE_TABLE, records.TABLE) if name in tables]
     if not messages or not tables & set(SESSION_TABLES):
         return False
     try:
@@ -131,25 +131,22 @@ class _DatabaseReading(_Reading):
             sessions = {session.record.id: session for session in self._sessions(database, tables)}
             self.store.sessions += sessions.values()
             if MESSAGE_TABLE in tables:
-                self._read_messages(database, sessions)
-            if later.TABLE in tables:
+                messages = dict(self._messages(database, sessions))
+                for part_id, message_id, data in _rows(database, "SELECT id, message_id, CAST(data AS BLOB) FROM part"):
+                    if message_id in messages:
+                        self._take_part(str(part_id), messages[message_id], data)
+            if records.TABLE in tables:
                 self._read_later_messages(database, sessions)
 
-    def _read_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
-        messages = dict(self._messages(database, sessions))
-        for part_id, message_id, data in _rows(database, "SELECT id, message_id, CAST(data AS BLOB) FROM part"):
-            if message_id in messages:
-                self._take_part(str(part_id), messages[message_id], data)
-
     def _read_later_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
-        query = f"SELECT id, session_id, type, CAST(data AS BLOB) FROM {later.TABLE} ORDER BY session_id, seq"
+        query = f"SELECT id, session_id, type, CAST(data AS BLOB) FROM {records.TABLE} ORDER BY session_id, seq"
         for message_id, session_id, kind, data in _rows(database, query):
             place = f"message {message_id}: "
-            told = self._decode(LATER_MESSAGES, data or b"", self.path, place) if kind in later.ROLES else None
+            told = self._decode(LATER_MESSAGES, data or b"", self.path, place) if kind in records.ROLES else None
             if told is None or session_id not in sessions:
                 continue
             try:
-                made = later.message_of(str(message_id), kind, told, with_content=self.with_content)
+                made = records.message_of(str(message_id), kind, told, with_content=self.with_content)
                 sessions[session_id].messages.append(made)
             except (ValueError, RecursionError) as error:
                 self.store.faults.append(Fault(str(self.path), f"{place}{_reason(error)}"))
@@ -186,7 +183,6 @@ class _DatabaseReading(_Reading):
 
 
 def _session_query(database: sqlite3.Connection, name: str) -> str:
-    """The query of the rows of sessions; the sums of their tokens are columns of some versions."""
     known = [str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")]
     sums = [f"coalesce({column}, 0)" for column in known if column.startswith("tokens_")]
     return f"SELECT id, directory, parent_id, version, time_created, {' + '.join(sums) or 0} FROM {name}"

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.billed_calls import BilledCall, SessionFile
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.otel.claude_events import ClaudeCall
+from cachecost.conversations.input_files import BilledCall, SessionFile, Warn, quiet
 from cachecost.conversations.readers.otel.reader import TelemetryFile, read_telemetry
+from cachecost.conversations.readers.otel.spans import ClaudeCall
 from cachecost.providers.usage import Usage
 
 COMPACT = "compact"
@@ -37,14 +36,16 @@ def session_files(path: Path, warn: Warn = quiet) -> list[SessionFile]:
     for call in found.calls:
         by_session.setdefault(call.session, []).append(call)
     return [
-        SessionFile(str(path), _client(calls, found), calls=billed, damaged=damaged, notes=tuple(notes))
+        SessionFile(
+            str(path),
+            CLAUDE_CODE if any(call.id in found.events for call in calls) else OTHER,
+            calls=billed,
+            damaged=damaged,
+            notes=tuple(notes),
+        )
         for calls in by_session.values()
         if (billed := list(_billed_calls(calls, found)))
     ]
-
-
-def _client(calls: Iterable[RecordedCall], found: TelemetryFile) -> str:
-    return CLAUDE_CODE if any(call.id in found.events for call in calls) else OTHER
 
 
 def _billed_calls(calls: Iterable[RecordedCall], found: TelemetryFile) -> Iterator[BilledCall]:

@@ -3,18 +3,20 @@
 In order: the request as OpenInference got it (with its breakpoints), the GenAI conventions since 1.37,
 OpenLLMetry's one attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event
 a message.
+
+Which spans are calls of a model: each call once, however many tracers wrote it down.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cachecost.conversations.readers.common.dialects import Body, answer_of, body_from, parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, require_object
-from cachecost.conversations.readers.openai.chat import from_chat_message
-from cachecost.conversations.readers.openai.parts import tool_use
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.openai.chat import from_chat_message, tool_use
 from cachecost.conversations.readers.otel.parts import (
     RESULTS,
     blocks_of,
@@ -24,6 +26,7 @@ from cachecost.conversations.readers.otel.parts import (
     tool_result,
     tools_of,
 )
+from cachecost.conversations.readers.otel.spans import OtelSpan
 
 Attributes = Mapping[str, Any]
 Events = Sequence[tuple[str, Attributes]]
@@ -43,7 +46,8 @@ def request_of(told: Attributes, events: Events) -> Body | None:
         body = reading(told)
         if body is not None:
             return body
-    return _from_events(events)
+    messages = [{"role": ROLES[name], **_event_fields(event)} for name, event in events if name in ROLES]
+    return conversation((str(one["role"]), _blocks(str(one["role"]), one)) for one in messages) if messages else None
 
 
 def answer_of_span(told: Attributes, events: Events) -> list[Body] | str:
@@ -54,7 +58,11 @@ def answer_of_span(told: Attributes, events: Events) -> list[Body] | str:
     messages = parse_json_text(told.get("gen_ai.output.messages"))
     if isinstance(messages, list) and messages:
         return _message(messages[0], "gen_ai.output.messages.0")[1]
-    return _indexed_answer(told) or _answer_before_1_37(told, events)
+    blocks = list(_first(indexed_objects(told, "gen_ai.completion")))
+    outputs = indexed_objects(told, "llm.output_messages")
+    return (
+        _openinference_blocks(outputs[0].get("message", {})) if outputs and not blocks else blocks
+    ) or _answer_before_1_37(told, events)
 
 
 def is_cut(value: Any) -> bool:
@@ -178,13 +186,13 @@ def _part(part: Mapping[str, Any]) -> Body:
     if kind == "reasoning":
         return {"type": "thinking", "thinking": part.get("text"), "signature": part.get("signature")}
     if kind in ("image", "image_url"):
-        return {"type": "image", "source": {"type": "url", "url": _url(part.get("image"))}}
+        image = part.get("image")
+        inner = image.get("image", image) if isinstance(image, Mapping) else {}
+        return {
+            "type": "image",
+            "source": {"type": "url", "url": (inner.get("url") if isinstance(inner, Mapping) else None)},
+        }
     return {**part, "type": kind}
-
-
-def _url(image: Any) -> Any:
-    inner = image.get("image", image) if isinstance(image, Mapping) else {}
-    return inner.get("url") if isinstance(inner, Mapping) else None
 
 
 def _from_prompt(told: Attributes) -> Body | None:
@@ -196,23 +204,11 @@ def _from_prompt(told: Attributes) -> Body | None:
     return body_from({"messages": prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]})
 
 
-def _from_events(events: Events) -> Body | None:
-    messages = [{"role": ROLES[name], **_event_fields(event)} for name, event in events if name in ROLES]
-    return conversation((str(one["role"]), _blocks(str(one["role"]), one)) for one in messages) if messages else None
-
-
 def _event_fields(event: Attributes) -> dict[str, Any]:
     return {name: value if name == "content" else parse_json_text(value) for name, value in event.items()}
 
 
 # -------------------------------------------------------------------------------------------------- answers
-
-
-def _indexed_answer(told: Attributes) -> list[Body]:
-    """The first answer of OpenLLMetry (thinking stands before it as an answer of its own) or of OpenInference."""
-    blocks = list(_first(indexed_objects(told, "gen_ai.completion")))
-    outputs = indexed_objects(told, "llm.output_messages")
-    return _openinference_blocks(outputs[0].get("message", {})) if outputs and not blocks else blocks
 
 
 def _first(completions: list[dict[str, Any]]) -> Iterator[Body]:
@@ -233,3 +229,72 @@ def _answer_before_1_37(told: Attributes, events: Events) -> list[Body] | str:
     choice = next((_event_fields(event) for name, event in events if name == CHOICE), {})
     message = choice.get("message", choice)
     return _blocks("assistant", message) if isinstance(message, Mapping) else _content(message)
+
+
+CALLS = ("chat", "generate_content", "text_completion", "completion", "responses", "messages")
+"""`gen_ai.operation.name` and `llm.request.type` of a model call."""
+NO_CALLS = (
+    *("embeddings", "embedding", "execute_tool", "invoke_agent", "create_agent", "invoke_workflow", "retrieval"),
+    *("plan", "rerank", "image_generation", "speech", "transcription"),
+)
+BETWEEN = ("execute_tool", "invoke_agent", "invoke_workflow", "tool", "agent", "chain")
+"""Spans between two nested model calls that make the inner one a separate call."""
+MODEL = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model_name")
+USAGE = ("gen_ai.usage.", "llm.token_count.")
+RECORDS = (DETAILS, CHOICE, *ROLES)
+
+
+def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelSpan]:
+    """The spans that are model calls. Their log records and events are merged into their attributes."""
+    spans = _join_records(list(found), notes)
+    for span in spans:
+        for name, attributes in span.events:
+            if name in IN_EVENTS:
+                span.attributes = {**attributes, **span.attributes}
+    known = {(span.trace, span.id): span for span in spans if span.id}
+    chosen = [span for span in spans if _is_call(span)]
+    outer = {id(above) for span in chosen for above in _outer_duplicates(span, known)}
+    notes.skip("span", "not a model call", len(spans) - len(chosen))
+    notes.skip("span", "same call as a span inside it", len(outer))
+    yield from (span for span in chosen if id(span) not in outer)
+
+
+def _join_records(found: list[OtelSpan], notes: ReaderNotes) -> list[OtelSpan]:
+    """The spans, each with its log records. A record of a whole call stands for a span that is not there."""
+    spans = [span for span in found if not span.is_record]
+    known = {(span.trace, span.id): span for span in spans if span.id}
+    for record in (one for one in found if one.is_record):
+        span = known.get((record.trace, record.id))
+        if span is not None and record.name in RECORDS:
+            span.events += record.events
+        elif span is None and record.name == DETAILS:
+            spans.append(record)
+        else:
+            notes.skip("log record", "not a model call")
+    return spans
+
+
+def _is_call(span: OtelSpan) -> bool:
+    attributes = span.attributes
+    kind = attributes.get("openinference.span.kind")
+    operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type") or "").lower()
+    if kind is not None or operation in (*CALLS, *NO_CALLS):
+        return kind == "LLM" if kind is not None else operation in CALLS
+    has_usage = any(name.startswith(USAGE) for name in attributes)
+    return has_usage and any(attributes.get(name) for name in MODEL)
+
+
+def _outer_duplicates(span: OtelSpan, known: Mapping[tuple[str, str], OtelSpan]) -> Iterator[OtelSpan]:
+    """Calls that a call lies in with no agent or tool between: the same call, seen from further out."""
+    above, seen = known.get((span.trace, span.parent)), {id(span)}
+    while above is not None and id(above) not in seen and not _separates_calls(above):
+        seen.add(id(above))
+        if _is_call(above):
+            yield above
+        above = known.get((above.trace, above.parent))
+
+
+def _separates_calls(span: OtelSpan) -> bool:
+    attributes = span.attributes
+    names = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
+    return any(str(attributes.get(name)).lower() in BETWEEN for name in names)

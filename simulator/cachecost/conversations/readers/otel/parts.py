@@ -14,8 +14,8 @@ from typing import Any
 from cachecost.base.limits import whole_number
 from cachecost.conversations.readers.common.dialects import Body, parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at
-from cachecost.conversations.readers.openai.parts import SHORT, Turns, tool_use, tools
-from cachecost.prompts.wire import BREAKPOINT, NotAMessage
+from cachecost.conversations.readers.openai.chat import SHORT, Turns, tool_use, tools
+from cachecost.prompts.request import BREAKPOINT, NotAMessage
 
 MEDIA = ("image", "document")
 ROLES = {"tool": "user", "function": "user", "developer": "system", "model": "assistant", "human": "user"}

@@ -21,20 +21,19 @@ from cachecost.base.limits import whole_number
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.common.call_order import by_start
-from cachecost.conversations.readers.common.dialects import parse_json_text
-from cachecost.conversations.readers.common.json_documents import must_hold
-from cachecost.conversations.readers.common.notes import ReaderNotes
-from cachecost.conversations.readers.common.parsed_call import CallBuilder, ParsedCall
-from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.traces import status_in
-from cachecost.conversations.readers.otel.claude_events import ClaudeCall, split_claude_calls
-from cachecost.conversations.readers.otel.console import is_printed
-from cachecost.conversations.readers.otel.messages import answer_of_span, is_cut, request_of
-from cachecost.conversations.readers.otel.model_calls import Attributes, model_calls
-from cachecost.conversations.readers.otel.spans import OtelSpan, spans
+from cachecost.conversations.readers.common.dialects import (
+    CallBuilder,
+    ParsedCall,
+    must_hold,
+    parse_json_text,
+    status_in,
+)
+from cachecost.conversations.readers.common.json_values import by_start
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.otel.messages import Attributes, answer_of_span, is_cut, model_calls, request_of
+from cachecost.conversations.readers.otel.spans import ClaudeCall, OtelSpan, is_printed, spans, split_claude_calls
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import host_at, host_names, parse_model_name
 from cachecost.providers.usage import Usage
 

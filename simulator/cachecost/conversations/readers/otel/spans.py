@@ -3,23 +3,161 @@ that the console exporters of Python and JavaScript (console.py) print. Attribut
 dict; reader.py interprets them.
 
 Source: the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
+
+Log records as JavaScript's console exporter prints them: objects in the notation of Node's `util.inspect`.
+
+Calls in the telemetry of Claude Code: the events `claude_code.api_request` and `claude_code.api_error`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cachecost.base import limits
 from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
-from cachecost.base.times import LATEST
-from cachecost.conversations.input_files import Warn, open_input
+from cachecost.base.times import LATEST, seconds
+from cachecost.conversations.input_files import Warn, open_input, read_input
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.json_documents import objects
-from cachecost.conversations.readers.otel.console import is_printed, printed_records
-from cachecost.prompts.wire import show_found
+from cachecost.conversations.readers.common.dialects import objects, status_in
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.prompts.request import show_found
+from cachecost.providers.hosts import host_of_provider
+from cachecost.providers.usage import Usage
+
+MARKS = (b"\n  instrumentationScope: {", b"\n  body: 'claude_code.", b'\n  body: "claude_code.')
+COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
+BLOCK = re.compile(r"^(?:\[\w+\] )?(?=\{$)", re.MULTILINE)
+END = re.compile(r"^\}", re.MULTILINE)
+TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`\\]|\\.)*`)|(?P<left_out>\[[A-Z]\w*\]|\.\.\. [^\n]*)"
+    r"|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?n?)|(?P<word>[A-Za-z_$][\w$]*)|(?P<mark>[{}\[\]:,+]))",
+    re.DOTALL,
+)
+WORDS = {"true": True, "false": False, "null": None, "undefined": None}
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+DEEPEST = 16
+LONGEST_NUMBER = 30
+Token = tuple[str, str]
+
+
+class Damaged(Exception):
+    """A text that is no printed object."""
+
+
+def is_printed(head: bytes) -> bool:
+    """Whether the first bytes of a file hold printed log records."""
+    plain = COLOURS.sub(b"", head).replace(b"\r\n", b"\n")
+    return any(mark in plain for mark in MARKS)
+
+
+def printed_records(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
+    """The printed log records of a file, in order. A damaged one becomes a fault."""
+    data = COLOURS.sub(b"", read_input(path))
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    at, line = 0, 1
+    while block := BLOCK.search(text, at):
+        end = END.search(text, block.end())
+        line += text.count("\n", at, block.start())
+        stop = end.end() if end else len(text)
+        yield from _record(text[block.end() : stop], faults, path, line)
+        line, at = line + text.count("\n", block.start(), stop), stop
+
+
+def _record(text: str, faults: list[Fault], path: Path, line: int) -> Iterator[JsonObject]:
+    if "\n  attributes: {" not in text or "\n  body: " not in text:
+        return
+    try:
+        value = _Parser(text).value()
+    except Damaged as error:
+        faults.append(Fault(str(path), f"damaged log record: {error}", line))
+        return
+    if isinstance(value, dict):
+        yield JsonObject(value, faults, str(path), line)
+
+
+class _Parser:
+    """Reads one value of the notation. Raises Damaged."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._depth = 0
+
+    def value(self) -> Any:
+        kind, token = self._next()
+        if kind == "mark" and token in "{[":
+            return self._nested(self._object if token == "{" else self._array)
+        if kind == "text":
+            return self._long_text(_unescape(token))
+        if kind == "number" and len(token) <= LONGEST_NUMBER:
+            return float(token) if re.search(r"[.e]", token) else int(token.rstrip("n"))
+        if kind == "left_out":
+            return None
+        if kind == "word" and token in WORDS:
+            return WORDS[token]
+        raise Damaged(f"expected a value; got {token[:20]!r}")
+
+    def _nested(self, read: Any) -> Any:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise Damaged(f"objects more than {DEEPEST} levels deep")
+        value = read()
+        self._depth -= 1
+        return value
+
+    def _object(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while not self._takes("}"):
+            kind, name = self._next()
+            if kind not in ("text", "word", "number") or not self._takes(":"):
+                raise Damaged(f"expected a name and a colon; got {name[:20]!r}")
+            found[_unescape(name) if kind == "text" else name] = self.value()
+            self._takes(",")
+        return found
+
+    def _array(self) -> list[Any]:
+        found = []
+        while not self._takes("]"):
+            found.append(self.value())
+            self._takes(",")
+        return found
+
+    def _long_text(self, text: str) -> str:
+        pieces = [text]
+        while self._takes("+"):
+            kind, token = self._next()
+            if kind != "text":
+                raise Damaged("expected a text after +")
+            pieces.append(_unescape(token))
+        return "".join(pieces)
+
+    def _next(self) -> Token:
+        found = TOKEN.match(self._text, self._at)
+        if found is None:
+            rest = self._text[self._at :].strip()
+            raise Damaged(f"got {rest[:20]!r}" if rest else "cut off")
+        self._at = found.end()
+        kind = str(found.lastgroup)
+        return kind, found[kind]
+
+    def _takes(self, mark: str) -> bool:
+        found = TOKEN.match(self._text, self._at)
+        if found is None:
+            raise Damaged("cut off")
+        if found["mark"] != mark:
+            return False
+        self._at = found.end()
+        return True
+
+
+def _unescape(token: str) -> str:
+    return re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], escape[1]), token[1:-1], flags=re.DOTALL)
+
 
 HEAD_BYTES = 1 << 16
 NANOSECONDS = 10**9
@@ -85,15 +223,15 @@ def _spans_of(value: JsonObject) -> Iterator[OtelSpan]:
 
 def _with_version(resource: JsonObject, spans: Iterable[OtelSpan]) -> Iterator[OtelSpan]:
     """The spans of a resource, with the version that it states."""
-    version = _version(_list(resource.data.get("resource"), "attributes"))
+    values = (
+        one.get("value")
+        for one in _list(resource.data.get("resource"), "attributes")
+        if isinstance(one, Mapping) and one.get("key") == VERSION
+    )
+    version = next((str(value.get("stringValue") or "") for value in values if isinstance(value, Mapping)), "")
     for span in spans:
         span.version = version
         yield span
-
-
-def _version(pairs: list[Any]) -> str:
-    values = (one.get("value") for one in pairs if isinstance(one, Mapping) and one.get("key") == VERSION)
-    return next((str(value.get("stringValue") or "") for value in values if isinstance(value, Mapping)), "")
 
 
 def _parse_otlp_span(span: JsonObject) -> OtelSpan:
@@ -199,7 +337,6 @@ def _are_microseconds(value: object) -> bool:
 
 
 def _attributes(span: JsonObject, name: str) -> Attributes:
-    """Key/value pairs as a dict."""
     found: Attributes = {}
     for pair in span.objects(name):
         found[pair.text("key")] = _value(pair, "value", pair.data.get("value"))
@@ -239,3 +376,154 @@ def _integer(at: JsonObject, name: str, value: Any) -> int | None:
 def _list(value: Any, name: str) -> list[Any]:
     inner = value.get(name) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, list) else []
+
+
+PREFIX = "claude_code."
+REQUEST, ERROR, SPAN = "api_request", "api_error", "llm_request"
+MAIN = ("sdk", "main")
+"""Sources of the main thread, besides those that begin with `repl_main_thread`."""
+AGENTS = ("agent:builtin:", "agent:")
+NO_TTL = "with writes that are not split by TTL: taken as 5m"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCall:
+    """One call of Claude Code. `usage` is None and `status` an HTTP status where it failed.
+
+    `start` and `end` are seconds since the epoch, `agent` the sub-agent or the side task that made the call ("": the
+    main thread), `prompt` the id of the user's message that it belongs to, `version` that of the client.
+    """
+
+    at: JsonObject
+    model: str
+    start: float
+    end: float
+    usage: Usage | None = None
+    status: int | None = None
+    session: str = ""
+    agent: str = ""
+    id: str = ""
+    host: str | None = None
+    first_token_s: float = 0.0
+    is_fast: bool = False
+    effort: str = ""
+    prompt: str = ""
+    version: str = ""
+
+
+def split_claude_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> tuple[list[ClaudeCall], list[OtelSpan]]:
+    """(the calls of Claude Code, each once; the other spans and log records)."""
+    calls, rest = dict[str, ClaudeCall](), list[OtelSpan]()
+    spans = list[OtelSpan]()
+    for one in found:
+        name = event_name(one)
+        if name is None:
+            rest.append(one)
+        elif not one.is_record:
+            spans.append(one)
+        elif name in (REQUEST, ERROR):
+            has_failed = name == ERROR
+            at = one.at.within(one.events[0][1], "attributes")
+            moment = at.moment("event.timestamp")
+            end = one.start if moment is None else seconds(moment)
+            _add(calls, _parse_call(one, at, (end - _number(at, "duration_ms") / 1000, end), has_failed, notes), notes)
+        else:
+            notes.skip("log record", "not a model call")
+    for span in spans:
+        if event_name(span) == SPAN:
+            _add(calls, _parse_span(span, notes), notes)
+        else:
+            notes.skip("span", "not a model call")
+    return list(calls.values()), rest
+
+
+def event_name(span: OtelSpan) -> str | None:
+    """The name of an event or span of Claude Code, without its prefix; None for any other."""
+    names = [span.name, *(str(attributes.get("body")) for _, attributes in span.events if span.is_record)]
+    return next((name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)), None)
+
+
+def _add(calls: dict[str, ClaudeCall], call: ClaudeCall, notes: ReaderNotes) -> None:
+    """Add a call, unless it is there already."""
+    key = call.id or f"{call.session} {call.end} {len(calls)}"
+    if key in calls:
+        notes.skip("record", "same call as one before it")
+    calls.setdefault(key, call)
+
+
+def _parse_span(span: OtelSpan, notes: ReaderNotes) -> ClaudeCall:
+    at = span.at.within(span.attributes, "attributes")
+    has_failed = span.failed or at.data.get("success") in (False, "false")
+    end = span.start + _number(at, "duration_ms") / 1000
+    return _parse_call(span, at, (span.start, end), has_failed, notes)
+
+
+def _parse_call(
+    span: OtelSpan, at: JsonObject, times: tuple[float, float], has_failed: bool, notes: ReaderNotes
+) -> ClaudeCall:
+    start, end = times
+    return ClaudeCall(
+        span.at,
+        at.text("model", "") or at.text("gen_ai.request.model", ""),
+        max(0.0, start),
+        max(0.0, end),
+        usage=None if has_failed else _usage(at, notes),
+        status=_status(at) if has_failed else None,
+        session=at.text("session.id", ""),
+        agent=_agent(at),
+        id=at.text("request_id", "") or at.text("client_request_id", ""),
+        host=host_of_provider(at.text("anthropic.provider", "")),
+        first_token_s=_number(at, "ttft_ms") / 1000,
+        is_fast=at.data.get("speed") == "fast",
+        effort=at.text("effort", ""),
+        prompt=at.text("prompt.id", ""),
+        version=span.version,
+    )
+
+
+def _usage(at: JsonObject, notes: ReaderNotes) -> Usage:
+    """The bill of a call. Writes that the event does not split by TTL count as 5m."""
+    written, hour = _tokens(at, "cache_creation_tokens"), _tokens(at, "cache_creation_1h_tokens")
+    short = _tokens(at, "cache_creation_5m_tokens")
+    if written > short + hour:
+        short = written - hour
+        notes.add("call", NO_TTL)
+    return Usage(
+        _tokens(at, "input_tokens"), _tokens(at, "cache_read_tokens"), short, hour, _tokens(at, "output_tokens")
+    )
+
+
+def _status(at: JsonObject) -> int:
+    """The HTTP status of a failed call: as stated, else as its error says."""
+    stated = str(at.data.get("status_code") or "")
+    is_status = stated.isdecimal() and 400 <= int(stated[:4]) <= 599
+    return int(stated) if is_status else status_in(str(at.data.get("error") or ""))
+
+
+def _agent(at: JsonObject) -> str:
+    source = at.text("query_source", "")
+    if name := at.text("agent.name", ""):
+        return name
+    if source in MAIN or source.startswith("repl_main_thread"):
+        return ""
+    return next((source.removeprefix(prefix) for prefix in AGENTS if source.startswith(prefix)), source)
+
+
+def _tokens(at: JsonObject, name: str) -> int:
+    return int(at.get(name, "a number of tokens", _are_tokens, 0, required=False))
+
+
+def _number(at: JsonObject, name: str) -> float:
+    return float(at.get(name, "a number from 0", _is_number, 0.0, required=False))
+
+
+def _are_tokens(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isdecimal() and len(value) < 16 and limits.is_tokens(int(value))
+    return limits.is_tokens(value)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.replace(".", "", 1).isdecimal() and len(value) < 20
+    return limits.is_number(value)

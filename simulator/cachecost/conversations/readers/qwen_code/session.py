@@ -10,6 +10,8 @@ sub-agent), and its recording services (QwenLM/qwen-code).
   (`subagents/SESSION/agent-ID.jsonl`), whose calls have the same ids.
 - The input includes what was read from a cache, and what was written to it: a write is not told. With Anthropic's
   protocol, 0.15 counts neither in the input.
+
+The records of a session file of Qwen Code, decoded as far as a bill needs them. Content stays undecoded.
 """
 
 from __future__ import annotations
@@ -23,11 +25,92 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.readers.common.session_calls import Piece, Session, SessionCall, last_of, piece_of, time_of
-from cachecost.conversations.readers.qwen_code import lines
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import host_of_provider, maker_of
 from cachecost.providers.usage import Usage
+
+Raw = msgspec.Raw
+EMPTY = Raw(b"null")
+
+
+class Origin(msgspec.Struct):
+    """Where a record was copied from: `/branch` copies those of a session into a new one."""
+
+    session: str = msgspec.field(default="", name="sessionId")
+
+
+class Record(msgspec.Struct):
+    """A line: `type` is user, assistant, tool_result or system."""
+
+    type: str = ""
+    uuid: str = ""
+    parent: str | None = msgspec.field(default=None, name="parentUuid")
+    session: str | None = msgspec.field(default=None, name="sessionId")
+    timestamp: str | None = None
+    subtype: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    model: str | None = None
+    message: Raw = EMPTY
+    usage: dict[str, Any] | None = msgspec.field(default=None, name="usageMetadata")
+    payload: Raw = msgspec.field(default=EMPTY, name="systemPayload")
+    copied_from: Origin | None = msgspec.field(default=None, name="forkedFrom")
+    agent_id: str | None = msgspec.field(default=None, name="agentId")
+    agent_name: str | None = msgspec.field(default=None, name="agentName")
+
+
+class Message(msgspec.Struct):
+    parts: Raw = EMPTY
+
+
+class Response(msgspec.Struct):
+    """The event `qwen-code.api_response`: one answer of the API, of the session or of an agent that it started."""
+
+    name: str = msgspec.field(default="", name="event.name")
+    timestamp: str | None = msgspec.field(default=None, name="event.timestamp")
+    response_id: str | None = None
+    model: str | None = None
+    duration_ms: float | None = None
+    ttft_ms: float | None = None
+    input_token_count: int | None = None
+    output_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    total_token_count: int | None = None
+    auth_type: str | None = None
+    subagent_id: str | None = None
+    subagent_name: str | None = None
+
+
+class Telemetry(msgspec.Struct):
+    """`ui_telemetry`."""
+
+    event: Response = msgspec.field(default_factory=Response, name="uiEvent")
+
+
+class Kind(msgspec.Struct):
+    name: str = msgspec.field(default="", name="event.name")
+
+
+class TelemetryKind(msgspec.Struct):
+    """`ui_telemetry` of any kind: only an answer's is decoded further."""
+
+    event: Kind = msgspec.field(default_factory=Kind, name="uiEvent")
+
+
+class Compression(msgspec.Struct):
+    """`chat_compression`: what the history is replaced with."""
+
+    history: list[Raw] | None = msgspec.field(default=None, name="compressedHistory")
+
+
+RECORD = msgspec.json.Decoder(Record)
+MESSAGE = msgspec.json.Decoder(Message | None)
+TELEMETRY = msgspec.json.Decoder(Telemetry)
+TELEMETRY_KIND = msgspec.json.Decoder(TelemetryKind)
+COMPRESSION = msgspec.json.Decoder(Compression | None)
+
 
 ANY_SERVER = "openai"
 """The `auth_type` of every server with that protocol."""
@@ -65,7 +148,7 @@ class QwenSession:
 
     def take(self, number: int, raw: bytes) -> None:
         """Read one line. Raises what decoding raises, and NotAMessage."""
-        record = lines.RECORD.decode(raw)
+        record = RECORD.decode(raw)
         if record.uuid and record.uuid in self._nodes:
             return
         node = Node(self._nodes.get(record.parent or ""), time_of(record.timestamp))
@@ -76,43 +159,40 @@ class QwenSession:
             self._nodes[record.uuid] = node
         self.session.project = self.session.project or record.cwd or ""
 
-    def input(self, record: lines.Record, node: Node, number: int) -> None:
+    def input(self, record: Record, node: Node, number: int) -> None:
         """A person's words, or what a tool returned."""
         node.piece = self._piece("user", record.message)
         node.is_human = record.type == "user"
 
-    def system(self, record: lines.Record, node: Node, number: int) -> None:
+    def system(self, record: Record, node: Node, number: int) -> None:
         if record.subtype == "ui_telemetry":
-            if lines.TELEMETRY_KIND.decode(record.payload).event.name == API_RESPONSE:
-                self._response(lines.TELEMETRY.decode(record.payload).event, record, node, number)
+            if TELEMETRY_KIND.decode(record.payload).event.name == API_RESPONSE:
+                event = TELEMETRY.decode(record.payload).event
+                usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
+                end = time_of(event.timestamp) or node.time
+                took = _milliseconds(event.duration_ms, "duration_ms")
+                start = None if end is None else end - took
+                call = self._new_call(record, number, event.model, usage, start, end)
+                call.has_content, call.first_token_s = False, _milliseconds(event.ttft_ms, "ttft_ms")
+                if event.auth_type != ANY_SERVER:
+                    call.host = host_of_provider(event.auth_type or "", call.model) or ""
+                if event.subagent_id or event.subagent_name:
+                    self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
+                else:
+                    call.id = event.response_id or ""
+                    node.response = call
         elif record.subtype == "chat_compression":
-            compression = lines.COMPRESSION.decode(record.payload)
+            compression = COMPRESSION.decode(record.payload)
             if compression is not None and compression.history is not None:
                 node.cut = tuple(piece_of("content", one, self._keeps) for one in compression.history)
 
     def _piece(self, kind: str, message: msgspec.Raw) -> Piece | None:
-        found = lines.MESSAGE.decode(message)
+        found = MESSAGE.decode(message)
         return None if found is None else piece_of(kind, found.parts, self._keeps)
 
     # ------------------------------------------------------------------------------------------------------- bill
 
-    def _response(self, event: lines.Response, record: lines.Record, node: Node, number: int) -> None:
-        """A call that telemetry tells of; its content comes with the assistant record after it, if at all."""
-        usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
-        end = time_of(event.timestamp) or node.time
-        took = _milliseconds(event.duration_ms, "duration_ms")
-        start = None if end is None else end - took
-        call = self._new_call(record, number, event.model, usage, start, end)
-        call.has_content, call.first_token_s = False, _milliseconds(event.ttft_ms, "ttft_ms")
-        if event.auth_type != ANY_SERVER:
-            call.host = host_of_provider(event.auth_type or "", call.model) or ""
-        if event.subagent_id or event.subagent_name:
-            self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
-        else:
-            call.id = event.response_id or ""
-            node.response = call
-
-    def assistant(self, record: lines.Record, node: Node, number: int) -> None:
+    def assistant(self, record: Record, node: Node, number: int) -> None:
         """An answer."""
         node.piece = self._piece("model", record.message)
         if record.usage is None:
@@ -136,7 +216,7 @@ class QwenSession:
 
     def _new_call(
         self,
-        record: lines.Record,
+        record: Record,
         number: int,
         model: str | None,
         usage: Usage,
@@ -148,7 +228,7 @@ class QwenSession:
         self.session.calls.append(call)
         return call
 
-    def _of_agent(self, call: SessionCall, record: lines.Record, agent: str, name: str) -> None:
+    def _of_agent(self, call: SessionCall, record: Record, agent: str, name: str) -> None:
         """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
         is known by its tokens, the n-th time that they occur."""
         usage = call.usage
@@ -160,7 +240,7 @@ class QwenSession:
         call.before = self._last.get(call.thread, 0)
         self._last[call.thread] = call.number
 
-    def _model_of_agent(self, record: lines.Record) -> str | None:
+    def _model_of_agent(self, record: Record) -> str | None:
         """The model of the session that started an agent: its own file does not tell its model."""
         if record.agent_id and self._agent_model is None:
             self._agent_model = _read_model(self._path)
@@ -174,7 +254,7 @@ class QwenSession:
         return self.session
 
 
-HANDLERS: dict[str, Callable[[QwenSession, lines.Record, Node, int], None]] = {
+HANDLERS: dict[str, Callable[[QwenSession, Record, Node, int], None]] = {
     "user": QwenSession.input,
     "tool_result": QwenSession.input,
     "assistant": QwenSession.assistant,
@@ -199,23 +279,20 @@ class _Way:
     def _walk(self, node: Node | None) -> None:
         while node is not None and node.call is None:
             if not self.is_cut:
-                self._pass(node)
+                self.response = self.response or node.response
+                if node.piece is not None:
+                    self.request.append(node.piece)
+                    self.time = self.time or node.time
+                if node.is_human:
+                    self.events.add("human")
+                if node.cut is not None:
+                    self.request += reversed(node.cut)
+                    self.events.add("compaction")
+                    self.is_cut = True
             node = node.parent
         if node is not None and node.call is not None:
             self.before = node.call.number
             self.time = last_of(self.time, None if self.time else node.time)
-
-    def _pass(self, node: Node) -> None:
-        self.response = self.response or node.response
-        if node.piece is not None:
-            self.request.append(node.piece)
-            self.time = self.time or node.time
-        if node.is_human:
-            self.events.add("human")
-        if node.cut is not None:
-            self.request += reversed(node.cut)
-            self.events.add("compaction")
-            self.is_cut = True
 
 
 MOST_MILLISECONDS = 10**9

@@ -9,18 +9,243 @@ what is left. The results are equal because:
 - `CUT` comes out as the first element of the messages, which is no message, and it occurs once: the cut was made in the
   array that counts, and nowhere else (in a text, in a tool, in the first of two `messages`);
 - anything unusual in what is left, an error included, makes the reader parse the whole line.
+
+The frame of a line: all of it but its timestamp, which comes first, and its messages.
+
+A line of a request log whose values are still bytes, and what each of them means.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
 
 import msgspec
 
-from cachecost.conversations.line_buffer import BufferLine
-from cachecost.prompts.intake import MessageTrail
+from cachecost.base.limits import MOST_NUMBER, is_number, is_tokens
+from cachecost.base.times import day_of
+from cachecost.conversations.calls import KnownLengths, parse_lengths
+from cachecost.conversations.start_times import BufferLine, parse_time
+from cachecost.prompts.exact_json import load
+from cachecost.prompts.intake import ABSENT, BodyHead, MessageTrail, RawBody
+from cachecost.prompts.request import NotAMessage, Request, content_blocks
+
+TIME = re.compile(rb'\{\s*"timestamp"\s*:\s*"')
+LONGEST_TIME = 48
+"""Bytes; lines with a longer timestamp are parsed whole."""
+MOST_FRAMES = 8
+"""How many are kept; the least recently used goes first."""
+
+
+class FrameBytes(NamedTuple):
+    """The bytes of a frame: up to the timestamp, from there to the first message, from the last message on."""
+
+    before: bytes
+    after: bytes
+    tail: bytes
+
+    def with_gaps(self, timestamp: bytes, messages: bytes) -> bytes:
+        return b"".join((self.before, timestamp, self.after, messages, self.tail))
+
+
+class Gaps(NamedTuple):
+    """What a line adds to its frame: the timestamp, and where its messages start and stop."""
+
+    timestamp: str
+    start: int
+    stop: int
+
+
+class Frame(NamedTuple):
+    """A frame and what it means: the request without its messages, and `row`, the other fields of the call."""
+
+    frame_bytes: FrameBytes
+    heads: BodyHead
+    request: Request
+    row: tuple[Any, ...]
+
+    def gaps(self, line: BufferLine) -> Gaps | None:
+        """The timestamp and the messages of `line`; None if it has another frame."""
+        _, buffer, start, stop = line
+        before, after, tail = self.frame_bytes
+        if not buffer.startswith(before, start, stop):
+            return None
+        start += len(before)
+        end = buffer.find(b'"', start, min(start + LONGEST_TIME, stop))
+        messages, stop = end + len(after), stop - len(tail)
+        if end < 0 or messages > stop or not buffer.startswith(after, end) or not buffer.startswith(tail, stop):
+            return None
+        time = buffer[start:end]
+        text = time.decode("ascii", "replace")
+        return Gaps(text, messages, stop) if text.isprintable() and text.isascii() and "\\" not in text else None
+
+
+def frame_bytes_of(rest: bytes, array: int, end: int) -> FrameBytes | None:
+    """The frame of a line whose messages are at `array` to `end`; None if the timestamp is not first."""
+    opening = TIME.match(rest)
+    if opening is None:
+        return None
+    quote = rest.find(b'"', opening.end(), array)
+    return FrameBytes(opening[0], rest[quote:array], rest[end:]) if quote >= 0 else None
+
+
+class Frames:
+    """The frames of a log that were used last."""
+
+    def __init__(self) -> None:
+        self._known: list[Frame] = []
+        self._seen_once: FrameBytes | None = None
+
+    def find(self, line: BufferLine) -> tuple[Frame, Gaps] | None:
+        """The frame of `line`, if it is known."""
+        for index, frame in enumerate(self._known):
+            gaps = frame.gaps(line)
+            if gaps is not None:
+                if index:
+                    self._known.insert(0, self._known.pop(index))
+                return frame, gaps
+        return None
+
+    def comes_back(self, frame_bytes: FrameBytes) -> bool:
+        """Whether this is the second line in a row with this frame; keeping a frame pays only then."""
+        again = frame_bytes == self._seen_once
+        self._seen_once = frame_bytes
+        return again
+
+    def keep(self, frame: Frame) -> None:
+        self._known.insert(0, frame)
+        del self._known[MOST_FRAMES:]
+
+
+PASS_TYPES = re.compile(rb'_tool_result"|"compaction"')
+"""In every answer that makes its call several passes: types of blocks that a server tool or the API put in."""
+INTERLEAVED = b"interleaved-thinking"
+"""The beta that adds tokens to a prompt (`tokens/hidden.toml`)."""
+EXPECTED = {str: "a string", int: "a whole number"}
+
+
+class RawRow(msgspec.Struct):
+    """A line of the log. All methods raise NotAMessage with the path of what is wrong."""
+
+    request: RawBody
+    timestamp: msgspec.Raw = ABSENT
+    usage: msgspec.Raw = ABSENT
+    response: msgspec.Raw = ABSENT
+    response_content: msgspec.Raw = ABSENT
+    first_token_s: msgspec.Raw = ABSENT
+    host: msgspec.Raw = ABSENT
+    workspace: msgspec.Raw = ABSENT
+    session: msgspec.Raw = ABSENT
+    status: msgspec.Raw = ABSENT
+    service: msgspec.Raw = ABSENT
+    commit_date: msgspec.Raw = ABSENT
+    source: msgspec.Raw = ABSENT
+    url: msgspec.Raw = ABSENT
+    anthropic_beta: msgspec.Raw = ABSENT
+    lengths: msgspec.Raw = ABSENT
+    most_read: msgspec.Raw = ABSENT
+
+    def parse(self, name: str, kind: Any = str) -> Any:
+        """The value of a field; None where it is absent or null."""
+        data = bytes(getattr(self, name))
+        if data == b"null":
+            return None
+        value = load(data, name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise NotAMessage(name, EXPECTED.get(kind, "a number"), value)
+        return value
+
+    def complete_body(self) -> str | None:
+        """Put betas, and the model of a Bedrock URL, into the body. Returns the host that the URL names.
+
+        A model in the body stays: the URL then tells the host alone.
+        """
+        body = self.request
+        if bytes(body.betas) == bytes(body.anthropic_beta) == b"null" and INTERLEAVED in bytes(self.anthropic_beta):
+            body.anthropic_beta = self.anthropic_beta
+        if bytes(self.url) == b"null":
+            return None
+        from cachecost.conversations.readers.http.bodies import Route, route_of
+        from cachecost.providers.hosts import parse_model_name
+
+        route = route_of("POST", self.parse("url"))
+        if not isinstance(route, Route):
+            return None
+        if not route.model or bytes(body.model) not in (b"null", b'""'):
+            named = load(bytes(body.model), "request.model")
+            return route.host_for(named if isinstance(named, str) else "")
+        model, prefix = parse_model_name(route.model, route.host or "")
+        body.model = msgspec.Raw(msgspec.json.encode(model))
+        return route.host_for(model, prefix)
+
+    def commit_day(self) -> date | None:
+        """The day by which the call was recorded."""
+        commit_date = self.parse("commit_date")
+        return None if commit_date is None else day_of(parse_time(commit_date))
+
+    def wait_s(self) -> float:
+        """Seconds until the first token."""
+        value = self.parse("first_token_s", (int, float)) or 0.0
+        if not is_number(value):
+            raise NotAMessage("first_token_s", f"seconds, a number from 0 to {MOST_NUMBER:,}", value)
+        return float(value)
+
+    def known_lengths(self) -> KnownLengths | None:
+        """The lengths that the line states."""
+        return None if bytes(self.lengths) == b"null" else parse_lengths(load(bytes(self.lengths), "lengths"))
+
+    def read_limit(self) -> int | None:
+        """The tokens that the call can read at most."""
+        limit: int | None = self.parse("most_read", int)
+        if limit is not None and not is_tokens(limit):
+            raise NotAMessage("most_read", "a whole number of tokens", limit)
+        return limit
+
+    def source_name(self) -> str:
+        source = load(bytes(self.source), "source")
+        return source if isinstance(source, str) else ""
+
+    def usage_and_path(self) -> tuple[Any, str]:
+        """The usage object, None if there is none, and its path."""
+        if bytes(self.usage) != b"null":
+            return load(bytes(self.usage), "usage"), "usage"
+        if bytes(self.response) == b"null":
+            return None, "usage"
+        response = load(bytes(self.response), "response")
+        return (response.get("usage") if isinstance(response, dict) else None), "response.usage"
+
+    @property
+    def may_have_passes(self) -> bool:
+        """Whether the answer may make its call several passes."""
+        return any(PASS_TYPES.search(part) for part in (self.response, self.response_content))
+
+    def answer_id(self) -> str:
+        try:
+            found = _decode_answer(self.response).id
+        except msgspec.DecodeError:
+            return ""
+        return found if isinstance(found, str) else ""
+
+    def answer(self) -> list[Mapping[str, Any]]:
+        """The wire objects of the answer; none if what was logged as an answer is no list of blocks."""
+        content = load(bytes(self.response_content), "response_content")
+        if content is None:
+            response = load(bytes(self.response), "response")
+            content = response.get("content") if isinstance(response, Mapping) else None
+        try:
+            return content_blocks(content or [], "response.content")
+        except NotAMessage:
+            return []
+
+
+class _Answer(msgspec.Struct):
+    id: Any = None
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+
 
 CUT = b"-0.0e-000007"
 """A number that no client writes, in place of what was cut out."""
@@ -71,7 +296,15 @@ class KnownConversation(msgspec.Struct, eq=False):
             self.loose, self.unsplit = self.unsplit.message_texts() or [], None
         _, buffer, _, stop = line
         if not buffer.startswith(self.settled, at, stop):
-            return self._count_repeated_settled(line, at)
+            low, high, known = 0, len(self.ends), 0
+            with memoryview(self.settled) as settled:
+                while low < high:
+                    middle = (low + high) // 2
+                    end = self.ends[middle]
+                    with settled[known:end] as part:
+                        is_same = line.buffer.startswith(part, at + known, line.stop)
+                    low, high, known = (middle + 1, high, end) if is_same else (low, middle, known)
+            return low, at + known
         at += len(self.settled)
         messages = len(self.ends)
         for text in self.loose:
@@ -80,18 +313,6 @@ class KnownConversation(msgspec.Struct, eq=False):
             at += len(text)
             messages += 1
         return messages, at
-
-    def _count_repeated_settled(self, line: BufferLine, at: int) -> tuple[int, int]:
-        """As `count_repeated` if a settled message differs: by bisection, each byte is compared at most twice."""
-        low, high, known = 0, len(self.ends), 0
-        with memoryview(self.settled) as settled:
-            while low < high:
-                middle = (low + high) // 2
-                end = self.ends[middle]
-                with settled[known:end] as part:
-                    is_same = line.buffer.startswith(part, at + known, line.stop)
-                low, high, known = (middle + 1, high, end) if is_same else (low, middle, known)
-        return low, at + known
 
     def cut(self, messages: int) -> None:
         """Keep only the first `messages`."""

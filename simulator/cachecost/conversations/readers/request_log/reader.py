@@ -12,22 +12,25 @@ import msgspec
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import TOO_DEEP, OutOfLimits
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import RecordedCall, parse_iterations, parse_usage
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.line_buffer import BufferLine, lines_in_place
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.request_log.frames import Frame, Frames, Gaps, frame_bytes_of
-from cachecost.conversations.readers.request_log.incremental import CUT, IncrementalParser
-from cachecost.conversations.readers.request_log.row import RawRow
-from cachecost.conversations.start_times import StartTimes
-from cachecost.conversations.wire_usage import parse_iterations, parse_usage
+from cachecost.conversations.readers.request_log.incremental import (
+    CUT,
+    Frame,
+    Frames,
+    Gaps,
+    IncrementalParser,
+    RawRow,
+    frame_bytes_of,
+)
+from cachecost.conversations.start_times import BufferLine, StartTimes, lines_in_place
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.exact_json import decode, out_of_limits
 from cachecost.prompts.intake import CannotContinue, Intake, MessageTrail, not_a_message
-from cachecost.prompts.request import Request
-from cachecost.prompts.wire import NotAMessage, answer_blocks
+from cachecost.prompts.request import NotAMessage, Request, answer_blocks
 from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import served_params
 
@@ -104,7 +107,6 @@ class RequestLog:
             return None
 
     def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> RecordedCall | None:
-        """The call of a line in a known frame."""
         found = self._parser.find(line, gaps.start)
         if found is None or found.stop > gaps.stop:
             return None
@@ -121,7 +123,6 @@ class RequestLog:
         return RecordedCall(request, start, None, gaps.timestamp, *row)
 
     def _read_repeated(self, line: BufferLine) -> RecordedCall | None:
-        """The call of a line that repeats its conversation, in any frame."""
         found = self._parser.find(line)
         if found is None:
             return None
@@ -141,7 +142,6 @@ class RequestLog:
         return call
 
     def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: RecordedCall) -> None:
-        """Keep the frame of `rest` if it comes back."""
         frame_bytes = frame_bytes_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
         if frame_bytes is None or not self._frames.comes_back(frame_bytes):
             return
@@ -228,7 +228,6 @@ class RequestLog:
 
 
 def _other_api(line: bytes) -> str:
-    """Which format reads a line whose request has no messages, as it is one of another API; "" if it is none."""
     start = REQUEST.search(line)
     keys = set(top_keys(line[start.end() :])) if start else set()
     name = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")

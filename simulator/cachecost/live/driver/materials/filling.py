@@ -2,20 +2,27 @@
 
 This happens after planning, so it covers what a strategy adds to a conversation (summaries, reminders, questions), and
 before pricing, so what is priced is what is sent. Equal blocks get equal content, so common prefixes remain.
+
+A few words in the first block of a prompt, so that strategies and runs do not share cache entries.
+
+The API's rules for the order of blocks in a body, checked before anything is sent (documentation, Messages).
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from random import Random
 from typing import Any
 
-from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
-from cachecost.prompts.counting import CannotCount, TokenCounter
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.prompts.wire import block_of, text_block
+from cachecost.prompts.blocks import NOTHING, THINKING, Block, Layer, Message, Part, Thread
+from cachecost.prompts.output_format import counts_unseen, output_format
+from cachecost.prompts.render import CannotCount, TokenCounter
+from cachecost.prompts.request import Breakpoint, Request, block_of, content_blocks, text_block
 
 LIST = (
     "air all arm art bag bar bed big bit boat body bone book box bread bus cake call camp card care case cat chair "
@@ -113,13 +120,13 @@ class FillerContent:
         return before[0].then(Message.of(message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
 
     def _in_message(self, block: Block, opened: list[str]) -> Block | None:
-        """The block with content; None if it is omitted. A result closes the call that it answers."""
         if block.is_thinking and block.content is None:
             self.notes[NO_THINKING] = None
             return None
         if block.kind != "tool_result":
             return self._block(block, "")
-        answers = self._find_call(block, opened)
+        named = str((block.content or {}).get("tool_use_id"))
+        answers = named if named in opened else next(iter(opened), "")
         if answers:
             opened.remove(answers)
         else:
@@ -128,29 +135,21 @@ class FillerContent:
             return self._block(block, answers)
         return _result(block, block.content, answers)
 
-    def _find_call(self, block: Block, opened: list[str]) -> str:
-        """The open call that a result answers: the one it names, else the first; "" if none is open."""
-        named = str((block.content or {}).get("tool_use_id"))
-        return named if named in opened else next(iter(opened), "")
-
     def _block(self, block: Block, answers: str) -> Block:
         """A block with content; `answers` is the call that a result is for."""
         if block.content is not None:
             return block_of(block.role, block.content) if block.tokens is not None else block
         key = (block.digest, answers)
         if key not in self._blocks:
-            self._blocks[key] = self._make_block(block, answers)
+            self.notes[FILLER] = None
+            kind, make = maker(block, answers)
+            if kind == "text" and block.kind not in ("text", "tool_result"):
+                self.notes[AS_TEXT.format(kind=block.kind)] = None
+            shortest = block_of(block.role, make(text(block.digest, DIGEST_WORDS)))
+            rest = self._tokens(block) - self._counter.block(shortest)
+            words = DIGEST_WORDS + max(0, round(rest / self._rate(kind, block, make)))
+            self._blocks[key] = block_of(block.role, make(text(block.digest, words)))
         return self._blocks[key]
-
-    def _make_block(self, block: Block, answers: str) -> Block:
-        self.notes[FILLER] = None
-        kind, make = maker(block, answers)
-        if kind == "text" and block.kind not in ("text", "tool_result"):
-            self.notes[AS_TEXT.format(kind=block.kind)] = None
-        shortest = block_of(block.role, make(text(block.digest, DIGEST_WORDS)))
-        rest = self._tokens(block) - self._counter.block(shortest)
-        words = DIGEST_WORDS + max(0, round(rest / self._rate(kind, block, make)))
-        return block_of(block.role, make(text(block.digest, words)))
 
     def _tokens(self, block: Block) -> int:
         try:
@@ -196,3 +195,140 @@ def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
 
 def _some_words(digest: bytes) -> Iterator[str]:
     yield from text(digest, DIGEST_WORDS).split()[:2]
+
+
+Body = dict[str, Any]
+
+
+def nonce_of(run: str, strategy: str) -> str:
+    """The same length for every strategy and every run."""
+    return "run " + blake2b(f"{run}\0{strategy}".encode(), digest_size=8, person=b"nonce").hexdigest()
+
+
+def with_nonce(body: Mapping[str, Any], nonce: str) -> Body:
+    """`body` with the nonce in its first block: a tool's description, else the system prompt, else the first message.
+
+    Not in a tool that Anthropic defines, nor in a deferred one.
+    """
+    tools = list(body.get("tools") or ())
+    for number, tool in enumerate(tools):
+        if "input_schema" in tool and not tool.get("defer_loading"):
+            told = {**tool, "description": f"{nonce} {tool.get('description') or ''}".rstrip()}
+            return {**body, "tools": [*tools[:number], told, *tools[number + 1 :]]}
+    if body.get("system"):
+        return {**body, "system": _before(content_blocks(body["system"], "system"), nonce)}
+    first, *rest = body["messages"]
+    content = _before(content_blocks(first["content"], "messages.0.content"), nonce)
+    return {**body, "messages": [{**first, "content": content}, *rest]}
+
+
+def _before(blocks: list[Mapping[str, Any]], nonce: str) -> list[Mapping[str, Any]]:
+    first, *rest = blocks
+    if first.get("type") == "text":
+        return [{**first, "text": f"{nonce} {first['text']}"}, *rest]
+    return [{"type": "text", "text": nonce}, *blocks]
+
+
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+Blocks = list[Mapping[str, Any]]
+Turn = tuple[str, Blocks]
+
+
+def faults_in(body: Mapping[str, Any]) -> list[str]:
+    """Why the API would answer 400; empty if no reason is known."""
+    turns = _turns(body)
+    return [
+        *_of_schema(body),
+        *_of_tools(body),
+        *_of_texts(body),
+        *_of_roles(turns),
+        *_of_results(turns),
+        *_of_thinking(body, turns),
+    ]
+
+
+def _turns(body: Mapping[str, Any]) -> list[Turn]:
+    """The messages as the API merges them: adjacent ones of one role are joined; system messages are left out."""
+    turns: list[Turn] = []
+    for number, message in enumerate(body.get("messages") or ()):
+        if message["role"] == "system":
+            continue
+        blocks = content_blocks(message["content"], f"messages.{number}.content")
+        if turns and turns[-1][0] == message["role"]:
+            turns[-1][1].extend(blocks)
+        else:
+            turns.append((message["role"], list(blocks)))
+    return turns
+
+
+def _of_schema(body: Mapping[str, Any]) -> Iterator[str]:
+    wanted = output_format(body)
+    if isinstance(wanted, Mapping) and counts_unseen(wanted) is not None:
+        yield "output_config.format: the recording holds no schema, only its size, so it cannot be sent"
+
+
+def _of_tools(body: Mapping[str, Any]) -> Iterator[str]:
+    names = [str(tool.get("name")) for tool in body.get("tools") or ()]
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield f"tools: names must be unique; '{name}' appears {times} times"
+        if not TOOL_NAME.fullmatch(name):
+            yield f"tools: '{name}' is not a valid tool name"
+    choice = body.get("tool_choice") or {}
+    if choice.get("type") == "tool" and choice.get("name") not in names:
+        yield f"tool_choice: tool '{choice.get('name')}' is not among the tools"
+
+
+def _of_texts(body: Mapping[str, Any]) -> Iterator[str]:
+    for number, message in enumerate(body.get("messages") or ()):
+        blocks = content_blocks(message["content"], f"messages.{number}.content")
+        if not blocks:
+            yield f"messages.{number}: content must not be empty"
+        for index, block in enumerate(blocks):
+            if block.get("type") == "text" and not str(block.get("text") or "").strip():
+                yield f"messages.{number}.content.{index}: text must not be empty"
+
+
+def _of_roles(turns: list[Turn]) -> Iterator[str]:
+    if not turns:
+        yield "messages: at least one message is required"
+    elif turns[0][0] != "user":
+        yield "messages.0: the first message must be the user's"
+
+
+def _of_results(turns: list[Turn]) -> Iterator[str]:
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for number, (role, blocks) in enumerate(turns, 1):
+        results = [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
+        calls = [str(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
+        if missing := [one for one in waiting if one not in results]:
+            yield f"turn {number}: no tool_result for tool_use {', '.join(missing)} right after it"
+        if strange := [one for one in results if one not in waiting]:
+            yield f"turn {number}: a tool_result without a tool_use right before it: {', '.join(strange)}"
+        if twice := sorted({one for one in calls if one in seen or calls.count(one) > 1}):
+            yield f"turn {number}: tool_use ids must be unique: {', '.join(twice)}"
+        if role == "user" and _comes_late(blocks):
+            yield f"turn {number}: tool results must come before anything else"
+        seen.update(calls)
+        waiting = calls
+    if waiting:
+        yield f"turn {len(turns)}: the last message calls tools, and has no results for them"
+
+
+def _comes_late(blocks: Blocks) -> bool:
+    kinds = [block.get("type") == "tool_result" for block in blocks]
+    return kinds != sorted(kinds, reverse=True)
+
+
+def _of_thinking(body: Mapping[str, Any], turns: list[Turn]) -> Iterator[str]:
+    """With manual thinking, the assistant turn before tool results must start with its thinking."""
+    if (body.get("thinking") or {}).get("type") != "enabled" or len(turns) < 2:
+        return
+    goes_on = turns[-1][0] == "user" and any(block.get("type") == "tool_result" for block in turns[-1][1])
+    if goes_on and turns[-2][1][0].get("type") not in THINKING:
+        yield (
+            "with manual thinking, the tool results at the end need the thinking that came before their calls, and "
+            "it cannot be sent without its signature: run with --set conversation.params.thinking.type=adaptive or "
+            "=disabled"
+        )

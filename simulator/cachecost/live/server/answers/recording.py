@@ -14,8 +14,7 @@ from cachecost.live.server.answers.blocks import stop_reason, text
 from cachecost.live.server.model import ClientCall, ModelAnswer
 from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.request import Request
-from cachecost.prompts.wire import NotAMessage
+from cachecost.prompts.request import NotAMessage, Request
 
 NOT_RECORDED = "nothing recorded for this call"
 

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.schema_errors import faults_of, show_kind
-from cachecost.base.yaml_text import PlacedValue
+from cachecost.base.yaml_text import PlacedValue, faults_of, show_kind
 from cachecost.live.server.answers.blocks import Item, stop_reason, text, thinking, tool_use
 from cachecost.live.server.model import ApiError, ClientCall, ModelAnswer
 

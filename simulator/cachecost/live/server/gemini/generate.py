@@ -2,6 +2,8 @@
 
 A call of a function has no id, as from most of Gemini's models: results are matched by name and order. Thoughts are
 shown if `includeThoughts` asks for them.
+
+Gemini's error bodies, and its checks of headers.
 """
 
 from __future__ import annotations
@@ -11,17 +13,48 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.http.gemini import camel_case, from_generate_content
-from cachecost.conversations.wire_usage import parse_usage
-from cachecost.live.server.arrival import ReceivedCall
-from cachecost.live.server.errors import invalid, of_status
-from cachecost.live.server.gemini.errors import error_body, header_fault, status_of
-from cachecost.live.server.message import encode_json, pieces
-from cachecost.live.server.model import ApiError
-from cachecost.live.server.served_api import EVENTS, ServedApi, ServedResponse, Wire
+from cachecost.conversations.readers.http.exchange import camel_case, from_generate_content
+from cachecost.live.keys import workspace_of
+from cachecost.live.server.arrival import EVENTS, ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, pieces
+from cachecost.live.server.model import ApiError, ResolvedCall, invalid, missing_model, of_status
 from cachecost.live.server.state import ServerState
-from cachecost.live.server.threads import ResolvedCall
+
+NO_KEY = (
+    "Method doesn't allow unregistered callers. Please use API Key (x-goog-api-key) or another identity to call it."
+)
+CODES = {529: 503, 413: 400}
+"""Gemini's status of an overloaded server and of a body that is too large; the other statuses are the same."""
+STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+"""The canonical name of each HTTP status (Google's google.rpc.Code)."""
+
+
+def header_fault(headers: Mapping[str, str]) -> ApiError | None:
+    """Why these headers are refused: without a key. Any key is valid."""
+    return None if workspace_of(headers) else of_status(403, NO_KEY)
+
+
+def status_of(refused: ApiError) -> int:
+    return CODES.get(refused.status, refused.status)
+
+
+def error_body(refused: ApiError) -> dict[str, Any]:
+    """The body of an error response."""
+    code, model, message = status_of(refused), missing_model(refused), refused.message
+    if model is not None:
+        message = f"models/{model} is not found for API version v1beta, or is not supported for generateContent."
+    return {"error": {"code": code, "message": message, "status": STATUSES.get(code, "UNKNOWN")}}
+
 
 MAKER = "gemini"
 NO_OBJECTS = "CachedContent not found (or permission denied)"
@@ -120,7 +153,6 @@ def _part(block: Block, shows_thoughts: bool) -> Iterator[Part]:
 
 
 def _piece(answer: ServedResponse, parts: list[Part]) -> Wire:
-    """One piece of an answer, or the whole of it."""
     assert not isinstance(answer.message, ApiError)
     candidate = {"content": {"parts": parts, "role": "model"}, "index": 0}
     return {

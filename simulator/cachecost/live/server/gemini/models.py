@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cachecost.live.server.catalogue import find_model, listed_models
-from cachecost.live.server.model import ApiError
+from cachecost.live.server.model import ApiError, find_model, listed_models
 
 METHODS = ("generateContent", "countTokens")
 Wire = dict[str, Any]

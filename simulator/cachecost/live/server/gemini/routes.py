@@ -10,10 +10,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from cachecost.live.server.endpoints import Endpoints
-from cachecost.live.server.errors import not_found
-from cachecost.live.server.gemini.errors import header_fault
-from cachecost.live.server.gemini.generate import MAKER, GeminiApi
+from cachecost.live.server.gemini.generate import MAKER, GeminiApi, header_fault
 from cachecost.live.server.gemini.models import gemini_model, gemini_models
+from cachecost.live.server.model import not_found
 
 VERSIONS = ("v1beta", "v1alpha", "v1")
 KEY_HEADER = "x-goog-api-key"

@@ -10,10 +10,9 @@ from starlette.types import ASGIApp
 
 from cachecost.live.server.endpoints import Endpoints
 from cachecost.live.server.messages_api import VERSION
-from cachecost.live.server.openai.chat import CHAT
-from cachecost.live.server.openai.either_api import MAKER
-from cachecost.live.server.openai.models import openai_model, openai_models
+from cachecost.live.server.openai.either_api import CHAT, MAKER
 from cachecost.live.server.openai.responses import RESPONSES
+from cachecost.live.server.openai.usage import openai_model, openai_models
 
 
 def openai_routes(ends: Endpoints) -> list[Route]:
