@@ -23,11 +23,12 @@ test: ## install, then run the tests
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-lint: ## check style, format and types, of the page's modules too
+lint: ## check style, format and types, of the page's modules too; print the size of the package
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/python -m mypy
+	@$(BIN)/python -m tools.house
 	@sh .ci/web
 
 format: ## mend style and format where a tool can
