@@ -12,7 +12,7 @@ from cachecost.analysis.comparison.run import run
 from cachecost.base.errors import InputError
 from cachecost.scenario import from_mapping
 from cachecost.views.run.tables import published_figure_table
-from cachecost.views.tables.lower_bounds import markdown_table
+from cachecost.views.tables.output import markdown_table
 
 BARE = {
     "format": 1,

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.cli import cachecost
-from cachecost.views.tables.lower_bounds import csv_text
+from cachecost.views.tables.output import csv_text
 
 SESSION = Path(__file__).parents[1] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
 

@@ -14,7 +14,7 @@ import pytest
 
 from cachecost.base.errors import MEANINGS, ExitCode, Fault, InputError
 from cachecost.cli import COMMANDS, cachecost, exit_code
-from cachecost.commands.project_defaults import COMMAND_GROUPS
+from cachecost.commands.catalogue import COMMAND_GROUPS
 
 WORDS_NOT_USED = re.compile(
     r"\b(asked|told|wish(es)?|dear(er|est)?|(?<!--)beside|whole story|a fault|lifetimes?|words to)\b", re.I

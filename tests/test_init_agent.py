@@ -11,8 +11,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from cachecost.cli import exit_code
-from cachecost.commands import entry_points as project_sources
-from cachecost.commands.entry_points import (
+from cachecost.commands import project_sources
+from cachecost.commands.init import init
+from cachecost.commands.project_sources import (
     SCENARIO,
     SCHEMA,
     WORKFLOW,
@@ -21,7 +22,6 @@ from cachecost.commands.entry_points import (
     find_entry_point,
     starting_files,
 )
-from cachecost.commands.init import init
 from cachecost.scenario import load
 
 IMPORT = "import anthropic\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.commands.settings_file import LARGEST, head_commit, project_folder, read_project_files
+from cachecost.commands.project_files import LARGEST, head_commit, project_folder, read_project_files
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
-from cachecost.views.run.json_output import report_files
+from cachecost.views.run.report import report_files
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))

@@ -18,7 +18,7 @@ from cachecost.analysis.comparison.run import run as run_scenario
 from cachecost.base.errors import CannotEvaluate
 from cachecost.cli import main
 from cachecost.scenario import load
-from cachecost.views.run.json_output import report_files
+from cachecost.views.run.report import report_files
 
 TRACE = [(0, 1536, [1, 2, 3]), (1000, 1200, [1, 2, 4]), (2000, 1536, [5, 6, 7]), (3000, 1536, [1, 2, 3])]
 """Milliseconds, tokens, ids."""

@@ -10,7 +10,7 @@ import pytest
 from cachecost.analysis.bill.timeline import Advice
 from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import InputError
-from cachecost.commands.settings_file import apply_advice, ineffective_settings, settings_path, with_advice
+from cachecost.commands.project_files import apply_advice, ineffective_settings, settings_path, with_advice
 from cachecost.providers.clients.setting_rows import client_settings
 
 
@@ -178,7 +178,7 @@ def test_a_change_made_meanwhile_is_not_lost(own: Path, monkeypatch: pytest.Monk
         path.write_text('{"theme": "dark"}')
         return True
 
-    monkeypatch.setattr("cachecost.commands.settings_file._confirms", answer)
+    monkeypatch.setattr("cachecost.commands.project_files._confirms", answer)
     with pytest.raises(CannotWrite, match="changed by another program meanwhile; not written, try again"):
         apply(own.parent, HOUR, is_confirmed=False)
     assert own.read_text() == '{"theme": "dark"}'

@@ -12,6 +12,7 @@ import click
 from cachecost.base.digests import allow_file
 from cachecost.base.errors import MEANINGS
 from cachecost.base.version import __version__
+from cachecost.commands.catalogue import COMMAND_GROUPS, apply_project_defaults, load_command, with_places
 from cachecost.commands.diagnostics import (
     end_at_once,
     exit_code,
@@ -20,7 +21,6 @@ from cachecost.commands.diagnostics import (
     raise_on_sigterm,
     stop_raising,
 )
-from cachecost.commands.project_defaults import COMMAND_GROUPS, apply_project_defaults, load_command, with_places
 
 COLLECTION_THRESHOLDS = 100_000, 50, 100
 """Replays make many objects and no cycles: the collector need look less often than by default."""

@@ -13,7 +13,7 @@ from cachecost.ledger.results import RunResult
 from cachecost.ledger.rows import LESS, CallRow, CallSize, Cost, less_input, sizes_by_call
 from cachecost.providers.usage import Usage
 from cachecost.scenario import from_mapping
-from cachecost.views.run.json_output import report_markdown, run_object, run_text
+from cachecost.views.run.report import report_markdown, run_object, run_text
 
 ASKING = {"preset": "structured output, same tools"}
 CUT = {"name": "cut", "preset": "cheaper model, cold", "inquiry": {"window_tokens": 4_000}}

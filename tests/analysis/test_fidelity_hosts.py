@@ -18,14 +18,14 @@ from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.json_output import (
+from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.text import (
     HostScore,
     exactness_sentences,
     fidelity_object,
     host_table,
     other_scores_sentence,
 )
-from cachecost.views.fidelity.scores import score
 from cachecost.views.tables.table import fit_table
 
 ASK = user(text(2000, "ask"))

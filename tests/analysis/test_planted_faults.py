@@ -18,7 +18,7 @@ import pytest
 
 from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
-from cachecost.views.run.json_output import calls_csv
+from cachecost.views.run.report import calls_csv
 from planted.catalogue import FAULTS, base_of
 from planted.check import Found, asked, causes_replayed, explained, problems, written
 from planted.fault import Fault, as_is, expected, sent

@@ -21,8 +21,8 @@ from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import BOUNDS, ModelRules, RuleBook, StatedRange
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.json_output import judgement_row
 from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.text import judgement_row
 
 XAI = RuleBook().rules("xai", "grok-4.7")
 """Steps of 64, 128 tokens of xAI's own before each prompt, answers not kept."""

@@ -17,8 +17,8 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.ctok_ import has_ctok
-from cachecost.views.fidelity.json_output import anthropic_judgements, fidelity_object, host_scores
 from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.text import anthropic_judgements, fidelity_object, host_scores
 from tools.rule_sightings import render
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cachecost.commands.catalogue import load_named_commands
 from cachecost.commands.option_values import command_defaults
-from cachecost.commands.project_defaults import load_named_commands
 from cachecost.configuration.discovery import find_files
 from cachecost.configuration.project_settings import GENERAL, REFUSED, SETTABLE, read_settings
 from command_runs import run_here

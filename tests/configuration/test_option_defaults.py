@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cachecost.commands.project_defaults import load_named_commands
+from cachecost.commands.catalogue import load_named_commands
 from cachecost.configuration.project_settings import SETTABLE
 from check_projects import bodies, project
 from command_runs import run_here

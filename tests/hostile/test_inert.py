@@ -22,7 +22,7 @@ from cachecost.views.check.junit import render as junit
 from cachecost.views.check.markdown import render as markdown
 from cachecost.views.check.sarif import render as sarif
 from cachecost.views.check.text import text_lines
-from cachecost.views.tables.lower_bounds import code_block, csv_text, markdown_table
+from cachecost.views.tables.output import code_block, csv_text, markdown_table
 from cachecost.views.tables.table import build_table
 from command_runs import run_here
 from hostile.attempts import attempt

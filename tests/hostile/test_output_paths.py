@@ -11,8 +11,8 @@ import click
 import pytest
 
 from cachecost.cli import COMMANDS
-from cachecost.commands.help import CheckedCommand, OutputPath, PagePath
-from cachecost.commands.project_defaults import load_command
+from cachecost.commands.catalogue import load_command
+from cachecost.commands.output_paths import CheckedCommand, OutputPath, PagePath
 from command_runs import printed, run_here
 from hostile.seeds import PRICES, SCENARIO
 from hostile.test_inert import log_with

@@ -24,9 +24,9 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from bill_sessions import MAIN, write_sessions
+from cachecost.commands.catalogue import COMMAND_GROUPS
 from cachecost.commands.mcp_server.answers import cut_answer
 from cachecost.commands.mcp_server.server import make_server
-from cachecost.commands.project_defaults import COMMAND_GROUPS
 from command_runs import printed, run_here
 
 ROOT = Path(__file__).parents[2]

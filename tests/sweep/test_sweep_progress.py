@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cachecost.commands import recorded_scenarios
-from cachecost.commands.recorded_scenarios import SECONDS_BETWEEN_LINES, cells_bar
+from cachecost.commands import workloads
+from cachecost.commands.workloads import SECONDS_BETWEEN_LINES, cells_bar
 
 
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1_000.0
-        monkeypatch.setattr(recorded_scenarios.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(workloads.time, "monotonic", lambda: self.now)
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(SECONDS_BETWEEN_LINES - 1, 0), (SECONDS_BETWEEN_LINES, 1)])

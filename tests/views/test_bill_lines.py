@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.views.bill.session import wrap_line, wrap_parts
+from cachecost.views.bill.text import wrap_line, wrap_parts
 from cachecost.views.bill.words import SHORT_ID, project_names, session_names
 
 WORDS = st.lists(st.text("abc1×%$.,", min_size=1, max_size=9), min_size=1, max_size=30).map(" ".join)

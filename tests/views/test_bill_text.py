@@ -9,7 +9,7 @@ import pytest
 from bill_sessions import SessionWriter, account_in, write_sessions
 from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.summary import BillSummary, summarize
-from cachecost.views.bill.session import bill_lines
+from cachecost.views.bill.text import bill_lines
 from cachecost.views.bill.words import cause_lines
 from goldens import Golden
 

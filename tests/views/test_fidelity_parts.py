@@ -10,7 +10,9 @@ import pytest
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.json_output import (
+from cachecost.views.fidelity.page import fidelity_page
+from cachecost.views.fidelity.scores import coverages, host_parts, score
+from cachecost.views.fidelity.text import (
     basis_sentence,
     coverage_table,
     evidence_markdown,
@@ -18,8 +20,6 @@ from cachecost.views.fidelity.json_output import (
     headline,
     part_table,
 )
-from cachecost.views.fidelity.page import fidelity_page
-from cachecost.views.fidelity.scores import coverages, host_parts, score
 
 FITTED, HELD_OUT = "logs/e.jsonl", "logs/g.jsonl"
 HIT = Judgement(

@@ -22,8 +22,8 @@ from cachecost.cli import cachecost
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import Assumption, BreakpointAt, CallTimeline, RunResult
 from cachecost.prompts.blocks import Layer
-from cachecost.views.run.json_output import run_object
 from cachecost.views.run.page import run_page
+from cachecost.views.run.report import run_object
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

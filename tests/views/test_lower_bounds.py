@@ -9,7 +9,7 @@ import pytest
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import CallRow, Cost
 from cachecost.providers.usage import Usage
-from cachecost.views.tables.lower_bounds import have_own_bounds, lower_bound_sentence
+from cachecost.views.tables.output import have_own_bounds, lower_bound_sentence
 
 WORDS = "no choice of breakpoints and TTLs makes these requests cheaper"
 

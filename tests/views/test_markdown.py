@@ -14,8 +14,8 @@ from markdown_it.token import Token
 
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
-from cachecost.views.run.json_output import report_markdown
-from cachecost.views.tables.lower_bounds import escape_comment, escape_markdown, markdown_table, short
+from cachecost.views.run.report import report_markdown
+from cachecost.views.tables.output import escape_comment, escape_markdown, markdown_table, short
 from cachecost.views.tables.table import build_table
 from goldens import Golden
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from fake_results import comparison, ledger, result, small, ten_arms
 
-from cachecost.views.run import json_output as report
+from cachecost.views.run import report
 from cachecost.views.run.files import OURS, PROVIDERS
-from cachecost.views.run.json_output import report_files, write_report
+from cachecost.views.run.report import report_files, write_report
 
 HERE = Path(__file__).parent
 WRITE = """
 import sys
 from pathlib import Path
-from cachecost.views.run.json_output import write_report
+from cachecost.views.run.report import write_report
 from fake_results import ten_arms
 write_report(ten_arms(), Path(sys.argv[1]))
 """

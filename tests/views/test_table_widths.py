@@ -6,7 +6,7 @@ import pytest
 from fake_results import small, ten_arms
 from rich.cells import cell_len
 
-from cachecost.views.run.json_output import run_text
+from cachecost.views.run.report import run_text
 from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table, fit_table, hidden_note
 
 WIDTHS = [80, 100, 110, 120, 200]

@@ -12,7 +12,7 @@ from fake_results import comparison, ledger, result, row, small, ten_arms, wholl
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
 from cachecost.views.replay.call_rows import CSV_FIELDS
-from cachecost.views.run.json_output import calls_csv, run_json, run_object
+from cachecost.views.run.report import calls_csv, run_json, run_object
 
 DOCUMENTED = ["name", "calls", "errors", "usage", "cost_usd", "cost_by_class_usd", "cost_by_layer_usd"]
 

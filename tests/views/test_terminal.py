@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import Usage
-from cachecost.views.run.json_output import print_run, run_text
+from cachecost.views.run.report import print_run, run_text
 from goldens import Golden
 
 REPORT = Path("reports/answer-inquiry/report.md")

@@ -14,7 +14,7 @@ from cachecost.ledger.results import Comparison, Ledger
 from cachecost.ledger.rows import Cost
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
-from cachecost.views.run.json_output import report_markdown, run_object, run_text
+from cachecost.views.run.report import report_markdown, run_object, run_text
 
 
 def of(shares: dict[str, float], first: str | None = None, variant: str = "") -> Comparison:

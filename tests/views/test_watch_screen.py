@@ -23,7 +23,7 @@ from cachecost.live.watching.server import FileFollower
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.views.watch.screen import ScreenSize, alarm_words, call_line, screen_lines, screen_text, timeline_bars
+from cachecost.views.watch import ScreenSize, alarm_words, call_line, screen_lines, screen_text, timeline_bars
 
 ID = "1e0816ef-0000-4000-8000-000000000001"
 START = BEGIN.timestamp()

@@ -22,9 +22,9 @@ from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import exit_code as outcome_of
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import RecordingPath
 from cachecost.commands.live import BASE_URL, KEY, NO_KEY, confirm_spending, parse_url, parse_usd
 from cachecost.commands.options import A_FILE
+from cachecost.commands.output_paths import RecordingPath
 from cachecost.live.clock import ScaledClock
 from cachecost.live.driver.journal import RetryPolicy, sender_to
 from cachecost.live.driver.model import CallPricing, DollarBudget

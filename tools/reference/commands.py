@@ -9,8 +9,8 @@ import click
 
 from cachecost.base.errors import MEANINGS
 from cachecost.cli import cachecost
-from cachecost.commands.help import SHARED_HEADING, SharedOption
 from cachecost.commands.options import shared_options
+from cachecost.commands.output_paths import SHARED_HEADING, SharedOption
 from tools.reference.markdown import code, prose, table
 
 HEAD = """# Commands

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from cachecost.commands.project_defaults import load_named_commands
+from cachecost.commands.catalogue import load_named_commands
 from cachecost.configuration.project_settings import (
     GENERAL,
     REFUSED,

@@ -19,7 +19,6 @@ import click
 from cachecost.base.errors import ExitCode
 from cachecost.base.times import LOCAL, find_zone, iso, seconds
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
     LogPath,
     NameChoice,
@@ -35,6 +34,7 @@ from cachecost.commands.options import (
     workers_options,
     write_rows,
 )
+from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.session_choice import no_match_words
 from cachecost.commands.session_input import read_session_files
 
@@ -170,7 +170,7 @@ def bill(
     if html is not None:
         shown.write_page(html, _command(paths, session, project, since, until, html))
     if applies is not None:
-        from cachecost.commands.settings_file import apply_advice
+        from cachecost.commands.project_files import apply_advice
 
         apply_advice(choose_settings(shown.advice, applies), is_confirmed)
     code = ExitCode.NOT_EVALUATED if shown.summary.unpriced else ExitCode.OK
@@ -244,7 +244,7 @@ class _ShownBill:
         """Print to stdout; nothing where nothing was found."""
         from cachecost.commands.session_choice import find_first_words
         from cachecost.views.bill.json_output import advice_lines
-        from cachecost.views.bill.session import ROWS_SHOWN, list_price_note, print_bill, print_session
+        from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill, print_session
 
         hints = [list_price_note(self.summary.total)]
         if self.session:

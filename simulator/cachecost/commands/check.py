@@ -15,11 +15,11 @@ from typing import Any
 import click
 
 from cachecost.base.errors import InputError
+from cachecost.commands.catalogue import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import CheckedCommand, PagePath
 from cachecost.commands.options import NameChoice, WorkBar, check_name, json_option, set_option, work_bar
-from cachecost.commands.project_defaults import current_defaults, is_from_file, scenario_defaults
-from cachecost.commands.recorded_scenarios import command_recorder
+from cachecost.commands.output_paths import CheckedCommand, PagePath
+from cachecost.commands.workloads import command_recorder
 from cachecost.views.check.formats import FILE_FORMATS, READ_SUFFIXES
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
@@ -119,7 +119,7 @@ def check(
     """
     from cachecost.budgets.check import CheckOptions, check_scenarios
     from cachecost.budgets.history import FILE_NAME as HISTORY_NAME
-    from cachecost.commands import settings_file
+    from cachecost.commands import project_files
     from cachecost.views.check.json_output import check_object
     from cachecost.views.check.text import text_lines
 
@@ -133,17 +133,17 @@ def check(
         options = CheckOptions(reports, update, today, sets, scenario_defaults(), record, fail_under)
         result = check_scenarios(paths, options, progress)
     accepted = reports / HISTORY_NAME
-    if update and settings_file.update_history(accepted, result, paths, today):
+    if update and project_files.update_history(accepted, result, paths, today):
         result.updated.append(accepted)
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    lines = settings_file.find_lines(result, paths, reports)
+    lines = project_files.find_lines(result, paths, reports)
     report = check_object(result, sessions_per_day, volumes, lines)
-    settings_file.write_formats(report, files)
+    project_files.write_formats(report, files)
     if badge:
-        settings_file.write_badge(report, badge, badge_shows)
+        project_files.write_badge(report, badge, badge_shows)
     if history:
-        settings_file.write_history_chart(history, accepted)
+        project_files.write_history_chart(history, accepted)
     if as_json:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:

@@ -12,9 +12,9 @@ import click
 
 from cachecost.base.errors import ExitCode, InputError
 from cachecost.base.formatting import inert
+from cachecost.commands.catalogue import load_named_commands
 from cachecost.commands.option_values import CommandDefaults, command_defaults, is_overruled
 from cachecost.commands.options import json_option
-from cachecost.commands.project_defaults import load_named_commands
 from cachecost.configuration.discovery import OWN, SHARED, FoundFiles, found_files
 from cachecost.configuration.project_settings import (
     OVERRULING,

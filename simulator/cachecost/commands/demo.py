@@ -37,7 +37,7 @@ def demo() -> int:
     Both come with cachecost: a session of Claude Code, and RFD 033's question how a tool should put a question to the
     agent, replayed on the session of its author. Nothing is sent, and nothing is written.
     """
-    from cachecost.views.bill.session import wrap_line
+    from cachecost.views.bill.text import wrap_line
     from cachecost.views.streams import report_console
     from cachecost.views.tables.table import PIPE_WIDTH
 
@@ -67,7 +67,7 @@ def _bill_lines(path: Path) -> Iterator[str]:
     from cachecost.sessions.reading import SessionReading
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.views.bill.json_output import how_words
-    from cachecost.views.bill.session import headline
+    from cachecost.views.bill.text import headline
     from cachecost.views.bill.words import cause_name
 
     account = account_of_found(SessionReading(None).read_all([path]), ReplaySetup(RuleBook(), PriceBook()))
@@ -116,7 +116,7 @@ def _result(folder: Path) -> Mapping[str, Any]:
         return committed
     from cachecost.analysis.comparison.variant_run import VariantRun
     from cachecost.ledger.results import RunResult
-    from cachecost.views.run.json_output import run_object
+    from cachecost.views.run.report import run_object
 
     with work_bar() as bar:
         main = VariantRun("", scenario, (folder / SCENARIO).parent)

@@ -12,7 +12,6 @@ import click
 
 from cachecost.base.errors import ExitCode, Fault
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     WorkBar,
@@ -32,7 +31,8 @@ from cachecost.commands.options import (
     work_bar,
     write_rows,
 )
-from cachecost.commands.recorded_scenarios import load_recorded, only_supported
+from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.workloads import load_recorded, only_supported
 from cachecost.conversations.logs import Logs
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def _explain_logs(
     """
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
     from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
-    from cachecost.commands.recorded_scenarios import watched
     from cachecost.commands.session_input import read_session_files
+    from cachecost.commands.workloads import watched
     from cachecost.simulation.workload import read_workload
 
     found = read_session_files(logs, format_, bar)
@@ -169,7 +169,7 @@ def _explain_scenario(
 ) -> Iterator[Explanation]:
     """An explanation of each strategy. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.commands.recorded_scenarios import watched
+    from cachecost.commands.workloads import watched
 
     for workload in _scenario_workloads(source, strategy, shared):
         explanation = explain_workload(watched(workload, bar), assumptions)

@@ -10,7 +10,6 @@ import click
 
 from cachecost.base.errors import ExitCode, exit_code
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.help import RecordingPath, SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     content_option,
@@ -24,6 +23,7 @@ from cachecost.commands.options import (
     shared_options,
     skip_option,
 )
+from cachecost.commands.output_paths import RecordingPath, SectionedCommand
 
 if TYPE_CHECKING:
     from cachecost.conversations.importing import ImportReport

@@ -11,7 +11,7 @@ import click
 
 from cachecost.base.errors import ExitCode, Fault, InputError
 from cachecost.base.extras import PLACEHOLDER
-from cachecost.commands.entry_points import (
+from cachecost.commands.project_sources import (
     ABOUT,
     ABOUT_AGENT,
     RECORDING,

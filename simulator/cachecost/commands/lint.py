@@ -14,7 +14,6 @@ import click
 
 from cachecost.base.errors import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     counter_option,
@@ -26,7 +25,8 @@ from cachecost.commands.options import (
     skip_option,
     write_rows,
 )
-from cachecost.commands.recorded_scenarios import print_left_out
+from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.workloads import print_left_out
 from cachecost.providers.hosts import AUTO_HOST
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def lint(
     The exit code is 1 if anything is refused or costs money; notes alone exit with 0.
     """
     from cachecost.analysis.lint import MARGIN
-    from cachecost.views.lint.text import lint_object, print_lint
+    from cachecost.views.lint import lint_object, print_lint
 
     linting = _LintRun(shared.setup.rules, shared.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)

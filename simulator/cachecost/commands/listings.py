@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, json_option, shared_options
+from cachecost.commands.output_paths import SectionedCommand
 from cachecost.providers.hosts import catalogue
 from cachecost.providers.listing import (
     AssumptionRow,

@@ -19,7 +19,6 @@ import click
 from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import RecordingPath, SectionedCommand
 from cachecost.commands.options import (
     check_name,
     json_option,
@@ -28,7 +27,8 @@ from cachecost.commands.options import (
     rule_option,
     set_option,
 )
-from cachecost.commands.recorded_scenarios import load_with_strategies
+from cachecost.commands.output_paths import RecordingPath, SectionedCommand
+from cachecost.commands.workloads import load_with_strategies
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
@@ -250,14 +250,14 @@ class _Live:
 
         fidelity = _validate(driven)
         if self.options["as_json"]:
-            from cachecost.views.fidelity.json_output import fidelity_object
+            from cachecost.views.fidelity.text import fidelity_object
 
             document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
             sys.stdout.write(json.dumps(document, indent=2) + "\n")
         else:
             output.print_driven(driven)
             if fidelity:
-                from cachecost.views.fidelity.json_output import print_fidelity
+                from cachecost.views.fidelity.text import print_fidelity
 
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cachecost.base.extras import require
-from cachecost.commands.help import SectionedCommand
+from cachecost.commands.output_paths import SectionedCommand
 
 
 @click.command(cls=SectionedCommand)

@@ -14,7 +14,6 @@ import click
 from cachecost.base.errors import ExitCode
 from cachecost.base.times import seconds
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
     COUNTERS_HELP,
     NameChoice,
@@ -24,6 +23,7 @@ from cachecost.commands.options import (
     shared_options,
     work_bar,
 )
+from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.session_input import read_session_files
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
 

@@ -13,7 +13,6 @@ import msgspec
 
 from cachecost.base.errors import ExitCode
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import (
     CALL,
     SharedOptions,
@@ -34,7 +33,8 @@ from cachecost.commands.options import (
     work_bar,
     write_rows,
 )
-from cachecost.commands.recorded_scenarios import load_recorded, only_supported
+from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.workloads import load_recorded, only_supported
 from cachecost.providers.assumptions import show_assumption
 from cachecost.providers.hosts import AUTO_HOST
 

@@ -27,9 +27,9 @@ import click
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import ExitCode, Fault, nearest
 from cachecost.base.formatting import count_text
+from cachecost.commands.catalogue import is_from_file
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import PagePath, SharedOption
-from cachecost.commands.project_defaults import is_from_file
+from cachecost.commands.output_paths import PagePath, SharedOption
 from cachecost.conversations.input_files import WATCH, input_path, is_url
 from cachecost.conversations.logs import Logs
 from cachecost.providers.assumptions import assumptions_from
@@ -320,7 +320,7 @@ json_option = json_option_of("Print one JSON object instead of text.")
 def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the rows as CSV if --csv was given, and say so on stderr."""
     if path is not None:
-        from cachecost.views.tables.lower_bounds import write_csv
+        from cachecost.views.tables.output import write_csv
 
         write_csv(path, rows)
         print_diagnostic(f"{path} written")

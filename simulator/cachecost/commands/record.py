@@ -12,8 +12,8 @@ import click
 from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import SharedOptions, content_option, port_option, reading_bar, shared_options
+from cachecost.commands.output_paths import OutputPath, SectionedCommand
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -110,8 +110,8 @@ def _fidelity(log: Path, setup: ReplaySetup) -> list[str]:
     """The result of `cachecost validate` on the file; its tokens are those of the predictions."""
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.tokens.factory import chosen_counter
-    from cachecost.views.fidelity.json_output import score_lines
     from cachecost.views.fidelity.scores import score
+    from cachecost.views.fidelity.text import score_lines
 
     with reading_bar([log]):
         fidelity = Validation([log], setup, chosen_counter()).fidelity()

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import CheckedGroup, RecordingPath
 from cachecost.commands.options import force_option, format_option, reading_bar
+from cachecost.commands.output_paths import CheckedGroup, RecordingPath
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")

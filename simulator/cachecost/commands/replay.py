@@ -13,9 +13,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.base.formatting import count_text, inert_json
-from cachecost.commands.dated_notes import ModelDays, ReplayJob, print_dated_notes, retirement_note
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     WorkBar,
@@ -32,6 +30,8 @@ from cachecost.commands.options import (
     work_bar,
     write_rows,
 )
+from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.replay_job import ModelDays, ReplayJob, print_dated_notes, retirement_note
 from cachecost.conversations.calls import BillTotal
 from cachecost.conversations.logs import Logs
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from cachecost.base.errors import ExitCode, exit_code
-from cachecost.commands.help import CheckedCommand, OutputPath
+from cachecost.commands.catalogue import current_defaults
 from cachecost.commands.options import json_option, set_option, work_bar
-from cachecost.commands.project_defaults import current_defaults
-from cachecost.commands.recorded_scenarios import load_with_strategies
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
+from cachecost.commands.workloads import load_with_strategies
 from cachecost.ledger.rows import has_unevaluated
 
 REPORTS = Path("reports")
@@ -43,7 +43,7 @@ def run(
     from cachecost.scenario import explain_defaults as defaults
     from cachecost.scenario.set_names import name_with_sets
     from cachecost.views.run.files import PAGE
-    from cachecost.views.run.json_output import print_run, run_json, write_report
+    from cachecost.views.run.report import print_run, run_json, write_report
 
     if explain_defaults:
         click.echo(defaults(), nl=False)

@@ -18,8 +18,8 @@ from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
 from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
+from cachecost.commands.output_paths import OutputPath, SectionedCommand
 from cachecost.live.clock import CLOCKS, CallLog, Clock, clock_from
 from cachecost.live.server.state import FORM, FaultSchedule, faults_from
 from cachecost.providers.hosts import host_of

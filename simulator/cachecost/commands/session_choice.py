@@ -14,7 +14,7 @@ import click
 
 from cachecost.base.formatting import count_text, inert
 from cachecost.base.times import iso
-from cachecost.commands.project_defaults import is_from_file
+from cachecost.commands.catalogue import is_from_file
 from cachecost.conversations.input_files import SessionFile
 
 if TYPE_CHECKING:

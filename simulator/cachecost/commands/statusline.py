@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.hook_run import LEAST_TOKENS, LEAST_USD, TOKENS_VARIABLE, USD_VARIABLE
 from cachecost.commands.hook_run import main as run_hook
+from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.statusline_run import FORMAT_VARIABLE
 from cachecost.commands.statusline_run import main as run_statusline
 from cachecost.views.next.words import DEFAULT_FORMAT, FIELDS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.errors import CannotEvaluate, exit_code
+from cachecost.commands.catalogue import scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     json_option,
@@ -20,8 +20,8 @@ from cachecost.commands.options import (
     shared_options,
     workers_options,
 )
-from cachecost.commands.project_defaults import scenario_defaults
-from cachecost.commands.recorded_scenarios import cells_bar, use_recording
+from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.workloads import cells_bar, use_recording
 
 if TYPE_CHECKING:
     from cachecost.sweep.backends import Sweep, Workers
@@ -130,7 +130,7 @@ def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> No
 
 def _show(made: Sweep, store: Store, out: Path | None, as_json: bool) -> bool:
     """Whether there were faults."""
-    from cachecost.views.sweep.text import print_json, print_sweep
+    from cachecost.views.sweep import print_json, print_sweep
 
     rows, cells = store.rows(made.job.axes), len(made.places)
     if as_json:

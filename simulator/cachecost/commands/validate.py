@@ -11,7 +11,6 @@ import click
 
 from cachecost.base.errors import InputError, exit_code
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.help import OutputPath, PagePath, SectionedCommand
 from cachecost.commands.options import (
     NameChoice,
     SharedOptions,
@@ -26,6 +25,7 @@ from cachecost.commands.options import (
     work_bar,
     write_rows,
 )
+from cachecost.commands.output_paths import OutputPath, PagePath, SectionedCommand
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 
@@ -73,8 +73,8 @@ def validate(
     """
     from cachecost.analysis.fidelity.recording_check import evidence_of, evidence_of_hosts
     from cachecost.analysis.fidelity.validation import Validation
-    from cachecost.views.fidelity.json_output import fidelity_object, judgement_row
     from cachecost.views.fidelity.page import write_evidence, write_html
+    from cachecost.views.fidelity.text import fidelity_object, judgement_row
 
     read = logs_from(logs, format_)
     validation = Validation([one.path for one in read.files()], shared.setup, tokens, not uncalibrated, format_)
@@ -100,7 +100,7 @@ def validate(
     if as_json:
         sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
     else:
-        from cachecost.views.fidelity.json_output import print_fidelity
+        from cachecost.views.fidelity.text import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
     return report_skipped(read, may_skip, exit_code(not_evaluated=not fidelity.judgements))

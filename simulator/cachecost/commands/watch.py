@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import SharedOptions, format_option, shared_options
+from cachecost.commands.output_paths import SectionedCommand
 
 if TYPE_CHECKING:
     from cachecost.commands.watch_loop import Follower

@@ -13,10 +13,10 @@ from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, Watche
 from cachecost.base.formatting import inert
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.next_message import local_time
-from cachecost.commands.recorded_scenarios import pressed_keys, read_key
+from cachecost.commands.workloads import pressed_keys, read_key
 from cachecost.views.streams import inert_console, report_console
 from cachecost.views.tables.table import PIPE_WIDTH
-from cachecost.views.watch.screen import (
+from cachecost.views.watch import (
     ScreenSize,
     alarm_words,
     call_line,

@@ -9,9 +9,7 @@ from pathlib import Path
 import click
 
 from cachecost.base.errors import ExitCode
-from cachecost.commands.dated_notes import ModelDays, print_dated_notes
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.help import SectionedCommand
 from cachecost.commands.options import (
     SharedOptions,
     csv_option,
@@ -27,7 +25,9 @@ from cachecost.commands.options import (
     work_bar,
     write_rows,
 )
-from cachecost.commands.recorded_scenarios import only_supported
+from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.replay_job import ModelDays, print_dated_notes
+from cachecost.commands.workloads import only_supported
 from cachecost.live.clock import today
 
 
@@ -80,7 +80,7 @@ def whatif(
     """
     from cachecost.analysis.whatif.report import what_if
     from cachecost.simulation.workload import read_workload
-    from cachecost.views.whatif.text import print_brief, print_whatif, whatif_object
+    from cachecost.views.whatif import print_brief, print_whatif, whatif_object
 
     read = logs_from(logs, format_)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from cachecost.base.errors import ExitCode
+from cachecost.commands.catalogue import COMMAND_GROUPS, load_command, project_defaults
 from cachecost.commands.diagnostics import exit_code, print_diagnostic
-from cachecost.commands.project_defaults import COMMAND_GROUPS, load_command, project_defaults
 
 PLACES = {name: row.place for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
 

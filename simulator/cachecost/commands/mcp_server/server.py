@@ -140,7 +140,7 @@ def lint_request(
     from cachecost.analysis.lint import RequestLoader, lint_bodies, sort_findings
     from cachecost.providers.rules import RuleBook
     from cachecost.tokens.factory import AUTO
-    from cachecost.views.lint.text import lint_object
+    from cachecost.views.lint import lint_object
 
     loader, bodies = RequestLoader(RuleBook(), host, AUTO), [(f"requests[{n}]", one) for n, one in enumerate(requests)]
     try:

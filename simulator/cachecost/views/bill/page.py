@@ -24,7 +24,7 @@ from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline
 from cachecost.ledger.rows import CallRow, Cost
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.json_output import how_words
-from cachecost.views.bill.session import (
+from cachecost.views.bill.text import (
     accounted,
     agent_name,
     calls_table,

@@ -26,7 +26,7 @@ from cachecost.views.check.change_words import (
     volume_words,
 )
 from cachecost.views.check.text import SIGNS, change_words, projection_words, ranked_budgets, with_changes_once
-from cachecost.views.tables.lower_bounds import code_block, escape_comment, markdown_table, short
+from cachecost.views.tables.output import code_block, escape_comment, markdown_table, short
 from cachecost.views.tables.table import build_table
 
 MARKER = "<!-- cachecost -->"

@@ -28,7 +28,7 @@ from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import AS_RECORDED
-from cachecost.views.bill.session import wrap_line
+from cachecost.views.bill.text import wrap_line
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.streams import report_console

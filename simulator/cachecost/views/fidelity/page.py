@@ -17,7 +17,8 @@ from cachecost.ledger.results import Evidence, Fidelity, Judgement
 from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
 from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, draw_title, house_style, inline, svg
-from cachecost.views.fidelity.json_output import (
+from cachecost.views.fidelity.scores import GROUPS, score
+from cachecost.views.fidelity.text import (
     anthropic_judgements,
     assumption_table,
     basis_sentence,
@@ -33,7 +34,6 @@ from cachecost.views.fidelity.json_output import (
     part_table,
     score_table,
 )
-from cachecost.views.fidelity.scores import GROUPS, score
 from cachecost.views.html.frame import render_page, write_page
 
 HEIGHT = 4.2

@@ -13,7 +13,7 @@ from cachecost.analysis.next_message.found_sessions import COLD, KeepAliveAdvice
 from cachecost.analysis.next_message.state import CompactionPrice, Price, SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, token_column, tokens
 from cachecost.base.times import iso
-from cachecost.views.bill.session import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
+from cachecost.views.bill.text import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
 from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words, session_words
 from cachecost.views.streams import report_console
 from cachecost.views.tables.table import ANSWER, COMPARISON, COUNT, PIPE_WIDTH, Column, Table, fit_table, hidden_note

@@ -30,7 +30,7 @@ from cachecost.ledger.rows import NOT_EVALUATED, CallRow, warm_reads
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import AS_RECORDED
 from cachecost.views.streams import report_console
-from cachecost.views.tables.lower_bounds import have_own_bounds, lower_bound_sentence, rank_column
+from cachecost.views.tables.output import have_own_bounds, lower_bound_sentence, rank_column
 from cachecost.views.tables.table import (
     ANSWER,
     COUNT,

@@ -49,7 +49,7 @@ from cachecost.views.run.tables import (
     variant_costs,
     variant_table,
 )
-from cachecost.views.tables.lower_bounds import lower_bound_sentence, rank_column
+from cachecost.views.tables.output import lower_bound_sentence, rank_column
 from cachecost.views.tables.table import Column, Table
 from cachecost.views.timeline.picture import TimelineView, timeline_key
 

@@ -34,7 +34,7 @@ from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import ZERO
-from cachecost.views.tables.lower_bounds import have_own_bounds
+from cachecost.views.tables.output import have_own_bounds
 from cachecost.views.tables.table import (
     ANSWER,
     COMPARISON,

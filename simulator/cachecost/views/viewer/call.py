@@ -39,7 +39,7 @@ from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
-from cachecost.views.bill.session import MAIN, agent_name, named_facts, session_headline, what_came_before
+from cachecost.views.bill.text import MAIN, agent_name, named_facts, session_headline, what_came_before
 from cachecost.views.bill.words import cause_name, evidence_words
 
 CUT_FILE = "session.jsonl"

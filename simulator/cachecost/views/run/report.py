@@ -1,11 +1,4 @@
-"""What machines read of a run: one JSON object of sums, one CSV row a call. Dollars with all their digits.
-
-The report of a run as Markdown: the answer, the comparison, why, how sure, how to run it again.
-
-What `cachecost run` prints: the answer, the comparison, how sure it is, where to look.
-
-Writing a report's folder: every file whole, or the folder as it was.
-"""
+"""What machines read of a run: one JSON object of sums, one CSV row a call. Dollars with all their digits."""
 
 from __future__ import annotations
 
@@ -78,7 +71,7 @@ from cachecost.views.run.tables import (
     variant_table,
 )
 from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream
-from cachecost.views.tables.lower_bounds import escape_markdown, lower_bound_sentence, markdown_table, picture_link
+from cachecost.views.tables.output import escape_markdown, lower_bound_sentence, markdown_table, picture_link
 from cachecost.views.tables.table import GAP, INDENT, REFUSED, FittedTable, fit_table, hidden_note, render_table
 
 

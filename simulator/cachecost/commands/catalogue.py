@@ -1,9 +1,4 @@
-"""Defaults of a command's options from the project's settings file, as click's `default_map`.
-
-The command line wins over the environment, that over the file, and that over the built-in defaults.
-
-The commands as help shows them, so that help need not import them.
-"""
+"""Defaults of a command's options from the project's settings file, as click's `default_map`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Notes on the day whose rules and prices hold: where another one would give other figures, with its --as-of.
-
-What `cachecost replay` replays: the calls as they were sent, at several capacities, or planned again.
-"""
+"""Notes on the day whose rules and prices hold: where another one would give other figures, with its --as-of."""
 
 from __future__ import annotations
 

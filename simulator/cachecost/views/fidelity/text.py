@@ -1,13 +1,4 @@
-"""A validation as JSON: the object of `validate --json`, and a row a call.
-
-How right the predictions are, host by host, and for which hosts nothing was recorded.
-
-The tables of a validation, each built once: scores by group and by host, assumptions, and calls that differ.
-
-The evidence page: how right the predictions are, by model and rule, and where each rule was seen in bills.
-
-What `cachecost validate` prints: the score, by project, model and feature, then every call that differs.
-"""
+"""A validation as JSON: the object of `validate --json`, and a row a call."""
 
 from __future__ import annotations
 
@@ -34,7 +25,7 @@ from cachecost.views.fidelity.scores import (
     scores,
 )
 from cachecost.views.streams import REPORT_WIDTH, report_console
-from cachecost.views.tables.lower_bounds import escape_markdown, markdown_table
+from cachecost.views.tables.output import escape_markdown, markdown_table
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,

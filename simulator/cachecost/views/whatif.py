@@ -1,11 +1,4 @@
-"""What `cachecost whatif` prints for people: the answer, a line per alternative, then what is assumed and how sure.
-
-The sentences of `whatif`.
-
-`whatif --json`: one object; dollars are decimal strings of all digits.
-
-What `cachecost whatif` prints by default: the answer, in at most ten lines.
-"""
+"""What `cachecost whatif` prints for people: the answer, a line per alternative, then what is assumed and how sure."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""The lower bounds of strategies in words: one for all that send the same requests, so it is stated once.
-
-Any rows of a `--json` as a CSV file: for spreadsheets, the same figures under the same names.
-
-The column of ranks: the place of each strategy by cost, several places where it cannot be told apart.
-
-Pieces of Markdown: escaped words, a table, a picture.
-"""
+"""The lower bounds of strategies in words: one for all that send the same requests, so it is stated once."""
 
 from __future__ import annotations
 

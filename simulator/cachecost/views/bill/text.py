@@ -1,9 +1,4 @@
-"""What `cachecost bill --session` prints: the session's total, then call by call what happened and what it cost.
-
-Lines of a bill in a terminal: sentences that wrap between words, and rows of tables without blanks at their ends.
-
-What `cachecost bill` prints for people: the total, what was written again and why, and a row a session.
-"""
+"""What `cachecost bill --session` prints: the session's total, then call by call what happened and what it cost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Help of commands: shared options are listed last, under their own heading.
-
-The options that name what a command writes, and the one place that compares them with what it reads.
-"""
+"""Help of commands: shared options are listed last, under their own heading."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A sweep on the terminal: who is cheapest where, then the table, then what could not be evaluated.
-
-A sweep as people and machines read it: one line a point of the grid and strategy, seeds summed up.
-"""
+"""A sweep on the terminal: who is cheapest where, then the table, then what could not be evaluated."""
 
 from __future__ import annotations
 

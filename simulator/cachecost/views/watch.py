@@ -1,9 +1,4 @@
-"""The screen of `watch`: a state and a size in cells → what rich shows. Nothing here knows a clock or a terminal.
-
-Lines of `watch`: the header, a call, the cache, the next message, alarms.
-
-The prompt timeline in characters: a line a call, as long as its prompt, in the order of the prompt.
-"""
+"""The screen of `watch`: a state and a size in cells → what rich shows. Nothing here knows a clock or a terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ from cachecost.base.formatting import (
     token_column,
     tokens,
 )
-from cachecost.views.bill.session import agent_name, wrap_line, wrap_parts
+from cachecost.views.bill.text import agent_name, wrap_line, wrap_parts
 from cachecost.views.bill.words import short_cause
 from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words
 

@@ -1,9 +1,4 @@
-"""Finds the command that starts a project's agent, for `cachecost init`: from its metadata, else by names of files.
-
-The source files of a project as text, for `cachecost init`: which of them use a model's API, and which model.
-
-The files that `cachecost init` writes: a scenario that runs the project's agent, or one of a made-up recording.
-"""
+"""Finds the command that starts a project's agent, for `cachecost init`: from its metadata, else by names of files."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""Scenarios as commands load them. Only `check` and `run` run the command of one; the others take its recording.
-
-A scenario may come with a cloned repository: what explains it, sweeps it or answers an agent must not execute it.
-
-Progress of sweeps on stderr: a bar on terminals after a second, elsewhere a line every half minute.
-
-Keys as they are pressed, on terminals that can say so; elsewhere there are none.
-
-The calls of a workload that a command supports; what it leaves out is said on stderr.
-
-A workload that shows each replay of its calls on a bar. How many there will be is estimated more than once.
-"""
+"""Scenarios as commands load them. Only `check` and `run` run the command of one; the others take its recording."""
 
 from __future__ import annotations
 
@@ -28,9 +17,9 @@ import click
 
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text
+from cachecost.commands.catalogue import scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SECONDS_BEFORE_SHOWN
-from cachecost.commands.project_defaults import scenario_defaults
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 

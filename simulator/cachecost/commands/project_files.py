@@ -1,9 +1,4 @@
-"""Writes advice into Claude Code's settings file, after showing the difference.
-
-The text files of the project that a scenario belongs to, and the commit it is at.
-
-What `check` writes besides its answer: files of every format, the badge, the history and its chart.
-"""
+"""Writes advice into Claude Code's settings file, after showing the difference."""
 
 from __future__ import annotations
 

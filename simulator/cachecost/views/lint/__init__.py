@@ -1,1 +1,0 @@
-"""Renders what `cachecost lint` found."""

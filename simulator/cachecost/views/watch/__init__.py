@@ -1,1 +1,0 @@
-"""A running session in a terminal."""

@@ -1,1 +1,0 @@
-"""Renders the alternatives of `cachecost whatif`."""
