@@ -136,3 +136,14 @@ def test_the_shell_completes_commands_options_and_choices() -> None:
 def test_the_page_on_completion_shows_what_switches_it_on() -> None:
     page = (Path(__file__).parents[1] / "docs" / "how-to" / "shell-completion.md").read_text()
     assert all(f"_CACHECOST_COMPLETE={shell}_source cachecost" in page for shell in ("bash", "zsh", "fish"))
+
+
+@pytest.mark.parametrize("words", ["validate", "replay", "explain", "whatif", "lint", "bill"])
+def test_a_command_that_draws_nothing_loads_no_charts(words: str) -> None:
+    """matplotlib takes 0.8 s to import."""
+    code = "import sys; from cachecost.cli import cachecost; cachecost.main(sys.argv[1:], standalone_mode=False); "
+    code += "print('matplotlib' in sys.modules, file=sys.stderr)"
+    logs = Path(__file__).parents[1] / "scenarios/recordings/traffic/bedrock"
+    log = str(next(iter(sorted(logs.glob("*agent_tool_roundtrip_smoke.jsonl")))))
+    done = subprocess.run([sys.executable, "-c", code, words, log], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "False"

@@ -73,7 +73,6 @@ def validate(
     """
     from cachecost.analysis.fidelity.recording_check import evidence_of, evidence_of_hosts
     from cachecost.analysis.fidelity.validation import Validation
-    from cachecost.views.fidelity.page import write_evidence, write_html
     from cachecost.views.fidelity.text import fidelity_object, judgement_row
 
     read = logs_from(logs, format_)
@@ -92,8 +91,12 @@ def validate(
         fidelity = replace(fidelity, estimates=validation.estimates())
     evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
     if html is not None:
+        from cachecost.views.fidelity.page import write_html
+
         write_html(fidelity, evidence, claims, html)
     if out is not None:
+        from cachecost.views.fidelity.page import write_evidence
+
         again = f"cachecost validate {_logs_in_command(logs)}{' --assumptions' if assumptions else ''} --out {out}"
         print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
     write_rows(csv_file, map(judgement_row, fidelity.judgements))
