@@ -1,7 +1,4 @@
-"""HTML tables for notebooks: inline styles only, and the colours of the page, so that light and dark themes work.
-
-From the dollars of one session to dollars per month, with their error margin.
-"""
+"""HTML tables for notebooks, in the colours of the page; and a session's dollars as dollars per month."""
 
 from __future__ import annotations
 

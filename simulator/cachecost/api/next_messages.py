@@ -1,7 +1,4 @@
-"""`next_message`: what the next message of a session costs.
-
-`bill`: what sessions cost, and why.
-"""
+"""`next_message` and `bill`: what sessions cost, and what their next message will."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`optimize`: the cheapest legal breakpoints, TTLs and keep-alives, and their lower bound.
-
-`lint`: static checks of a request, of two consecutive requests, or of the calls of a log.
-"""
+"""`optimize`: the cheapest legal plan and its lower bound; `lint`: static checks of requests and logs."""
 
 from __future__ import annotations
 

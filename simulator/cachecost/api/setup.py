@@ -1,13 +1,4 @@
-"""The setup of a replay as keywords: model, day, host, token counter, assumptions, prices.
-
-Recordings: a conversation, or a log of calls with their bills.
-
-Strategies as arguments: a preset's name, or a mapping with the keys of a scenario.
-
-`whatif`: the cost of alternative ways to send a recording.
-
-`replay` one strategy, `compare` several; their results.
-"""
+"""`replay`, `compare` and `whatif`, with recordings, strategies and settings as arguments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`validate`: predicted against billed, call by call.
-
-`check`: scenarios against their budgets and baselines.
-"""
+"""`validate`: predicted against billed, call by call; `check`: scenarios against their budgets."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""Options that several commands share, and what they are made into.
-
-Options that take one of several names.
-
-LOG arguments: files and folders, local or at URLs, how they are read, and the exit code where some could not be.
-
-What a progress bar says beside the bar: how much is done, of how much, and the time left.
-
-Progress of a command on stderr, on terminals only: one bar for all its phases, shown after a second.
-"""
+"""What several commands share: options, LOG arguments, and the progress bar on stderr."""
 
 from __future__ import annotations
 

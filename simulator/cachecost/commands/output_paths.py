@@ -1,4 +1,4 @@
-"""Help of commands: shared options are listed last, under their own heading."""
+"""The types of output paths, and the help of commands, which lists shared options last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes advice into Claude Code's settings file, after showing the difference."""
+"""Files of a project: its sources by git, and Claude Code's settings file, into which advice is written."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _begin(clock: str, as_of: date | None, host: str) -> float | None:
 
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
-    from cachecost.commands.option_values import new_token
+    from cachecost.commands.view_sources import new_token
     from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of

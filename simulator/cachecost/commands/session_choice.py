@@ -1,7 +1,4 @@
-"""The session that `bill --session` names by the beginning of its id: its account, its calls, what a person wrote.
-
-What `cachecost bill` says where no call is in the period or the projects that were asked for.
-"""
+"""Which sessions `bill` shows: filters, the session that `--session` names, and what it says where there is none."""
 
 from __future__ import annotations
 

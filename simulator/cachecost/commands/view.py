@@ -11,7 +11,6 @@ from cachecost.base.errors import ExitCode
 from cachecost.base.extras import require
 from cachecost.commands.bill import parse_moment
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.option_values import serve_source
 from cachecost.commands.options import LogPath, SharedOptions, format_option, port_option, shared_options
 from cachecost.commands.output_paths import PagePath, SectionedCommand
 from cachecost.commands.view_sources import (
@@ -20,6 +19,7 @@ from cachecost.commands.view_sources import (
     find_sessions,
     report_folder,
     report_source,
+    serve_source,
     sessions_source,
 )
 

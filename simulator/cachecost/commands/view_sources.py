@@ -1,15 +1,20 @@
-"""What `cachecost view` shows: sessions, two recordings beside each other, or the report of a run."""
+"""What `cachecost view` shows (sessions, two recordings beside each other, the report of a run), and serving it."""
 
 from __future__ import annotations
 
+import os
+import secrets
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from html import escape
 from pathlib import Path
-from threading import Lock
+from tempfile import TemporaryDirectory
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from cachecost.analysis.viewing.listing import SessionListing
     from cachecost.conversations.input_files import BilledCall
     from cachecost.live.viewer.app import ComparisonSource, SessionsSource
-    from cachecost.live.viewer.source import ReportSource
+    from cachecost.live.viewer.source import PageSource, ReportSource
     from cachecost.views.viewer.sessions import Report
 
 
@@ -192,3 +197,65 @@ def _text_at(folder: Path, name: str, revision: str) -> str:
         raise InputError([Fault("--against", f"git cannot be asked for {folder / name}: {error}")]) from None
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
     raise InputError([Fault("--against", f"{folder / name} is not in {revision}: {said[0] if said else 'git failed'}")])
+
+
+TOKEN_BYTES = 16
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+REDIRECT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}"><title>cachecost view</title></head>
+<body><a href="{0}">cachecost view</a></body></html>
+"""
+
+
+def new_token() -> str:
+    """What the addresses of a page begin with, so that nobody finds them by chance."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool) -> None:
+    """Serve a page until stopped; it opens at the address `opened` ("": where it begins). Raises UsageError for a port
+    that is taken.
+    """
+    from cachecost.live.loopback import PortTaken, address_of, listen
+    from cachecost.live.viewer.app import serve_page, viewer_app
+    from cachecost.live.viewer.source import read_static_files
+
+    token = new_token()
+    try:
+        taken = listen(port)
+    except PortTaken as error:
+        raise click.UsageError(str(error)) from None
+    with taken:
+        address = f"{address_of(taken)}/{token}/{opened}"
+        app = viewer_app(source, read_static_files(), token, taken.getsockname()[1], print_diagnostic)
+        if opens_browser and (sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in DISPLAYS)):
+            with redirect_file(address) as path:
+                serve_page(app, taken, lambda: _greet(address, path))
+        else:
+            serve_page(app, taken, lambda: _greet(address, None))
+
+
+def _greet(address: str, opened: Path | None) -> None:
+    """Say where the page is, and open it by a file that leads there."""
+    print_diagnostic(f"{address}  (Ctrl-C stops it)")
+    if opened is not None:
+        Thread(target=_open_browser, args=(opened,), daemon=True).start()
+
+
+@contextmanager
+def redirect_file(address: str) -> Iterator[Path]:
+    """A file that leads a browser to `address`, and that only this user can read: command lines, which everyone on the
+    machine can list, then have no token.
+    """
+    with TemporaryDirectory(prefix="cachecost-view-") as folder:
+        path = Path(folder) / "open.html"
+        path.write_text(REDIRECT.format(escape(address, quote=True)), encoding="utf-8")
+        path.chmod(0o600)
+        yield path
+
+
+def _open_browser(path: Path) -> None:
+    import webbrowser
+
+    webbrowser.open(path.as_uri())

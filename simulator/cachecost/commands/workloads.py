@@ -1,4 +1,4 @@
-"""Scenarios as commands load them. Only `check` and `run` run the command of one; the others take its recording."""
+"""Scenarios as commands load them, and how commands show progress. Only `check` and `run` run a scenario's command."""
 
 from __future__ import annotations
 

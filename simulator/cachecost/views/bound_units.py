@@ -1,7 +1,4 @@
-"""Numbers that never break from their unit or sign: "3 ×", "6 min", "±$0.043", "$4.31–38.66".
-
-The last line of an account of a log: what the commands that look at the same log otherwise would add.
-"""
+"""Numbers that never break from their unit or sign: "3 ×", "6 min", "±$0.043"; and the last line of a log's account."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The server of the official SDK, with the tools and the resources, over stdin and stdout.
-
-The tools: each runs the command of its name with --json. Their docstrings are what an agent reads of them.
-"""
+"""The server of the official SDK over stdin and stdout; the docstrings of its tools are what an agent reads."""
 
 from __future__ import annotations
 

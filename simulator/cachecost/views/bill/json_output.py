@@ -1,7 +1,4 @@
-"""The object of `bill --json` (docs/reference/output-formats.md), and the rows of its CSV.
-
-What to change, in text and JSON: the changes with the largest savings, and what they save together.
-"""
+"""The object of `bill --json` (docs/reference/output-formats.md), the rows of its CSV, and what to change."""
 
 from __future__ import annotations
 

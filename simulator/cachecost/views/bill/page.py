@@ -1,11 +1,4 @@
-"""The page of `bill`: the answer, the causes, the dollars of each day, the sessions, and the most expensive ones.
-
-Stacked bars of dollars as the paths of an SVG, a unit a bar; the picture is stretched to the page.
-
-A billed session as a prompt timeline: what its calls read and wrote, and the dollars that were rewritten.
-
-The dollars of each day, week or month as bars: what was necessary, and what was rewritten.
-"""
+"""The page of `bill`: the answer, the causes, the dollars of each day and the most expensive sessions, in pictures."""
 
 from __future__ import annotations
 

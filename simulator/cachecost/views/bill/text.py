@@ -1,4 +1,4 @@
-"""What `cachecost bill --session` prints: the session's total, then call by call what happened and what it cost."""
+"""What `cachecost bill` prints for people: of all sessions, or of one session call by call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Words of a bill that text, page and JSON share: names of causes, sessions and projects, times.
-
-The tables of a bill: the causes of rewrites, and its rows.
-"""
+"""Words and tables of a bill that text, page and JSON share: names of causes, sessions and projects, times."""
 
 from __future__ import annotations
 

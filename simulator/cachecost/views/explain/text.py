@@ -1,13 +1,4 @@
-"""What `cachecost explain` prints for people: the answer, a line a cause, examples, and how sure that is.
-
-The name of a call for people: its session and number there, its time, and where it was recorded.
-
-The avoidable cost of an explanation by cause: the groups of its findings, and their table.
-
-The object of `explain --json` (docs/reference/output-formats.md).
-
-The page of `explain`: the answer, then a section a strategy, and how sure that is.
-"""
+"""What `cachecost explain` prints for people, its JSON (docs/reference/output-formats.md) and its page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A validation as files: one self-contained HTML page, or the evidence folder with Markdown, chart and JSON.
-
-The residuals of a validation: how far each predicted prompt length is from the billed one.
-"""
+"""A validation as files: one page, or the evidence folder; and the picture of its residuals."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The scores of a validation, added up once for every rendering.
-
-The scores of each host on the recordings that fits may use, beside those on the recordings that are held out.
-"""
+"""The scores of a validation, added up once for every rendering, and host by host."""
 
 from __future__ import annotations
 

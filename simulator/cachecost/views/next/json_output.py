@@ -1,7 +1,4 @@
-"""`next --json`: one object; dollars are decimal strings of all digits, times ISO 8601 in UTC.
-
-What `cachecost next` prints for people.
-"""
+"""`next`, as JSON and for people; dollars are decimal strings of all digits, times ISO 8601 in UTC."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Sentences on the next message. `clock` makes a time of the day as the reader's machine shows it.
-
-The sentence before an expensive message, a compaction, a resumed session or a model switch.
-
-The status line: one line whose fields a person chooses.
-"""
+"""Sentences on the next message: those of `next`, the warning of the hook, and the status line."""
 
 from __future__ import annotations
 

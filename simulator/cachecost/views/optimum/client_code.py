@@ -1,11 +1,4 @@
-"""A rule as Python for a client: functions without dependencies, as short as the rule allows.
-
-The calls of a plan as a request log: whole bodies with the plan's breakpoints, in time order.
-
-A rule as a strategy in a scenario's YAML.
-
-The README of an emitted plan: what each file is, what it costs, and how to replay it.
-"""
+"""An emitted plan: its rule as Python and as a strategy's YAML, its requests as a log, and the README beside them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""What `cachecost optimize` prints for people: what to do, the cost of every strategy, and how sure that is.
-
-A plan in words: where breakpoints are, their TTL, and which extra calls are sent.
-
-What `cachecost optimize` prints by default: the answer, in at most ten lines.
-
-What `cachecost optimize --json` prints.
-
-The page of `optimize`: the answer, then the cost of every strategy against it, and how sure that is.
-"""
+"""What `cachecost optimize` prints for people, its JSON and its page: what to do, and the cost of every strategy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The tables of a replay: the sums of each strategy, and what its calls cost by cause.
-
-What `cachecost replay` prints for people: the sums of each strategy, and what the calls cost by cause.
-"""
+"""What `cachecost replay` prints for people: the sums of each strategy, and what its calls cost by cause."""
 
 from __future__ import annotations
 

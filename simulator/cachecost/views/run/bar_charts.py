@@ -1,7 +1,4 @@
-"""Dollars stacked by token class: one bar a strategy, for the whole session or for one question.
-
-The pictures of a report as bytes: SVG for the report, one PNG for the README.
-"""
+"""Dollars stacked by token class, one bar a strategy; and the pictures of a report as SVG and PNG."""
 
 from __future__ import annotations
 

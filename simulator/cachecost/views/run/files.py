@@ -1,15 +1,4 @@
-"""The names of a report's files.
-
-Bars of text: a strategy's dollars as blocks, coloured by token class where there is colour.
-
-Strategies of a chart in groups: those that look the same are one line or bar, and of many those that are near.
-
-What the variants of a run on several providers show, in a sentence.
-
-What one question costs under each strategy in each variant.
-
-The prompt timelines of a run: one for all strategies whose calls look the same, the first and the best open.
-"""
+"""The parts of a report: its files, text bars, groups of strategies that look the same, and timelines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Cumulative dollars over calls: one line a strategy, its name at its end.
-
-Dollars so far, stacked by token class and by layer of the prompt: two pictures side by side for one strategy.
-"""
+"""Cumulative dollars over calls: a line a strategy, or the classes and layers of one strategy stacked."""
 
 from __future__ import annotations
 

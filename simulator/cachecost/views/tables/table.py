@@ -1,9 +1,4 @@
-"""A table as every report has it: columns of words, which text, Markdown and HTML render.
-
-Fits a table into a terminal: which columns are shown in how many cells, and what is hidden.
-
-Tables in a terminal: fitted ones, whose rows never wrap, and tables of words, which do.
-"""
+"""A table as every report has it: columns of words, which text, Markdown and HTML render, fitted to a terminal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The calls of a strategy as columns of a picture: thinned where there are more than a picture can show.
-
-Columns -> paths of an SVG, a unit a column; the picture is stretched to the page, so it holds no words.
-"""
+"""The calls of a strategy as columns of a picture, thinned where they are too many, and their paths in an SVG."""
 
 from __future__ import annotations
 

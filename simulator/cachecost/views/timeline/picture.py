@@ -1,7 +1,4 @@
-"""A prompt timeline with its words: what it shows in a sentence, its scales, tooltips and table, and its legend.
-
-The tooltips of a prompt timeline, and the table behind the picture.
-"""
+"""A prompt timeline with its words: what it shows in a sentence, its scales, tooltips, table and legend."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""A call block by block, and one block with its text.
-
-How to repeat a what-if: as a command line that gives the same figures, and as a scenario.
-
-Columns of calls: one array each, names as indices into lists that stand beside them.
-
-What can be chosen for a session, and what it would have cost.
-
-A session call by call: what was billed, and what a replay says.
-
-Two recordings beside each other, as a page shows them.
-"""
+"""What the page shows of a session: its calls, one call block by block, what-ifs, and two recordings side by side."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The list of sessions, and what a page begins with.
-
-JSON whose texts are safe to show: controls and characters that turn the direction of text are escaped.
-
-A scenario's report as a page shows it: its strategies side by side, of `result.json` and `calls.csv`.
-"""
+"""What the page begins with: the list of sessions, or a scenario's report; as JSON whose texts are safe to show."""
 
 from __future__ import annotations
 
