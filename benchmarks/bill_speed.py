@@ -27,8 +27,8 @@ from pathlib import Path
 from measure import Run, measured
 from sessions import write_sessions
 
-STORE = "CACHECOST_STORE"
-"""The environment variable with the file in which `cachecost bill` remembers sessions."""
+STORE = "sessions.sqlite"
+"""The file in which `cachecost bill` remembers sessions, in the folder that CACHECOST_CACHE names."""
 CACHECOST = (sys.executable, "-m", "cachecost")
 FIRST, AGAIN, BARE = "first run", "second run", "bare parsing"
 FOLDER, CONFIG = "FOLDER", "CONFIG"
@@ -66,10 +66,10 @@ class Side:
         return measured(self.command, self.settings)
 
 
-def bill_sides(folder: Path, store: Path, command: Sequence[str] = CACHECOST) -> list[Side]:
-    """Both runs of the bill. The second finds in the store what the first one left there."""
-    bill, settings = (*command, "bill", str(folder), "--json"), {STORE: str(store)}
-    return [Side(FIRST, bill, settings, store), Side(AGAIN, bill, settings)]
+def bill_sides(folder: Path, kept: Path, command: Sequence[str] = CACHECOST) -> list[Side]:
+    """Both runs of the bill. The second finds in the folder `kept` what the first one left there."""
+    bill, settings = (*command, "bill", str(folder), "--json"), {"CACHECOST_CACHE": str(kept)}
+    return [Side(FIRST, bill, settings, kept / STORE), Side(AGAIN, bill, settings)]
 
 
 def bare_side(folder: Path) -> Side:

@@ -29,8 +29,8 @@ from session_tables import BARE, NAMES, Cost, Limits, SpeedTable, record
 from sessions import write_sessions
 
 CACHECOST = (sys.executable, "-m", "cachecost")
-SETTINGS = {"CACHECOST_STORE": "off", "CACHECOST_TOKENS": "tiktoken"}
-"""Nothing is remembered from run to run but counts of tokens; the same tokenizer on every machine."""
+SETTINGS = {"CACHECOST_TOKENS": "tiktoken"}
+"""The same tokenizer on every machine."""
 PARSING = """
 import json, pathlib, sys
 for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.jsonl")) * int(sys.argv[2]):
@@ -93,7 +93,9 @@ class Sessions:
     def run(self, name: str) -> Run:
         if name == BARE:
             return measured([sys.executable, "-c", PARSING, str(self.folder / FOLDER), str(self.parsings)])
-        return measured([*CACHECOST, *self.words(COMMANDS[name])], SETTINGS)
+        kept = self.folder / "kept"  # counts of tokens, but no session that another run has read
+        (kept / "sessions.sqlite").unlink(missing_ok=True)
+        return measured([*CACHECOST, *self.words(COMMANDS[name])], {**SETTINGS, "CACHECOST_CACHE": str(kept)})
 
     def count_tokens(self) -> None:
         """Leaves the counts of all texts on disk, so that no run that is measured counts them for the first time."""

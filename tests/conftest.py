@@ -13,8 +13,7 @@ from cachecost.cli import COLLECTION_THRESHOLDS
 from goldens import Golden, golden_path, orphans
 
 TESTS = Path(__file__).parent
-os.environ.setdefault("CACHECOST_CACHE", "off")  # no test reads or writes the user's counts
-os.environ.setdefault("CACHECOST_STORE", "off")  # nor the sessions that `bill` remembers
+os.environ.setdefault("CACHECOST_CACHE", "off")  # no test reads or writes what the user's commands keep
 os.environ.setdefault("CACHECOST_TOKENS", "tiktoken")  # the same figures whether ctok is installed or not
 os.environ.setdefault("CACHECOST_TODAY", "2026-11-24")  # the same models are offered on every day of a test
 for _name in ("COLUMNS", "LINES"):  # readline, which pytest loads, sets them for child processes

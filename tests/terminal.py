@@ -38,7 +38,7 @@ class Terminal:
             **os.environ,
             "TERM": "xterm",
             "PYTHONPATH": str(ROOT / "simulator"),
-            "CACHECOST_STORE": "off",
+            "CACHECOST_CACHE": "off",
         }
         with Path(stdout or os.devnull).open("wb") as output:
             self.process = subprocess.Popen(

@@ -30,7 +30,7 @@ LAST = BEGIN.timestamp() + 86_400 + 69
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("CACHECOST_STORE", raising=False)
+    monkeypatch.delenv("CACHECOST_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return write_sessions(tmp_path / "sessions")
 
@@ -127,13 +127,11 @@ def test_facts_of_any_type_never_fail(facts: dict[str, Any], cache: dict[str, An
     with tempfile.TemporaryDirectory() as named:
         path = small(write_sessions(Path(named)))
         text = json.dumps({"prompt_cache": cache, **facts, "transcript_path": str(path), "hook_event_name": event})
-        os.environ["CACHECOST_STORE"] = "off"
-        try:
-            told, problem = status_line(io.BytesIO(text.encode()), DEFAULT_FORMAT, LAST)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CACHECOST_CACHE", "off")
+            line, problem = status_line(io.BytesIO(text.encode()), DEFAULT_FORMAT, LAST)
             answer = hook_answer(io.BytesIO(text.encode()), HookOptions(Decimal(0), 0), LAST + 9000)
-        finally:
-            del os.environ["CACHECOST_STORE"]
-    assert told and "\n" not in told and problem == ""
+    assert line and "\n" not in line and problem == ""
     assert answer is None or set(answer) <= {"systemMessage"}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import bill_speed
-from bill_speed import AGAIN, BARE, FIRST, STORE, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
+from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
 from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.transcript import read_steps
 from measure import Run
@@ -130,7 +130,8 @@ def test_filler_is_valid_inside_a_json_string_wherever_it_is_cut() -> None:
 BILL = """
 import os, pathlib, sys
 assert sys.argv[1] == "bill" and sys.argv[3] == "--json" and pathlib.Path(sys.argv[2]).is_dir()
-store = pathlib.Path(os.environ["CACHECOST_STORE"])
+store = pathlib.Path(os.environ["CACHECOST_CACHE"], "sessions.sqlite")
+store.parent.mkdir(exist_ok=True)
 with (pathlib.Path(__file__).parent / "log").open("a") as log:
     log.write("second\\n" if store.exists() else "first\\n")
 store.write_text("remembered")
@@ -197,7 +198,7 @@ def test_a_command_that_fails_is_an_error(
 
 
 def test_the_variable_of_the_store_is_not_inherited_by_other_sides(tmp_path: Path) -> None:
-    assert STORE not in bill_speed.bare_side(tmp_path).settings
+    assert "CACHECOST_CACHE" not in bill_speed.bare_side(tmp_path).settings
 
 
 def test_sessions_can_be_written_from_the_command_line(tmp_path: Path) -> None:

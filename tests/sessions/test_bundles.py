@@ -22,7 +22,7 @@ from fleet import cluster
 from sessions import write_sessions
 
 COMMAND = [sys.executable, "-m", "cachecost", "bill"]
-ENVIRONMENT = {**os.environ, "CACHECOST_STORE": "off"}
+ENVIRONMENT = {**os.environ, "CACHECOST_CACHE": "off"}
 
 
 @pytest.fixture

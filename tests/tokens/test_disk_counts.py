@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cachecost.base.atomic_files import CACHE_VARIABLE, kept_folder
 from cachecost.prompts.blocks import Block, compact, digest_of
 from cachecost.prompts.render import CannotCount
 from cachecost.tokens import count_file
@@ -20,7 +21,7 @@ from cachecost.tokens.calibration import calibration
 from cachecost.tokens.count_file import pack
 from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.measured import BlockCount
-from cachecost.tokens.textcounter import FILES_KEPT, DiskCounts, TextCounter, disk_counts, folder, state_of
+from cachecost.tokens.textcounter import FILES_KEPT, DiskCounts, TextCounter, disk_counts, state_of
 
 DIGEST = bytes(range(16))
 MEASURED = BlockCount("code", 17, {"parameter": 2})
@@ -53,7 +54,7 @@ def counter(tally: Counting) -> TextCounter:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(disk.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     return tmp_path / "counts"
 
 
@@ -65,18 +66,18 @@ def counts(tmp_path: Path) -> Iterator[DiskCounts]:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("off", None), ("OFF", None), ("", None), ("/some/place", Path("/some/place/counts"))]
+    ("value", "expected"), [("off", None), ("OFF", None), ("", None), ("/some/place", Path("/some/place"))]
 )
 def test_where_counts_are_kept(monkeypatch: pytest.MonkeyPatch, value: str, expected: Path | None) -> None:
-    monkeypatch.setenv(disk.VARIABLE, value)
-    assert folder() == expected
+    monkeypatch.setenv(CACHE_VARIABLE, value)
+    assert kept_folder() == expected
     assert (disk_counts("cl100k") is None) == (expected is None)
 
 
 def test_without_the_variable_it_is_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(disk.VARIABLE, raising=False)
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert folder() == tmp_path / "cachecost" / "counts"
+    assert kept_folder() == tmp_path / "cachecost"
 
 
 def test_a_text_is_counted_once_across_counters(place: Path) -> None:
@@ -91,7 +92,7 @@ def test_a_text_is_counted_once_across_counters(place: Path) -> None:
 
 
 def test_nothing_is_kept_when_it_is_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(disk.VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for _ in range(2):
         tally = Counting()
@@ -371,6 +372,6 @@ def test_the_counts_of_a_real_tokenizer_are_the_same_with_and_without(
     blocks = [block_of(text) for text in ("", "plain words", "def f(x):\n    return x\n" * 30, "naïve café 你好")]
     counted = [make_counter("tiktoken", "claude-4.8") for _ in range(2)]
     first = [counted[0].block(block) for block in blocks]
-    monkeypatch.setenv(disk.VARIABLE, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
     without = [make_counter("tiktoken", "claude-4.8").block(block) for block in blocks]
     assert first == [counted[1].block(block) for block in blocks] == without

@@ -144,8 +144,8 @@ def bill(
     """Show what sessions cost, which of it was spent re-caching cached content, and why.
 
     PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
-    agents found on this machine. Dollars are list prices. What was read is remembered in the file that
-    CACHECOST_STORE names (off: nothing is, nor with --jobs or --backend).
+    agents found on this machine. Dollars are list prices. What was read is remembered in the folder that
+    CACHECOST_CACHE names (off: nothing is, nor with --jobs or --backend).
     """
     from cachecost.commands.session_choice import session_options
 

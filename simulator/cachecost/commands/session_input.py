@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cachecost.base.atomic_files import kept_folder
 from cachecost.base.errors import Fault
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.readers.detect import UNRECOGNIZED
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from cachecost.sessions.reading import SessionFiles, SessionStore
     from cachecost.sweep.backends import Workers
 
-STORE_VARIABLE = "CACHECOST_STORE"
-NO_STORE = "off"
+STORE = "sessions.sqlite"
 NOT_REMEMBERED = "sessions are not remembered"
 
 
@@ -43,7 +43,7 @@ def read_session_files(
         example = "" if paths else "; a session to look at: cachecost demo"
         print_diagnostic(f"no sessions found in {looked}; name files or folders: cachecost {command} PATH{example}")
     if found.store_error:
-        print_diagnostic(f"{_store_path()}: {NOT_REMEMBERED}: {found.store_error}")
+        print_diagnostic(f"{kept_folder()}/{STORE}: {NOT_REMEMBERED}: {found.store_error}")
     for note in found.notes:
         print_diagnostic(note)
     for fault in found.skipped:
@@ -90,10 +90,11 @@ def _open_store() -> Iterator[SessionStore | None]:
     """The store; None where there is to be none, or it cannot be used."""
     from cachecost.sessions.reading import open_store
 
-    if os.environ.get(STORE_VARIABLE) == NO_STORE:
+    folder = kept_folder()
+    if folder is None:
         yield None
         return
-    path = _store_path()
+    path = folder / STORE
     try:
         store = open_store(path)
     except (sqlite3.Error, OSError) as error:
@@ -102,10 +103,3 @@ def _open_store() -> Iterator[SessionStore | None]:
         return
     with store:
         yield store
-
-
-def _store_path() -> Path:
-    if named := os.environ.get(STORE_VARIABLE):
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "cachecost" / "sessions.sqlite"

@@ -36,6 +36,7 @@ from cachecost.analysis.next_message.state import (
     text_at,
     with_prompt_cache,
 )
+from cachecost.base.atomic_files import kept_folder
 from cachecost.base.digests import blake2b
 from cachecost.base.formatting import dollars
 from cachecost.base.version import __version__
@@ -73,7 +74,6 @@ def _set_alarm(seconds: float) -> None:
 CONTENT = 2
 """To be raised when what is remembered changes."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode())
-STORE_VARIABLE, NO_STORE = "CACHECOST_STORE", "off"
 FOLDER = "working"
 DAY_S = 86400
 CHECKSUM_BYTES = 8
@@ -111,14 +111,9 @@ def _checksum(data: bytes) -> bytes:
 
 
 def remembered_folder() -> Path | None:
-    """Where sessions are remembered, beside the session store; None: nowhere."""
-    named = os.environ.get(STORE_VARIABLE, "")
-    if named == NO_STORE:
-        return None
-    if named:
-        return Path(named).parent / FOLDER
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "cachecost" / FOLDER
+    """Where sessions are remembered; None: nowhere."""
+    folder = kept_folder()
+    return folder / FOLDER if folder else None
 
 
 class SessionMemory:

@@ -22,6 +22,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from cachecost.base.atomic_files import kept_folder
 from cachecost.base.errors import nearest
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, digest_of
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
     from cachecost.tokens.count_file import CountFile, LockRetry
 
 
-VARIABLE = "CACHECOST_CACHE"
+COUNTS = "counts"
+"""The folder of the counts, below the one where all is kept."""
 """A folder for everything that is kept between runs, or `off`. Not set: the user's cache folder."""
-OFF = "off"
 COUNTED_BY = {
     "cl100k": "tiktoken",
     "ctok-3": "ctok",
@@ -70,23 +71,6 @@ CODE = (".py", ".toml")
 Result = TypeVar("Result")
 
 
-def folder() -> Path | None:
-    """The folder of the counts; None: counts are not stored."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen is not None and chosen.strip().lower() in (OFF, ""):
-        return None
-    try:
-        home = Path(chosen).expanduser() if chosen else _user_folder()
-    except RuntimeError:  # no home directory
-        return None
-    return home / "counts"
-
-
-def _user_folder() -> Path:
-    cache_home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache_home) if cache_home else Path.home() / ".cache") / "cachecost"
-
-
 @cache
 def state_of(key: str) -> str:
     """A digest of everything that determines a tokenizer's counts: its package, the one that reads PDFs, and the code
@@ -102,8 +86,8 @@ def state_of(key: str) -> str:
 
 def disk_counts(key: str) -> DiskCounts | None:
     """The stored counts of a tokenizer (its name in `Block.counts`); None where nothing is stored."""
-    place = folder() if key in COUNTED_BY else None
-    return DiskCounts(place / f"{key}-{state_of(key)}.sqlite") if place else None
+    folder = kept_folder() if key in COUNTED_BY else None
+    return DiskCounts(folder / COUNTS / f"{key}-{state_of(key)}.sqlite") if folder else None
 
 
 class DiskCounts:
