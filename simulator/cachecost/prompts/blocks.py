@@ -32,6 +32,7 @@ ENCODE = msgspec.json.Encoder().encode
 SIMPLE = frozenset({str, int, bool, type(None), msgspec.Raw})
 """Types that both encoders write alike; what is `Raw` is JSON already."""
 NAMES = frozenset({str})
+BYTES_PER_TOKEN = 4
 COMPACTION = "compaction"
 NO_COUNTS: Mapping[str, int] = {}
 Folded = TypeVar("Folded")
@@ -74,6 +75,17 @@ class Block:
     @property
     def is_thinking(self) -> bool:
         return self.kind in THINKING
+
+
+def estimate_tokens(block: Block) -> int:
+    """Tokens of a block by its length alone, as agents and the API's comparison of requests estimate them."""
+    return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
+
+
+def count_equal_blocks(old: Sequence[Block], new: Sequence[Block]) -> int:
+    """How many leading blocks are equal."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
 def compact(content: Mapping[str, Any]) -> bytes:
@@ -225,6 +237,11 @@ class Thread:
             self.system = parent.system or (self if message.role == "system" else None)
             self.setting = parent.setting or (self if message.effort else None)
             self.beginning = parent.beginning if parent.length else self
+
+    @property
+    def message_blocks(self) -> tuple[Block, ...]:
+        """The blocks of the last message."""
+        return self.message.blocks if self.message else ()
 
     def then(self, message: Message) -> Thread:
         """The thread continued by `message`: the same object for the same content."""

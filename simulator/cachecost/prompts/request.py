@@ -476,7 +476,7 @@ def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True, w
         len(payload),
         content=bare if keep_content else None,
         has_image=kind == "image" or any(sub.get("type") == "image" for sub in inner),
-        has_citations=_cites(bare) or any(map(_cites, inner)),
+        has_citations=cites_sources(bare) or any(map(cites_sources, inner)),
         is_empty_text=kind == "text" and not bare.get("text"),
     )
 
@@ -506,7 +506,7 @@ def _paths_inside(content: Mapping[str, Any], path: str) -> Iterator[tuple[str, 
             yield from ((f"{path}.{name}.{n}", sub) for n, sub in enumerate(inner) if isinstance(sub, Mapping))
 
 
-def _cites(content: Mapping[str, Any]) -> bool:
+def cites_sources(content: Mapping[str, Any]) -> bool:
     citations = content.get("citations")
     return isinstance(citations, Mapping) and citations.get("enabled") is True
 

@@ -34,6 +34,7 @@ from unicodedata import category
 
 from cachecost.prompts.blocks import THINKING, Block, compact
 from cachecost.prompts.exact_json import packed_content
+from cachecost.prompts.request import cites_sources
 from cachecost.tokens.calibration import prose_of_texts
 from cachecost.tokens.images import unknown
 from cachecost.tokens.margins import (
@@ -427,14 +428,14 @@ def document(content: Content, parts_of: Reader) -> BlockParts:
     """
     inside = merge_parts(_inside(_source(content), parts_of))
     named = BlockParts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
-    cited = _sentences(inside) if _cites(content) else 0
+    cited = _sentences(inside) if cites_sources(content) else 0
     return merge_parts((named, inside, BlockParts((), nonzero(document=1, sentence=cited))))
 
 
 def search_result(content: Content, parts_of: Reader) -> BlockParts:
     """A search result of the client: source, title and text. Its overhead is unknown."""
     found = merge_parts(_blocks(content.get("content"), parts_of))
-    cited = _sentences(found) if _cites(content) else 0
+    cited = _sentences(found) if cites_sources(content) else 0
     named = guess(*(str(content.get(key) or "") for key in ("source", "title")))
     return merge_parts((named, found, BlockParts((), nonzero(document=1, sentence=cited))))
 
@@ -442,11 +443,6 @@ def search_result(content: Content, parts_of: Reader) -> BlockParts:
 def _source(content: Content) -> Content:
     source = content.get("source")
     return source if isinstance(source, Mapping) else {}
-
-
-def _cites(content: Content) -> bool:
-    citations = content.get("citations")
-    return isinstance(citations, Mapping) and citations.get("enabled") is True
 
 
 def _inside(source: Content, parts_of: Reader) -> Iterator[BlockParts]:
