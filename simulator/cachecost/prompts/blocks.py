@@ -10,7 +10,6 @@ identity and a call costs work for what is new in it. Most nodes have one child,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from json import JSONEncoder
@@ -64,7 +63,7 @@ class Block:
     size: int
     content: Mapping[str, Any] | None = None
     tokens: int | None = None
-    counts: Mapping[str, int] = field(default_factory=lambda: NO_COUNTS)
+    counts: Mapping[str, int] = msgspec.field(default_factory=lambda: NO_COUNTS)
     prose: str = "text"
     has_image: bool = False
     has_citations: bool = False

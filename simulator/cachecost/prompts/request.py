@@ -8,8 +8,10 @@ Parses a Messages API body block by block: identity, size, breakpoints (rules 1 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
+
+import msgspec
 
 from cachecost.base.errors import nearest
 from cachecost.base.structs import identity_struct, value
@@ -76,9 +78,9 @@ class Request:
     system: Part = NOTHING
     breakpoints: tuple[Breakpoint, ...] = ()
     automatic: TTL | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = msgspec.field(default_factory=dict)
     fault: str | None = None
-    deferred: Mapping[str, Block] = field(default_factory=dict)
+    deferred: Mapping[str, Block] = msgspec.field(default_factory=dict)
     message_thread: MessageThread | None = None
     answering_model: str = ""
 
