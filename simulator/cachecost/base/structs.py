@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import Field, field, make_dataclass
 from functools import cache
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
 
 import msgspec
 
@@ -59,7 +59,7 @@ def _fields(kind: Any) -> dict[str, Field[Any]]:
 
 def _struct(kind: type[Kind], eq: bool) -> type[Kind]:
     if isinstance(kind, type(msgspec.Struct)):  # it inherits from a value
-        return kind
+        return cast("type[Kind]", kind)
     body = {name: member for name, member in vars(kind).items() if name not in OWN_OF_CLASS}
     body |= {"__annotations__": kind.__annotations__, "__dataclass_fields__": _DataclassFields()}
     metaclass: Any = type(msgspec.Struct)
