@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import pytest
 
-from cachecost.tokens import raw
-from cachecost.tokens.raw import CHOSEN, RANKS, Cl100k, ensure_ranks
+from cachecost.tokens import tokenizers
+from cachecost.tokens.tokenizers import CHOSEN, RANKS, Cl100k, ensure_ranks
 
 SENTENCE = "Prompt caching: 95,000 tokens don't cost $0.59375 twice."
 TOKENS = 18
@@ -38,7 +38,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 def forget() -> None:
-    raw.encoder.cache_clear()
+    tokenizers.encoder.cache_clear()
     import tiktoken.registry
 
     tiktoken.registry.ENCODINGS.clear()
@@ -143,7 +143,7 @@ def test_importing_counters_loads_no_tokenizer(tmp_path: Path) -> None:
 def test_counts_do_not_depend_on_the_process(tmp_path: Path) -> None:
     program = (
         "from cachecost.prompts.request import block_of\n"
-        "from cachecost.tokens.raw import count_content\n"
+        "from cachecost.tokens.tokenizers import count_content\n"
         f"print(count_content(block_of('user', {{'type': 'text', 'text': {SENTENCE!r}}})))\n"
     )
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

@@ -53,7 +53,7 @@ class Block:
     `size` is the UTF-8 length of the compact JSON (rule 19). `content` is None where the
     recording has no content; then `counts` holds the counts taken from the content, by
     tokenizer name ("cl100k", "ctok-3", "ctok-4.7", "ctok-4.8"), and `prose` says which
-    content kinds the tokenizer ratio is for, in which shares (`prose_shares.py`). `tokens` is a stated count, for
+    content kinds the tokenizer ratio is for, in which shares (`shares_in`). `tokens` is a stated count, for
     blocks that never had content (a scenario's static prefix, a synthetic conversation): it overrides any counter.
     """
 
