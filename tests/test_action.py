@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 import pytest
-from ruamel.yaml import YAML
 
+from cachecost.base.yaml_text import read
 from cachecost.cli import COMMANDS, LazyGroup
 from cachecost.cli import cachecost as group
 
@@ -33,7 +33,7 @@ case "$*" in *--paginate*) printf '%s' "$GH_COMMENTS" ;; esac
 
 
 def load(path: Path) -> Any:
-    return YAML(typ="safe").load(path)
+    return read(path).value
 
 
 def steps_of(path: Path) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
 
+from cachecost.base.yaml_text import parse
 from cachecost.scenario.set_names import MOST, name_with_sets
 from command_runs import run_here
 from docs_pages import ROOT
@@ -127,7 +127,7 @@ def test_a_name_is_a_folder_and_each_variant_has_another(one: str, other: str) -
 def test_the_documented_matrix_runs(folder: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "ci-owner.md").read_text()
     (block,) = [text for text in re.findall(r"```yml\n(.*?)```", page, re.DOTALL) if "matrix:" in text]
-    job = YAML(typ="safe").load(block)["jobs"]["variants"]
+    job = parse(block, "").value["jobs"]["variants"]
     matrix, command = job["strategy"]["matrix"], job["steps"][-1]["run"]
     for cell in itertools.product(*matrix.values()):
         line = command

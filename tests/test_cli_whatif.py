@@ -205,7 +205,7 @@ def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from click.testing import CliRunner; from cachecost.commands.whatif import whatif\n"
         "assert CliRunner().invoke(whatif, ['--help']).exit_code == 0\n"
-        "heavy = {'pandas', 'matplotlib', 'tiktoken', 'pydantic', 'ruamel', 'starlette', 'anthropic', 'httpx2'}\n"
+        "heavy = {'pandas', 'matplotlib', 'tiktoken', 'pydantic', 'yaml', 'starlette', 'anthropic', 'httpx2'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

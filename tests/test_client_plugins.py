@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from cachecost.base.version import __version__
+from cachecost.base.yaml_text import parse
 from cachecost.cli import COMMANDS
 from cachecost.commands.hook_run import EVENTS
 
@@ -104,7 +104,7 @@ def test_the_skill_names_commands_and_tools_that_exist() -> None:
     from cachecost.commands.mcp_server.server import TOOLS
 
     _, head, body = SKILL.read_text(encoding="utf-8").split("---\n", 2)
-    about = YAML(typ="safe").load(head)
+    about = parse(head, "").value
     assert set(about) == {"name", "description"}
     assert about["name"] == SKILL.parent.name and len(about["description"]) <= 1024
     assert set(re.findall(r"`cachecost ([a-z]+)", body)) <= set(COMMANDS)

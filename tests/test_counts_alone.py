@@ -22,8 +22,8 @@ from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
+from cachecost.tokens.tokenizers import has_ctok
 
 Body = dict[str, Any]
 SOURCES = ["bytes", "tiktoken", *(["ctok"] if has_ctok() else [])]

@@ -16,7 +16,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.raw import count_content, tiktoken_counter
+from cachecost.tokens.tokenizers import count_content, tiktoken_counter
 
 PLAIN = marked(tool(1200, "plain"))
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from cachecost import __version__
 from cachecost.base import extras as installation
 from cachecost.base.extras import PLACEHOLDER, Installation
+from cachecost.base.yaml_text import read
 from cachecost.cli import exit_code
 from cachecost.commands import init as module
 from cachecost.commands.check import check
@@ -139,7 +139,7 @@ def test_the_recording_is_small_and_made_up(project: Path) -> None:
 
 def test_the_workflow_installs_this_version_and_asks_for_nothing(project: Path) -> None:
     call(init)
-    workflow = YAML(typ="safe").load(project / WORKFLOW)
+    workflow = read(project / WORKFLOW).value
     assert workflow["permissions"] == {"contents": "read"}
     steps = workflow["jobs"]["check"]["steps"]
     assert steps[1]["env"] == {"CACHECOST": "cachecost[server] @ git+REPOSITORY@COMMIT"}
@@ -160,7 +160,7 @@ def test_the_workflow_installs_this_copy_where_ci_can_have_it(
 ) -> None:
     monkeypatch.setattr(installation, "find_installation", lambda: installed)
     _, out, _ = call(init)
-    workflow = YAML(typ="safe").load(project / WORKFLOW)
+    workflow = read(project / WORKFLOW).value
     assert workflow["jobs"]["check"]["steps"][1]["env"] == {"CACHECOST": requirement}
     assert ("in place of REPOSITORY and COMMIT" in out) == (requirement == PLACEHOLDER)
 

@@ -8,8 +8,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
+from cachecost.base.yaml_text import read
 from cachecost.cli import exit_code
 from cachecost.commands import project_sources
 from cachecost.commands.init import init
@@ -170,7 +170,7 @@ def test_without_a_known_model_the_library_gives_the_host(text: str, host: str, 
     assert (found(project).model, found(project).host) == (None, host)
     _, out, _ = call()
     assert "\nModel: that of its first call; the source names none\n" in out
-    scenario = YAML(typ="safe").load(project / SCENARIO)
+    scenario = read(project / SCENARIO).value
     assert (scenario["host"], "model" in scenario) == (host, False)
 
 
@@ -239,7 +239,7 @@ def test_without_an_agent_it_says_so(project: Path) -> None:
 def test_the_scenario_has_the_command(contents: dict[str, str], part: dict[str, object], project: Path) -> None:
     write(project, contents)
     call()
-    scenario = YAML(typ="safe").load(project / SCENARIO)
+    scenario = read(project / SCENARIO).value
     assert scenario["conversation"] == scenario["conversation"] | part | {"cwd": ".."}
     assert (scenario["host"], scenario["model"]) == ("anthropic", "claude-opus-5-5")
 
@@ -258,7 +258,7 @@ def test_the_scenario_has_the_command(contents: dict[str, str], part: dict[str, 
 def test_the_workflow_installs_the_agent(contents: dict[str, str], installs: str, project: Path) -> None:
     write(project, contents)
     call()
-    steps = YAML(typ="safe").load(project / WORKFLOW)["jobs"]["check"]["steps"]
+    steps = read(project / WORKFLOW).value["jobs"]["check"]["steps"]
     (step,) = (one for one in steps if one.get("name") == "Install the agent")
     assert installs in step["run"]
 

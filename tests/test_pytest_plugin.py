@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import anthropic  # noqa: F401
 import pytest
-import ruamel.yaml  # noqa: F401
+import yaml  # noqa: F401
 
 # pytester forgets what a run imported: what is imported here is not imported anew by every run
 import cachecost.budgets.check

@@ -1,14 +1,11 @@
 import pickle
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, fields, replace
-from threading import Barrier
-from time import sleep
+from dataclasses import asdict, fields, replace
 
+import msgspec
 import pytest
 
-from cachecost.base import structs
 from cachecost.base.structs import identity_struct, value
 from cachecost.prompts.blocks import NO_COUNTS, Block
 from cachecost.providers.usage import Usage
@@ -19,8 +16,8 @@ class Pair:
     """Two of them."""
 
     one: int
-    other: Mapping[str, int] = field(default_factory=dict)
-    name: str = field(default="pair")
+    other: Mapping[str, int] = msgspec.field(default_factory=dict)
+    name: str = msgspec.field(default="pair")
 
     @property
     def total(self) -> int:
@@ -67,32 +64,3 @@ def test_what_dataclasses_have_is_there() -> None:
 def test_a_fact_is_copied_and_pickled_whole() -> None:
     made = Usage(1, 2, 3, 4, 5)
     assert pickle.loads(pickle.dumps(made)) == deepcopy(made) == made
-
-
-def test_the_fields_of_a_class_are_made_once_whoever_asks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making them changes the class for a moment, so that another thread would fail."""
-    made: list[type] = []
-
-    def slow(kind: type) -> type:
-        made.append(kind)
-        sleep(0.02)
-        return dataclass(kind)
-
-    @value
-    class Fresh:
-        """Asked for by four threads."""
-
-        first: int
-        second: dict[str, int] = field(default_factory=dict)
-
-    monkeypatch.setattr(structs, "dataclass", slow)
-    together = Barrier(4)
-
-    def names() -> list[str]:
-        together.wait()
-        return [one.name for one in fields(Fresh)]  # type: ignore[arg-type]
-
-    with ThreadPoolExecutor(4) as threads:
-        found = [threads.submit(names) for _ in range(4)]
-    assert [one.result() for one in found] == [["first", "second"]] * 4
-    assert len(made) == 1

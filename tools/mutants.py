@@ -30,7 +30,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "tests/test_cache_against_naive.py",
         *(f"tests/analysis/test_{name}.py" for name in ("causes", "machine_ranges", "read_ranges", "explain_planted")),
     ),
-    "ledger": ("tests/ledger", "tests/analysis/test_unread.py", "tests/test_margin.py", "tests/test_laws.py"),
+    "ledger": ("tests/ledger", "tests/test_margin.py", "tests/test_laws.py"),
     "analysis/bill": (
         *(f"tests/analysis/test_bill_{name}.py" for name in ("account", "advice", "evidence", "savings", "states")),
         *(f"tests/analysis/test_bill_{name}.py" for name in ("timeline", "unwritten")),

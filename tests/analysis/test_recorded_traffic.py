@@ -16,7 +16,7 @@ from cachecost.providers.listing import DATA
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.tokenizers import has_ctok
 from cachecost.views.fidelity.scores import score
 from cachecost.views.fidelity.text import anthropic_judgements, fidelity_object, host_scores
 from tools.rule_sightings import render

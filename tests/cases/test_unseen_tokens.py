@@ -13,8 +13,8 @@ from case_files import Run, json_of, rows_of, run_in
 
 from cachecost.conversations.readers.http.exchange import from_converse_blocks, from_generate_content
 from cachecost.prompts.request import block_of
-from cachecost.tokens.content import hidden_content, parts_of
 from cachecost.tokens.factory import make_counter
+from cachecost.tokens.parts import hidden_content, parts_of
 from conversations.session_stores import write_lines
 
 SEARCH, VIDEO, REASONING = "17-search-follow-up", "18-video-bytes", "19-xai-reasoning-kept"

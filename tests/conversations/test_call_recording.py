@@ -27,7 +27,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.raw import Cl100k, count_content
+from cachecost.tokens.tokenizers import Cl100k, count_content
 from cachecost.views.replay.call_rows import call_object
 from row_places import without_names
 
@@ -48,7 +48,7 @@ def cl100k_only(block: Block) -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_ctok(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.tokens.raw.has_ctok", lambda: False)
+    monkeypatch.setattr("cachecost.tokens.tokenizers.has_ctok", lambda: False)
 
 
 def recorded(log: Path, content: Any = "keep", count: Any = cl100k_only, title: Title = TITLE) -> bytes:

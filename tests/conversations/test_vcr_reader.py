@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
@@ -77,9 +77,7 @@ def ruby(body: Any, at: str = DATE) -> Interaction:
 
 
 def dump(value: Any, path: Path) -> Path:
-    yaml = YAML()
-    yaml.default_flow_style = False
-    yaml.dump(value, path)
+    path.write_text(yaml.dump(value, sort_keys=False))
     return path
 
 

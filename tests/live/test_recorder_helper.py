@@ -27,7 +27,7 @@ from cachecost.live.recorder.helper import (
 from cachecost.live.recorder.helper_main import Inbox
 from cachecost.live.recorder.log_lines import LineReader
 from cachecost.prompts.intake import Intake
-from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.tokenizers import has_ctok
 
 LATE_S = 0.3
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]

@@ -12,9 +12,9 @@ from files_of_images import base64, png
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import CannotEvaluate
 from cachecost.tokens.calibration import KINDS, calibration
-from cachecost.tokens.content import parts_of
-from cachecost.tokens.ctok_ import Ctok, has_ctok
+from cachecost.tokens.parts import parts_of
 from cachecost.tokens.textcounter import count_texts
+from cachecost.tokens.tokenizers import Ctok, has_ctok
 from tools.calibrate.__main__ import main
 from tools.calibrate.fit import (
     TELLING,

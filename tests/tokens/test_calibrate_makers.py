@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.tokens.raw import encoder
+from cachecost.tokens.tokenizers import encoder
 from tools.calibrate import harmony, makers
 from tools.calibrate.maker_counts import Fit, MakerCounts, Piece, features_of
 from tools.calibrate.makers import bills_in, main, middle, of

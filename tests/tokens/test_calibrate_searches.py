@@ -9,7 +9,7 @@ import pytest
 
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.tokens.calibration import Calibration
-from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.tokenizers import has_ctok
 from tools.calibrate.recorded import read_recorded
 from tools.calibrate.searches import STARTS, Search, searches_in, with_searches
 

@@ -15,13 +15,11 @@ import pytest
 from cachecost.base.atomic_files import CACHE_VARIABLE, kept_folder
 from cachecost.prompts.blocks import Block, compact, digest_of
 from cachecost.prompts.render import CannotCount
-from cachecost.tokens import count_file
-from cachecost.tokens import textcounter as disk
+from cachecost.tokens import disk_counts as disk
 from cachecost.tokens.calibration import calibration
-from cachecost.tokens.count_file import pack
-from cachecost.tokens.ctok_ import has_ctok
-from cachecost.tokens.measured import BlockCount
-from cachecost.tokens.textcounter import FILES_KEPT, DiskCounts, TextCounter, disk_counts, state_of
+from cachecost.tokens.disk_counts import FILES_KEPT, BlockCount, DiskCounts, disk_counts, pack, state_of
+from cachecost.tokens.textcounter import TextCounter
+from cachecost.tokens.tokenizers import has_ctok
 
 DIGEST = bytes(range(16))
 MEASURED = BlockCount("code", 17, {"parameter": 2})
@@ -135,8 +133,8 @@ def test_one_process_reads_what_another_wrote(counts: DiskCounts) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from cachecost.tokens.textcounter import DiskCounts
-from cachecost.tokens.measured import BlockCount
+from cachecost.tokens.disk_counts import DiskCounts
+from cachecost.tokens.disk_counts import BlockCount
 counts = DiskCounts(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     counts.put(number.to_bytes(16), BlockCount("text", number, {}))
@@ -181,7 +179,7 @@ def test_a_file_that_is_damaged_later_stops_being_used(counts: DiskCounts) -> No
 
 def test_a_locked_file_costs_nothing(counts: DiskCounts, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be written is written with the next counts."""
-    monkeypatch.setattr(count_file, "WAIT_S", 0.01)
+    monkeypatch.setattr(disk, "WAIT_S", 0.01)
     counts.get(DIGEST)
     writer = sqlite3.connect(counts.path, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
@@ -217,7 +215,7 @@ def test_opening_is_repeated_while_another_process_switches_to_wal(
         if len(pauses) == 3:
             holder.execute("ROLLBACK")
 
-    monkeypatch.setattr(count_file.time, "sleep", sleep)
+    monkeypatch.setattr(disk.time, "sleep", sleep)
     counts.put(DIGEST, MEASURED)
     counts.flush()
     assert (pauses, counts.is_broken) == ([0.001, 0.002, 0.004], False)
@@ -231,11 +229,11 @@ def test_a_file_that_stays_locked_is_neither_broken_nor_put_aside(
 ) -> None:
     """It is waited for once; after that each try is a single one, and the first that succeeds keeps everything."""
     pauses: list[float] = []
-    monkeypatch.setattr(count_file.time, "sleep", pauses.append)
+    monkeypatch.setattr(disk.time, "sleep", pauses.append)
     counts.put(DIGEST, MEASURED)
     counts.flush()
     waited = sum(pauses)
-    assert waited == pytest.approx(count_file.WAIT_S)
+    assert waited == pytest.approx(disk.WAIT_S)
     assert counts.get(bytes(16)) is None
     assert sum(pauses) == waited
     assert not counts.is_broken

@@ -13,7 +13,7 @@ from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.rules import HiddenTokens, ModelRules, RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.textcounter import hidden_tokens
+from cachecost.tokens.hidden import hidden_tokens
 
 RULES = ModelRules(
     host="anthropic",

@@ -19,11 +19,10 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.margins import DATA, FITTED, KINDS, UNSEEN, Margins, PromptMargins, content_kind, margins_of
-from cachecost.tokens.raw import count_content
 from cachecost.tokens.textcounter import TextCounter
+from cachecost.tokens.tokenizers import count_content, has_ctok
 
 RULES = RuleBook().rules("anthropic", "claude-sonnet-4-5")
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings" / "traffic"

@@ -11,11 +11,10 @@ from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import block_of
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
-from cachecost.tokens.content import parts_of
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.margins import BlockParts, constant_of, size_tokens
-from cachecost.tokens.raw import Cl100k
+from cachecost.tokens.parts import BlockParts, constant_of, parts_of, size_tokens
 from cachecost.tokens.textcounter import TextCounter
+from cachecost.tokens.tokenizers import Cl100k
 
 PNG = {"type": "image", "source": base64(png(330, 291), "image/png")}
 CITED = {"citations": {"enabled": True}}

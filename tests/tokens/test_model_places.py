@@ -13,7 +13,7 @@ from cachecost.prompts.render import Hidden, Prompt, Renderer
 from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.textcounter import ModelPlaces, model_places
+from cachecost.tokens.hidden import ModelPlaces, model_places
 
 USER = {"role": "user", "content": "hi"}
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]

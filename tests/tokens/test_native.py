@@ -13,10 +13,10 @@ import tiktoken
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import NotInstalled, is_installed
 from cachecost.prompts.request import block_of, text_block
-from cachecost.tokens import native
+from cachecost.tokens import tokenizers
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.native import PACKAGES, NativeTally, has_native, native_counter
+from cachecost.tokens.tokenizers import PACKAGES, NativeTally, has_native, native_counter
 
 PROSE = "Prompt caching makes long conversations affordable, as what was sent before is not read again. " * 20
 
@@ -86,4 +86,4 @@ def test_every_package_that_is_installed_counts() -> None:
     here = [maker for maker, package in PACKAGES.items() if is_installed(package.module)]
     assert "o200k" in here
     assert [maker for maker in PACKAGES if has_native(maker)] == here
-    assert native_counter("o200k").name == native.NAME
+    assert native_counter("o200k").name == tokenizers.NATIVE

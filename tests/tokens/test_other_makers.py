@@ -18,7 +18,7 @@ from cachecost.providers.rules import HiddenTokens, ModelRules
 from cachecost.tokens.calibration import KINDS, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.images import image_tokens
-from cachecost.tokens.raw import count_content
+from cachecost.tokens.tokenizers import count_content
 
 MEASURED = ("o200k", "gemini", "deepseek", "mistral", "qwen")
 ASSUMED = ("grok", "minimax", "open")

@@ -7,7 +7,7 @@ from files_of_images import pdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.tokens.content import LETTER, ScannedPdf, scan_pdf
+from cachecost.tokens.pdf import LETTER, ScannedPdf, scan_pdf
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -79,7 +79,7 @@ def test_an_encrypted_file_tells_only_its_pages() -> None:
 
 
 def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.tokens.content.MOST_INFLATED", 1000)
+    monkeypatch.setattr("cachecost.tokens.pdf.MOST_INFLATED", 1000)
     small = scan_pdf(pdf(1, b"(x) Tj " * 10_000))
     assert small is not None
     assert small.characters is not None

@@ -11,9 +11,9 @@ from files_of_images import base64, pdf, with_pages
 from pypdf import PdfWriter
 from pypdf.generic import RectangleObject
 
-from cachecost.tokens import content as pdf_module
-from cachecost.tokens.content import Pdf, parts_of, read_pdf
-from cachecost.tokens.margins import BlockParts
+from cachecost.tokens import pdf as pdf_module
+from cachecost.tokens.parts import BlockParts, parts_of
+from cachecost.tokens.pdf import Pdf, read_pdf
 
 SENTENCES = [f"Duck number {n} quacks at the moon, and nobody on the pond is asleep." for n in range(12)]
 

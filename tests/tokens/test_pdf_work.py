@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 from pypdf import PageObject, PdfReader
 
-from cachecost.tokens.content import has_more_pages, read_pdf, shows_more
+from cachecost.tokens.pdf import has_more_pages, read_pdf, shows_more
 
 SHOWN = b"BT /F 12 Tf <01020304> Tj ET"
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"

@@ -7,7 +7,8 @@ from files_of_images import gif, jpeg, png, webp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.tokens.content import decode_base64, image_size
+from cachecost.tokens.images import image_size
+from cachecost.tokens.parts import decode_base64
 
 EXIF = b"\xff\xe1\x02\x02" + b"\xff\xc0\x00\x11\x08\x00\x01\x00\x01\x03" * 51 + b"12"
 """A segment of 514 bytes that holds a thumbnail's frame header: not this image's."""

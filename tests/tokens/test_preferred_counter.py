@@ -12,10 +12,8 @@ from click.testing import CliRunner
 from cachecost.cli import cachecost
 from cachecost.prompts.request import text_block
 from cachecost.tokens import factory
-from cachecost.tokens.ctok_ import ctok_counter, has_ctok
 from cachecost.tokens.factory import counter_name, make_counter
-from cachecost.tokens.native import native_counter
-from cachecost.tokens.raw import count_content, tiktoken_counter
+from cachecost.tokens.tokenizers import count_content, ctok_counter, has_ctok, native_counter, tiktoken_counter
 
 TEXT = text_block("user", "Prompt caching makes long conversations affordable. " * 9)
 needs_ctok = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed for this Python")
@@ -44,7 +42,7 @@ def test_claude_is_counted_by_ctok_where_it_is_installed() -> None:
 
 
 def test_claude_is_counted_by_tiktoken_where_ctok_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.tokens.ctok_.is_installed", lambda name: False)
+    monkeypatch.setattr("cachecost.tokens.tokenizers.is_installed", lambda name: name != "ctok")
     auto, tiktoken = make_counter("auto", "claude-4.8"), tiktoken_counter("claude-4.8")
     assert (auto.block(TEXT), auto.source) == (tiktoken.block(TEXT), tiktoken.source)
 
@@ -60,7 +58,7 @@ def test_other_makers_models_are_counted_by_their_own_tokenizers() -> None:
 
 
 def test_a_maker_whose_package_is_missing_is_counted_by_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.tokens.native.is_installed", lambda name: False)
+    monkeypatch.setattr("cachecost.tokens.tokenizers.is_installed", lambda name: False)
     assert make_counter("auto", "deepseek").source == tiktoken_counter("deepseek").source
 
 

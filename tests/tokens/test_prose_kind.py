@@ -11,8 +11,8 @@ from cachecost.conversations.model import ContentFree
 from cachecost.prompts.passes import WHOLE, main_kind, shares_in, write_shares
 from cachecost.prompts.request import block_of
 from cachecost.tokens.calibration import KINDS, prose_of_texts
-from cachecost.tokens.content import parts_of, prose_of
 from cachecost.tokens.factory import make_counter
+from cachecost.tokens.parts import parts_of, prose_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 
 from cachecost.prompts.request import block_of
 from cachecost.tokens.calibration import calibration
-from cachecost.tokens.content import parts_of
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.measured import GENERATIONS, known_tool, provider_tool_tokens
+from cachecost.tokens.parts import GENERATIONS, known_tool, parts_of, provider_tool_tokens
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import pytest
 
 from cachecost.prompts.request import block_of
 from cachecost.tokens.calibration import calibration
-from cachecost.tokens.content import facts_of, parts_of
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.margins import BlockParts
+from cachecost.tokens.parts import BlockParts, facts_of, parts_of
 
 CONSTANTS = calibration("claude-3").structure
 

@@ -12,8 +12,8 @@ from typing import NoReturn
 import pytest
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens import raw
-from cachecost.tokens.raw import CACHE_VARIABLE, ENCODING, RANKS, RANKS_FOLDER, Cl100k, encoder
+from cachecost.tokens import tokenizers
+from cachecost.tokens.tokenizers import CACHE_VARIABLE, ENCODING, RANKS, RANKS_FOLDER, Cl100k, encoder
 
 SENTENCE = "Prompt caching: 95,000 tokens don't cost $0.59375 twice."
 TOKENS = 18
@@ -36,7 +36,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 def forget() -> None:
-    raw.encoder.cache_clear()
+    tokenizers.encoder.cache_clear()
     import tiktoken.registry
 
     tiktoken.registry.ENCODINGS.clear()
@@ -74,7 +74,7 @@ def test_a_damaged_installation_is_an_error_and_not_a_download(
 ) -> None:
     if content is not None:
         (tmp_path / RANKS[ENCODING][0]).write_bytes(content)
-    monkeypatch.setattr(raw, "RANKS_FOLDER", tmp_path)
+    monkeypatch.setattr(tokenizers, "RANKS_FOLDER", tmp_path)
     with pytest.raises(CannotEvaluate, match="is damaged: install cachecost again"):
         Cl100k()(SENTENCE)
 
@@ -102,7 +102,7 @@ def test_importing_counters_loads_no_tokenizer(tmp_path: Path) -> None:
 def test_counts_do_not_depend_on_the_process(tmp_path: Path) -> None:
     program = (
         "from cachecost.prompts.request import block_of\n"
-        "from cachecost.tokens.raw import count_content\n"
+        "from cachecost.tokens.tokenizers import count_content\n"
         f"print(count_content(block_of('user', {{'type': 'text', 'text': {SENTENCE!r}}})))\n"
     )
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

@@ -19,10 +19,9 @@ from cachecost.prompts.render import CannotCount, Renderer, TokenCounter
 from cachecost.prompts.request import block_of
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import Calibration, calibration
-from cachecost.tokens.ctok_ import has_ctok
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.raw import Cl100k, count_content
 from cachecost.tokens.textcounter import TextCounter
+from cachecost.tokens.tokenizers import Cl100k, count_content, has_ctok
 
 GENERATIONS = ("claude-3", "claude-4.7", "claude-4.8")
 WITH_CTOK = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed (it wants Python >= 3.12)")
@@ -321,7 +320,7 @@ def test_a_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(text)
         return 1
 
-    monkeypatch.setattr("cachecost.tokens.raw.Cl100k.__call__", one)
+    monkeypatch.setattr("cachecost.tokens.tokenizers.Cl100k.__call__", one)
     counter = make_counter("tiktoken", "claude-3")
     block = block_of("user", {"type": "text", "text": "again"})
     assert [counter.block(block), counter.block(block)] == [1, 1]
@@ -386,10 +385,10 @@ def test_counters_that_cannot_be_made(name: str, generation: str, message: str) 
 
 def test_ctok_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ctok", None)
-    monkeypatch.setattr("cachecost.tokens.ctok_.OLDEST_PYTHON", (3, 11))
+    monkeypatch.setattr("cachecost.tokens.tokenizers.OLDEST_PYTHON", (3, 11))
     with pytest.raises(NotInstalled, match=r"--tokens ctok needs the extra 'claude-tokens': .*, or use --tokens tik"):
         make_counter("ctok", "claude-3")
-    monkeypatch.setattr("cachecost.tokens.ctok_.OLDEST_PYTHON", (4, 0))
+    monkeypatch.setattr("cachecost.tokens.tokenizers.OLDEST_PYTHON", (4, 0))
     with pytest.raises(CannotEvaluate, match=r"--tokens ctok needs Python 4.0 or later: use --tokens tiktoken"):
         make_counter("ctok", "claude-3")
     assert set(count_content(block_of("user", {"type": "text", "text": "x"}))[0]) == {"cl100k"}

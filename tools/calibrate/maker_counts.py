@@ -12,8 +12,8 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.output_format import output_format, schema_text
 from cachecost.prompts.passes import main_kind
 from cachecost.tokens.calibration import KINDS, prose_of_texts
-from cachecost.tokens.content import facts_of, parts_of, prose_of
-from cachecost.tokens.raw import encoder
+from cachecost.tokens.parts import facts_of, parts_of, prose_of
+from cachecost.tokens.tokenizers import encoder
 from tools.calibrate import harmony
 from tools.calibrate.fit import Bill, Text, is_filler, least_absolute, median, ratio
 from tools.calibrate.samples import Sample

@@ -21,7 +21,8 @@ from cachecost.analysis.fidelity.validation import recording_name
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.images import unseen_margins
 from cachecost.tokens.margins import FITTED, MAKERS, Margins
-from cachecost.tokens.native import NAME, has_native
+from cachecost.tokens.tokenizers import NATIVE as NAME
+from cachecost.tokens.tokenizers import has_native
 from tools.calibrate.margins import LEAST_BASE, BilledCount, holds, judge_all, told_by_most
 from tools.calibrate.report import print_report
 

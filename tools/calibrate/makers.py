@@ -20,7 +20,7 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import MAKERS
-from cachecost.tokens.content import parts_of
+from cachecost.tokens.parts import parts_of
 from tools.calibrate.fit import Text, median, percentile, tokens_per_byte
 from tools.calibrate.maker_counts import GEMINI, Fit, MakerCounts, ratios_of
 from tools.calibrate.report import print_report

@@ -28,11 +28,10 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE, calibration, prose_of_texts
-from cachecost.tokens.ctok_ import VERSIONS, Ctok
 from cachecost.tokens.images import unseen_margins
 from cachecost.tokens.margins import DATA, FITTED, UNSEEN, Margins, opens_answer
-from cachecost.tokens.raw import Cl100k
 from cachecost.tokens.textcounter import TextCounter
+from cachecost.tokens.tokenizers import VERSIONS, Cl100k, Ctok
 from tools.calibrate.recorded import Recorded, read_recorded
 from tools.calibrate.report import print_report
 from tools.calibrate.texts import texts_in

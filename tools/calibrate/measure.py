@@ -12,11 +12,10 @@ from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.output_format import schema_text
 from cachecost.prompts.request import Breakpoint
 from cachecost.tokens.calibration import KINDS, Calibration, prose_of_texts
-from cachecost.tokens.content import facts_of, parts_of, prose_of
-from cachecost.tokens.ctok_ import VERSIONS, Ctok
-from cachecost.tokens.margins import constant_of
-from cachecost.tokens.raw import Cl100k
-from cachecost.tokens.textcounter import Tally, TextCounter, count_texts, has_citations
+from cachecost.tokens.hidden import has_citations
+from cachecost.tokens.parts import constant_of, facts_of, parts_of, prose_of
+from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
+from cachecost.tokens.tokenizers import VERSIONS, Cl100k, Ctok
 from tools.calibrate.fit import (
     Bill,
     Text,

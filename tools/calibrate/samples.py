@@ -16,7 +16,7 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer
 from cachecost.prompts.request import Breakpoint, NotAMessage, Request
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.tokens.content import parts_of
+from cachecost.tokens.parts import parts_of
 from cachecost.tokens.textcounter import TextCounter
 
 HOST = "anthropic"

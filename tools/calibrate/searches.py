@@ -18,7 +18,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import Calibration, calibration
-from cachecost.tokens.content import parts_of
+from cachecost.tokens.parts import parts_of
 from tools.calibrate.fit import Bill, least_absolute
 from tools.calibrate.recorded import read_recorded
 from tools.calibrate.samples import rendered

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens.content import well_formed
-from cachecost.tokens.raw import encoder
+from cachecost.tokens.parts import well_formed
+from cachecost.tokens.tokenizers import encoder
 
 OPENAI = "o200k"
 QWEN = "qwen"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from typing import cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,6 +19,7 @@ from cachecost.views.charts.style import (
     POINTS_PER_INCH,
     SMALL_SIZE,
     WIDTH,
+    annotate_beside,
     cut,
     draw_title,
     house_style,
@@ -84,9 +85,11 @@ def bars(title: str, entries: Sequence[ChartBar], level: tuple[str, Decimal] | N
                 axes.errorbar(float(entry.value), row, xerr=float(entry.error), color=INK, linewidth=1, capsize=3)
             low = axes.get_xlim()[0]
             name = cut(entry.name, NAME_WIDTH)
-            _beside(axes, name, (low, row), -GAP, ha="right", weight="bold" if entry.strong else "normal")
-            _beside(axes, entry.label, (entry.reach, row), GAP, weight="bold")
-            _beside(axes, entry.remark, (entry.reach, row), 2 * GAP + text_width(entry.label, bold=True), color=MUTED)
+            annotate_beside(axes, name, (low, row), -GAP, ha="right", weight="bold" if entry.strong else "normal")
+            annotate_beside(axes, entry.label, (entry.reach, row), GAP, weight="bold")
+            annotate_beside(
+                axes, entry.remark, (entry.reach, row), 2 * GAP + text_width(entry.label, bold=True), color=MUTED
+            )
         if level:
             _level(axes, *level)
     return as_chart(figure)
@@ -112,11 +115,6 @@ def _level(axes: Axes, name: str, value: Decimal) -> None:
     axes.axvline(float(value), color=INK, linewidth=1, linestyle=(0, (4, 2)), zorder=3)
     at = (float(value), axes.get_ylim()[1])
     axes.annotate(name, at, (0, 3), textcoords="offset points", ha="center", va="bottom", size=SMALL_SIZE, color=MUTED)
-
-
-def _beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **style: Any) -> None:
-    offset = (inches * POINTS_PER_INCH, 0)
-    axes.annotate(text, at, offset, textcoords="offset points", va="center_baseline", annotation_clip=False, **style)
 
 
 def columns(title: str, rows: Sequence[CallRow]) -> NotebookChart:

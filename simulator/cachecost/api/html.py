@@ -152,7 +152,7 @@ class Monthly:
 
 def format_usd(usd: Decimal) -> str:
     """USD of a projection, in whole dollars from $100 on."""
-    return f"${usd:,.0f}" if usd >= WHOLE_FROM else dollars(usd)
+    return dollars(usd, 0 if usd >= WHOLE_FROM else None)
 
 
 def monthly(summary: Summary, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:

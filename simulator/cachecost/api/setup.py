@@ -531,7 +531,7 @@ def _as_recorded(recorded: Conversation | Recording, options: ModelOptions) -> R
 def cost_words(ledger: Ledger) -> str:
     """Its dollars; without a price, the tokens to compute."""
     summed = ledger.usage
-    return dollars(ledger.cost.total) if ledger.is_priced else f"{tokens(summed.total_input - summed.read)} to compute"
+    return dollars(ledger.cost.total) if ledger.is_priced else f"{tokens(summed.unread)} to compute"
 
 
 def _as_replay(ledger: Ledger) -> Replay:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from cachecost.base.formatting import all_of
+
 Installer = Literal["pip", "uv", "pipx", "uv tool", "uvx"]
 OWN = "cachecost"
 MAKES_ANEW = ("pipx", "uv tool", "uvx")
@@ -199,10 +201,10 @@ def needs(who: str, missing: Iterable[str], instead: str = "") -> str:
     """The error for modules that are missing: who needs what, how to install it, what to do instead."""
     names = list(missing)
     verb = "is" if len(names) == 1 else "are"
-    why = f"{join_names(names)} {verb} not installed"
+    why = f"{all_of(names)} {verb} not installed"
     extras = sorted({EXTRAS[name] for name in names if name in EXTRAS})
     noun = "extra" if len(extras) == 1 else "extras"
-    what = f"{who} needs the {noun} {join_names([repr(name) for name in extras])}: {why}" if extras else f"{who}: {why}"
+    what = f"{who} needs the {noun} {all_of([repr(name) for name in extras])}: {why}" if extras else f"{who}: {why}"
     return f"{what}. {how_to_install(names)}{f', {instead}' if instead else ''}"
 
 
@@ -233,8 +235,3 @@ def not_found(error: ImportError) -> str | None:
 
 def _missing(modules: Iterable[str]) -> list[str]:
     return [name for name in modules if find_spec(name) is None]
-
-
-def join_names(names: list[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

@@ -146,6 +146,11 @@ def exact(amount: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
+def exact_or_none(amount: Decimal | None) -> str | None:
+    """As `exact`; None where the amount is unknown."""
+    return None if amount is None else exact(amount)
+
+
 def dollars(amount: Decimal | None, places: int | None = None) -> str:
     """Dollars to the cent; under ten cents three significant digits: "$24.10", "$0.0475", "$0.02".
 
@@ -252,9 +257,18 @@ def times(ratio: Decimal) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time span: "9 s", "41 min", "2.5 h", "3 days". Minutes from 90 s on, hours from 90 min, days from 48 h."""
+    """A time span: "7 ms", "1.4 s", "70 s", "41 min", "2.5 h", "3 days".
+
+    Minutes from 90 s on, hours from 90 min, days from 48 h; milliseconds below a second, tenths below ten seconds.
+    """
+    if seconds <= 0:
+        return "0 s"
+    if seconds < 0.9995:
+        return f"{max(1, round(seconds * 1000))} ms"
+    if seconds < 10:
+        return f"{_without_end_zeros(_round(Decimal(seconds), 1))} s"
     if seconds < 90:
-        return f"{max(0.0, seconds):.0f} s"
+        return f"{seconds:.0f} s"
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} min"
     if seconds < 48 * 3600:

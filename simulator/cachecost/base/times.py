@@ -35,6 +35,11 @@ def iso(at: float) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+def iso_or_none(at: float | None) -> str | None:
+    """As `iso`; None where the time is unknown."""
+    return None if at is None else iso(at)
+
+
 def day_of(at: float) -> date:
     """The day, in UTC, that picks rules and prices."""
     return datetime.fromtimestamp(at, UTC).date()
@@ -48,6 +53,11 @@ def midnight(day: date) -> float:
 def known_time(at: float | None) -> float | None:
     """A time of the years 1 to 8999; None for any other, which is none."""
     return at if at is not None and EARLIEST <= at < LATEST else None
+
+
+def seconds_from_ms(milliseconds: float | None) -> float | None:
+    """Seconds of a time in milliseconds since the epoch; None for an unknown one or one outside the years 1 to 8999."""
+    return None if milliseconds is None else known_time(milliseconds / 1000)
 
 
 def iso_milliseconds(at: float) -> str:

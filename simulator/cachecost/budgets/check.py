@@ -232,7 +232,7 @@ def _effects(pairs: Sequence[_CallPair], before: Rows, after: Rows) -> dict[str,
         "rewritten": tuple(
             number
             for number, old, new in both
-            if (not new.error and new.usage.read < old.usage.read and _unread(new) > _unread(old))
+            if (not new.error and new.usage.read < old.usage.read and new.usage.unread > old.usage.unread)
         ),
         "refused": sum(bool(new.error) and not old.error for _, old, new in both),
     }
@@ -240,10 +240,6 @@ def _effects(pairs: Sequence[_CallPair], before: Rows, after: Rows) -> dict[str,
 
 def _total(rows: Rows) -> Decimal:
     return sum((row.cost.total for row in rows if row), ZERO)
-
-
-def _unread(row: CallRow) -> int:
-    return row.usage.total_input - row.usage.read
 
 
 # ------------------------------------------------------------------------------------------- descriptions

@@ -536,7 +536,7 @@ def rows_of(replayed: ReplayedStrategy, fingerprints: Fingerprints, step: int) -
             prompts[0] if len(group) == 1 else short(*(one.encode() for one in prompts)),
             breakpoints[0] if len(group) == 1 else short(*(one.encode() for one in breakpoints))[:4],
             sum(row.usage.read for row in group),
-            sum(row.usage.total_input - row.usage.read for row in group),
+            sum(row.usage.unread for row in group),
             sum(row.usage.output_tokens for row in group),
             sum((row.cost.total for row in group), ZERO),
         )

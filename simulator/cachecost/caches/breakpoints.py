@@ -647,11 +647,7 @@ def _is_thinking_stripped(request: Request, prompt: Prompt, seen: ComparableCall
     if block is None or not block.is_thinking:
         return False
     again = request.thread.common(seen.request.thread).back()
-    return any(block is other or block.digest == other.digest for node in again for other in _blocks(node))
-
-
-def _blocks(node: Thread) -> tuple[Block, ...]:
-    return node.message.blocks if node.message else ()
+    return any(block is other or block.digest == other.digest for node in again for other in node.message_blocks)
 
 
 def _is_fast(request: Request) -> bool:

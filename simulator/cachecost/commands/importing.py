@@ -75,7 +75,7 @@ def import_(
     """
     from cachecost.base.formatting import count_text, exact
     from cachecost.conversations.importing import ImportOptions, import_files
-    from cachecost.tokens.raw import count_content
+    from cachecost.tokens.tokenizers import count_content
 
     if content == "keep" and (key or round_sizes > 1):
         raise click.UsageError("--key and --round-sizes are for --content digest")

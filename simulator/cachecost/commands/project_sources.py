@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -16,6 +16,7 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import workflow_requirement
 from cachecost.base.structs import value
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.providers.hosts import maker_of
 
 SUFFIXES = (".py", ".ts", ".mts", ".tsx", ".js", ".mjs", ".cjs")
@@ -221,14 +222,14 @@ def _is_known(host: str, model: str) -> bool:
 
 def _package_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candidate]:
     """`scripts.agent`, `scripts.start` and `bin` of package.json that name such a file."""
-    package = _mapping(_parsed(root / "package.json", json.loads))
-    scripts = _mapping(package.get("scripts"))
+    package = object_or_empty(_parsed(root / "package.json", json.loads))
+    scripts = object_or_empty(package.get("scripts"))
     for name in ("agent", "start"):
         script = scripts.get(name)
         if isinstance(script, str) and (source := _named_in(script, using)):
             yield _Candidate(_runnable(name, script), f"scripts.{name} of package.json: {source.path}", source)
     programs = package.get("bin")
-    for path in [programs] if isinstance(programs, str) else _mapping(programs).values():
+    for path in [programs] if isinstance(programs, str) else object_or_empty(programs).values():
         if source := _named_in(str(path), using):
             yield _Candidate(f"node {source.path}", f"bin of package.json: {source.path}", source)
 
@@ -246,8 +247,8 @@ def _named_in(words: str, sources: Sequence[SourceFile]) -> SourceFile | None:
 
 def _project_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candidate]:
     """`[project.scripts]` of pyproject.toml whose module is such a file."""
-    project = _mapping(_mapping(_parsed(root / "pyproject.toml", tomllib.loads)).get("project"))
-    for name, target in _mapping(project.get("scripts")).items():
+    project = object_or_empty(object_or_empty(_parsed(root / "pyproject.toml", tomllib.loads)).get("project"))
+    for name, target in object_or_empty(project.get("scripts")).items():
         if source := _module(str(target).partition(":")[0].strip(), using):
             reason = f"[project.scripts] of pyproject.toml: {source.path}"
             yield _Candidate(shlex.quote(name), reason, source)
@@ -265,10 +266,6 @@ def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
 
 
 # ---------------------------------------------------------------------------------------------------- files

@@ -24,7 +24,7 @@ from cachecost.live.clock import CLOCKS, CallLog, Clock, clock_from
 from cachecost.live.server.state import FORM, FaultSchedule, faults_from
 from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
-from cachecost.tokens.ctok_ import require_ctok
+from cachecost.tokens.tokenizers import require_ctok
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

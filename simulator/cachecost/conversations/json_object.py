@@ -126,7 +126,7 @@ class JsonObject:
 
     def objects(self, name: str) -> list[JsonObject]:
         """An array of objects inside this one; absent is empty."""
-        value = self.get(name, "an array of objects", _are_objects, [], required=False)
+        value = self.get(name, "an array of objects", are_objects, [], required=False)
         return [self.within(one, f"{name}[{number}]") for number, one in enumerate(value)]
 
     def one_of(self, name: str, known: Iterable[str]) -> str:
@@ -156,7 +156,12 @@ def _are_wholes(value: object) -> bool:
     return isinstance(value, list) and all(map(limits.is_id, value))
 
 
-def _are_objects(value: object) -> bool:
+def are_pairs(value: object) -> bool:
+    """Whether it is a list of lists of two."""
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
+
+
+def are_objects(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
@@ -350,7 +355,7 @@ def _step(line: JsonObject, number: int) -> TranscriptStep:
         line.whole("blocks", 0) or 0,
         line.flag("thinking"),
         _words(line, "between", BETWEEN),
-        tuple(line.get("modes", "an array of texts", _are_texts, (), required=False)),
+        tuple(line.get("modes", "an array of texts", are_texts, (), required=False)),
         line.flag("summed"),
     )
     line.refuse_unknown_keys()
@@ -389,7 +394,7 @@ def _are_uses(value: object) -> bool:
     )
 
 
-def _are_texts(value: object) -> bool:
+def are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 

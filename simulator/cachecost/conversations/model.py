@@ -27,7 +27,7 @@ from cachecost.base.formatting import count_text, inert
 from cachecost.base.limits import FILE, read_whole
 from cachecost.base.times import iso
 from cachecost.conversations.input_files import Warn, open_input, quiet
-from cachecost.conversations.json_object import JsonObject, json_lines, parse_json
+from cachecost.conversations.json_object import JsonObject, are_objects, json_lines, parse_json
 from cachecost.prompts.blocks import (
     DIGEST_BYTES,
     NO_COUNTS,
@@ -420,12 +420,8 @@ def _block(line: JsonObject) -> Block:
         line.flag("image", bool(base and base.has_image)),
         line.flag("citations", bool(base and base.has_citations)),
         line.flag("empty", bool(base and base.is_empty_text)),
-        tuple(line.get("brought", "an array of tools", _are_tools, [], required=False)),
+        tuple(line.get("brought", "an array of tools", are_objects, [], required=False)),
     )
-
-
-def _are_tools(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
 def _digest(line: JsonObject, base: Block | None) -> bytes:

@@ -300,7 +300,7 @@ class Comparison:
 
     def effort(self, ledger: Ledger) -> Decimal:
         """What strategies are ranked by: USD, or without prices the input tokens that must be computed."""
-        return ledger.cost.total if self.is_priced else Decimal(ledger.usage.total_input - ledger.usage.read)
+        return ledger.cost.total if self.is_priced else Decimal(ledger.usage.unread)
 
     @property
     def base(self) -> Ledger:

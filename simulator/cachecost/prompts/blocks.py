@@ -10,7 +10,6 @@ identity and a call costs work for what is new in it. Most nodes have one child,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from json import JSONEncoder
@@ -32,6 +31,7 @@ ENCODE = msgspec.json.Encoder().encode
 SIMPLE = frozenset({str, int, bool, type(None), msgspec.Raw})
 """Types that both encoders write alike; what is `Raw` is JSON already."""
 NAMES = frozenset({str})
+BYTES_PER_TOKEN = 4
 COMPACTION = "compaction"
 NO_COUNTS: Mapping[str, int] = {}
 Folded = TypeVar("Folded")
@@ -53,7 +53,7 @@ class Block:
     `size` is the UTF-8 length of the compact JSON (rule 19). `content` is None where the
     recording has no content; then `counts` holds the counts taken from the content, by
     tokenizer name ("cl100k", "ctok-3", "ctok-4.7", "ctok-4.8"), and `prose` says which
-    content kinds the tokenizer ratio is for, in which shares (`prose_shares.py`). `tokens` is a stated count, for
+    content kinds the tokenizer ratio is for, in which shares (`shares_in`). `tokens` is a stated count, for
     blocks that never had content (a scenario's static prefix, a synthetic conversation): it overrides any counter.
     """
 
@@ -63,7 +63,7 @@ class Block:
     size: int
     content: Mapping[str, Any] | None = None
     tokens: int | None = None
-    counts: Mapping[str, int] = field(default_factory=lambda: NO_COUNTS)
+    counts: Mapping[str, int] = msgspec.field(default_factory=lambda: NO_COUNTS)
     prose: str = "text"
     has_image: bool = False
     has_citations: bool = False
@@ -74,6 +74,17 @@ class Block:
     @property
     def is_thinking(self) -> bool:
         return self.kind in THINKING
+
+
+def estimate_tokens(block: Block) -> int:
+    """Tokens of a block by its length alone, as agents and the API's comparison of requests estimate them."""
+    return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
+
+
+def count_equal_blocks(old: Sequence[Block], new: Sequence[Block]) -> int:
+    """How many leading blocks are equal."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
 def compact(content: Mapping[str, Any]) -> bytes:
@@ -225,6 +236,11 @@ class Thread:
             self.system = parent.system or (self if message.role == "system" else None)
             self.setting = parent.setting or (self if message.effort else None)
             self.beginning = parent.beginning if parent.length else self
+
+    @property
+    def message_blocks(self) -> tuple[Block, ...]:
+        """The blocks of the last message."""
+        return self.message.blocks if self.message else ()
 
     def then(self, message: Message) -> Thread:
         """The thread continued by `message`: the same object for the same content."""

@@ -113,7 +113,7 @@ _decode = msgspec.json.Decoder().decode
 
 @identity_struct
 class PackedBlock(Block):
-    """A block as `block_of` makes it of its content, which it keeps as compact JSON (kept_bytes.py): objects take more
+    """A block as `block_of` makes it of its content, which it keeps as compact JSON (`keep_bytes`): objects take more
     memory.
 
     `dataclasses.replace` asks for the content, so that what it makes is known to be something else (`packed_content`).

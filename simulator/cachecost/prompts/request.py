@@ -8,8 +8,10 @@ Parses a Messages API body block by block: identity, size, breakpoints (rules 1 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
+
+import msgspec
 
 from cachecost.base.errors import nearest
 from cachecost.base.structs import identity_struct, value
@@ -76,9 +78,9 @@ class Request:
     system: Part = NOTHING
     breakpoints: tuple[Breakpoint, ...] = ()
     automatic: TTL | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = msgspec.field(default_factory=dict)
     fault: str | None = None
-    deferred: Mapping[str, Block] = field(default_factory=dict)
+    deferred: Mapping[str, Block] = msgspec.field(default_factory=dict)
     message_thread: MessageThread | None = None
     answering_model: str = ""
 
@@ -476,7 +478,7 @@ def block_of(role: str, content: Mapping[str, Any], keep_content: bool = True, w
         len(payload),
         content=bare if keep_content else None,
         has_image=kind == "image" or any(sub.get("type") == "image" for sub in inner),
-        has_citations=_cites(bare) or any(map(_cites, inner)),
+        has_citations=cites_sources(bare) or any(map(cites_sources, inner)),
         is_empty_text=kind == "text" and not bare.get("text"),
     )
 
@@ -506,7 +508,7 @@ def _paths_inside(content: Mapping[str, Any], path: str) -> Iterator[tuple[str, 
             yield from ((f"{path}.{name}.{n}", sub) for n, sub in enumerate(inner) if isinstance(sub, Mapping))
 
 
-def _cites(content: Mapping[str, Any]) -> bool:
+def cites_sources(content: Mapping[str, Any]) -> bool:
     citations = content.get("citations")
     return isinstance(citations, Mapping) and citations.get("enabled") is True
 

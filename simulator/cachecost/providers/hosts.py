@@ -17,13 +17,15 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 from re import Pattern
 from typing import Any
+
+import msgspec
 
 from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
 from cachecost.base.structs import value
@@ -185,7 +187,7 @@ class Naming:
     spelling: str
     default: str
     endpoints: Mapping[str, tuple[str, ...]]
-    spellings: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """As `spelling`, for models whose name begins so."""
 
     def read(self, name: str) -> tuple[str, str] | None:
@@ -279,8 +281,8 @@ class Model:
     modifiers: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
     is_other_way: bool = False
-    own_ways: Mapping[str, Mapping[str, tuple[DatedRow, ...]]] = field(default_factory=dict)
-    price: Mapping[str, Any] = field(default_factory=dict)
+    own_ways: Mapping[str, Mapping[str, tuple[DatedRow, ...]]] = msgspec.field(default_factory=dict)
+    price: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """USD per 10**6 tokens by class, of `source`, from `released` on, until a price file says otherwise."""
     is_priced: bool = True
     """False: no price of it was found (`unpriced = true`); its calls need one with --prices."""

@@ -13,12 +13,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from math import exp
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
 from cachecost.base.limits import (
@@ -131,7 +133,7 @@ class OwnValue:
 class OwnRules:
     """The content of a rules file: assumptions by name, and rules of models in the order of their days."""
 
-    assumptions: Mapping[str, Any] = field(default_factory=lambda: NO_SWITCHES)
+    assumptions: Mapping[str, Any] = msgspec.field(default_factory=lambda: NO_SWITCHES)
     rows: tuple[OwnValue, ...] = ()
 
     def values(self, host: str, model: Model, day: date) -> dict[str, int]:
@@ -243,11 +245,11 @@ NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 class HiddenTokens:
     """Hidden tokens that the provider adds (rule 4), as published or fitted."""
 
-    tool_prompt: Mapping[str, int] = field(default_factory=dict)
+    tool_prompt: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Tool-use system prompt by tool choice class: auto, any, tool. A refused class is absent."""
     frame_const: int = 0
     frame_turn: int = 0
-    forced_tail: Mapping[str, int] = field(default_factory=dict)
+    forced_tail: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How many of the forced choice's extra tokens come after the last block, by class: any, tool."""
     thinking_prefix: int = 0
     thinking_tail: int = 0
@@ -312,7 +314,7 @@ class ModelRules:
     collapses_runs: bool = False
     lookback_positions: int = 20
     maximum_breakpoints: int = 4
-    ttl_s: Mapping[str, float] = field(default_factory=lambda: {"5m": 300.0, "1h": 3600.0})
+    ttl_s: Mapping[str, float] = msgspec.field(default_factory=lambda: {"5m": 300.0, "1h": 3600.0})
     hidden: HiddenTokens = HiddenTokens()
     assumptions: Assumptions = Assumptions()
     standard_context_window: int = 0
@@ -341,11 +343,11 @@ class ModelRules:
     """The same of an answer whose bill shows that it came back whole, without reasoning before it. Grid."""
     opener_tokens: int = 0
     """Tokens at the end of a prompt that open the answer, and that a longer prompt does not share. Grid."""
-    machine_shares: Mapping[str, float] = field(default_factory=dict)
+    machine_shares: Mapping[str, float] = msgspec.field(default_factory=dict)
     """Shares of the calls that could read an earlier one: those on the machine that has the `latest` it could read, on
     one that has the `previous` (what the latest itself read), an `older` one, or `none`. Empty: every call is on the
     machine that has it. Grid."""
-    first_shares: Mapping[str, float] = field(default_factory=dict)
+    first_shares: Mapping[str, float] = msgspec.field(default_factory=dict)
     """The same shares where no call has read the latest yet. Grid."""
     caches_instructions: bool = True
     """The `instructions` of a Responses request are part of the prefix; False: they are counted, and never cached."""
@@ -405,7 +407,7 @@ class ModelRules:
     """What a thread reads of entries that others wrote: all, or system (their tools and system prompt)."""
     accepts_compaction: bool = True
     """False: a top-level `compaction` is a 400."""
-    late_answer: Mapping[str, float] = field(default_factory=dict)
+    late_answer: Mapping[str, float] = msgspec.field(default_factory=dict)
     """A late but plausible time to first token where none was recorded: `base` seconds, and `per_token` of the prefix
     that is written. A call that began within it and did not read what the other wrote came too early. Empty: none."""
     visibility_lag: VisibilityLag | None = None

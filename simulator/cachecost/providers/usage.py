@@ -58,6 +58,11 @@ class Usage:
         """Prompt length: uncached + read + written."""
         return self.input_tokens + self.read + self.write_5m + self.write_1h
 
+    @property
+    def unread(self) -> int:
+        """Input tokens that no cache supplied: uncached + written."""
+        return self.input_tokens + self.write_5m + self.write_1h
+
     def __add__(self, other: Usage) -> Usage:
         """The sum of the counts. What was charged is that of one call, so a sum has none."""
         return Usage(

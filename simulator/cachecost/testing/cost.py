@@ -47,7 +47,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.ctok_ import require_ctok
+from cachecost.tokens.tokenizers import require_ctok
 from cachecost.views.explain.text import group_findings
 
 if TYPE_CHECKING:

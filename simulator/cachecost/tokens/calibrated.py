@@ -30,7 +30,7 @@ from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.render import CountedSizes, Prompt
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.tokens.content import hidden_content
+from cachecost.tokens.parts import hidden_content
 
 Place = tuple[int, int]
 """Where a prefix ends: its estimated tokens and its depth in blocks. Neither ever falls along a prompt."""

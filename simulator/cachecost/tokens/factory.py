@@ -1,9 +1,7 @@
-"""Token counters by their `--tokens` names.
+"""Token counters by their `--tokens` names, and those that need no tokenizer.
 
 `--tokens bytes` (rule 19): a block counts its bytes and hidden tokens count nothing, so every number can be checked
 by hand.
-
-Counts stated by the recording itself: traces with prompt lengths but no content.
 """
 
 from __future__ import annotations
@@ -72,45 +70,40 @@ def chosen_counter() -> str | None:
     return os.environ.get(VARIABLE)
 
 
-def _ctok(generation: str) -> TextCounter:
-    from cachecost.tokens.ctok_ import ctok_counter
+def _tokenizer_counter(name: str) -> Callable[[str], TextCounter]:
+    """The counter of that name in `tokenizers.py`, which is imported where it is used."""
 
-    return ctok_counter(generation)
+    def make(generation: str) -> TextCounter:
+        from cachecost.tokens import tokenizers
 
+        makers = {
+            "ctok": tokenizers.ctok_counter,
+            "native": tokenizers.native_counter,
+            "tiktoken": tokenizers.tiktoken_counter,
+        }
+        return makers[name](generation)
 
-def _tiktoken(generation: str) -> TextCounter:
-    from cachecost.tokens.raw import tiktoken_counter
-
-    return tiktoken_counter(generation)
-
-
-def _native(generation: str) -> TextCounter:
-    from cachecost.tokens.native import native_counter
-
-    return native_counter(generation)
+    return make
 
 
 def _auto(generation: str) -> TokenCounter:
     chosen = chosen_counter()
     if chosen not in (None, AUTO):
         return make_counter(str(chosen), generation)
-    from cachecost.tokens.ctok_ import has_ctok
-    from cachecost.tokens.native import has_native
-    from cachecost.tokens.raw import PreferredCounter
+    from cachecost.tokens import tokenizers
 
-    if has_ctok() and _is_of_claude(generation):
-        return PreferredCounter(_ctok(generation), _tiktoken(generation))
-    if has_native(generation):
-        return PreferredCounter(_native(generation), _tiktoken(generation))
-    return _tiktoken(generation)
+    tiktoken = tokenizers.tiktoken_counter(generation)
+    if tokenizers.has_ctok() and _is_of_claude(generation):
+        return PreferredCounter(tokenizers.ctok_counter(generation), tiktoken)
+    if tokenizers.has_native(generation):
+        return PreferredCounter(tokenizers.native_counter(generation), tiktoken)
+    return tiktoken
 
 
 COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
     AUTO: _auto,
     "bytes": lambda generation: BytesCounter(),
-    "ctok": _ctok,
-    "native": _native,
-    "tiktoken": _tiktoken,
+    **{name: _tokenizer_counter(name) for name in ("ctok", "native", "tiktoken")},
 }
 TEXT_COUNTERS = ("ctok", "tiktoken")
 """Counters of text between two billed lengths."""
@@ -152,3 +145,41 @@ def _is_of_claude(generation: str) -> bool:
     from cachecost.tokens.calibration import CLAUDE, calibration
 
     return calibration(generation).generation.startswith(CLAUDE)
+
+
+class PreferredCounter:
+    """A TokenCounter that uses `first`, and `second` for blocks without content that `first` never counted.
+
+    `source` and `error_margin` are of the second one only once it was needed.
+    """
+
+    def __init__(self, first: TextCounter, second: TextCounter) -> None:
+        self.name, self.source, self.error_margin = first.name, first.source, first.error_margin
+        self.margins = first.margins
+        self._first, self._second = first, second
+
+    def block(self, block: Block) -> int:
+        """Tokens of `block`. Raises CannotCount where neither counter can count it."""
+        try:
+            return self._first.block(block)
+        except CannotCount:
+            return self._other().block(block)
+
+    def block_margin(self, block: Block) -> float:
+        """As `block`: the relative error of its count."""
+        try:
+            return self._first.block_margin(block)
+        except CannotCount:
+            return self._other().block_margin(block)
+
+    def hidden(self, request: Request, rules: ModelRules) -> Hidden:
+        """The hidden tokens of `request`. Raises CannotCount where neither counter can tell."""
+        try:
+            return self._first.hidden(request, rules)
+        except CannotCount:
+            return self._other().hidden(request, rules)
+
+    def _other(self) -> TextCounter:
+        self.source = f"{self._first.source}; where only its counts were recorded, {self._second.source}"
+        self.error_margin = max(self._first.error_margin, self._second.error_margin)
+        return self._second

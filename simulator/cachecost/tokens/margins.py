@@ -4,20 +4,12 @@
 prompt is the sum of those of its blocks, each by its kind, of a few tokens for what stands around them, and, for makers
 whose bills may hold reasoning that no request shows, of some tokens for each answer in it; as a share of the prompt's
 tokens. The errors of blocks are taken to have one cause and to add up.
-
-The countable parts of a block: texts, and facts that cost tokens of their own.
-
-Facts counted by a formula or a table: an image or page by its size, a provider's tool by its type.
-
-The countable parts of server tool results: all texts in the result.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import repeat
 from pathlib import Path
@@ -25,147 +17,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import THINKING, Block, Prefix
-from cachecost.prompts.render import CannotCount, Prompt, TokenCounter
-from cachecost.tokens.calibration import CLAUDE
+from cachecost.prompts.render import Prompt, TokenCounter
 from cachecost.tokens.images import (
-    INSTEAD,
-    image_tokens,
     least_pdf_margin,
-    page_tokens,
-    unruled_file_tokens,
     unseen_margins,
 )
-from cachecost.tokens.measured import provider_tool_tokens
-
-Content = Mapping[str, Any]
-NO_FACTS: Mapping[str, int] = {}
-GUESSED = "guessed"
-"""The fact that the tokens of a block are a guess, without recording or documentation."""
-FILE = "file"
-"""The fact of a file that no rule counts: video, sound, a document of an unknown format."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockParts:
-    """The texts of a block, and the number of each fact in its content:
-
-    `parameter`, `error`, `reference` (a tool it names), `cited` (a citation in an answer), `sentence` (of a document
-    to be cited), `found` (a search result), `sealed` (characters of its encrypted content), `unseen` (bytes of
-    text that only a signature or a file holds), `mcp` (a server that the provider calls), `guessed`, `file`;
-    `330x291 image` (pixels), `612x792 page` (points), and a provider's tool by its type (`sizes.py`).
-    """
-
-    texts: tuple[str, ...] = ()
-    facts: Mapping[str, int] = field(default_factory=lambda: NO_FACTS)
-
-
-Reader = Callable[[str, Content], BlockParts]
-"""What is counted of a block by its kind, for the blocks inside another one."""
-
-
-def nonzero(**facts: int) -> dict[str, int]:
-    """`facts` without the zeros."""
-    return {name: number for name, number in facts.items() if number}
-
-
-def guess(*texts: str) -> BlockParts:
-    """Parts whose tokens are a guess."""
-    return BlockParts(texts, {GUESSED: 1})
-
-
-def merge_parts(parts: Iterable[BlockParts]) -> BlockParts:
-    """All `parts` as those of one block."""
-    texts: list[str] = []
-    facts: dict[str, int] = {}
-    for part in parts:
-        texts += part.texts
-        for name, number in part.facts.items():
-            facts[name] = facts.get(name, 0) + number
-    return BlockParts(tuple(texts), facts)
-
-
-SIZED = re.compile(r"(\d{1,9})x(\d{1,9}) (image|page)", re.ASCII)
-
-
-def image_fact(width: int, height: int) -> str:
-    """The fact for an image of this size in pixels."""
-    return f"{width}x{height} image"
-
-
-def page_fact(width: int, height: int) -> str:
-    """The fact for a page of this size in points."""
-    return f"{width}x{height} page"
-
-
-def constant_of(fact: str) -> str:
-    """The structure constant of a fact, without its size: "image" for "330x291 image"."""
-    sized = SIZED.fullmatch(fact)
-    return sized[3] if sized else fact
-
-
-def size_tokens(fact: str, generation: str) -> int:
-    """Tokens of a fact by formula or table, without its constant; 0 where neither applies. Raises CannotEvaluate."""
-    sized = SIZED.fullmatch(fact)
-    if fact == FILE:
-        return unruled_file_tokens()
-    if sized is None:
-        return provider_tool_tokens(fact, generation)
-    width, height = max(1, int(sized[1])), max(1, int(sized[2]))
-    if sized[3] == "image":
-        return image_tokens(width, height, generation)
-    if not generation.startswith(CLAUDE):
-        raise CannotCount(f"{fact} of a PDF: no rule gives its tokens in {generation}. {INSTEAD}")
-    return page_tokens(width, height)
-
-
-RESULT = "_tool_result"
-SEALED = "encrypted_"
-"""How the names of encrypted parts begin."""
-UNSHOWN = frozenset({"type", "tool_use_id", "file_id", "retrieved_at", "media_type", "file_type", "encrypted_index"})
-"""Strings of a result that Claude is not shown (the time of a fetch: no bill depends on it)."""
-BLOCKS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
-KNOWN = ("bash_code_execution", "code_execution", "text_editor_code_execution", "web_fetch", "tool_search", "mcp")
-"""Tools whose results hold all that is shown; those of any other are a guess."""
-
-
-def is_server_result(kind: str) -> bool:
-    """Whether a server tool returned this block, not the client (`tool_result`)."""
-    return kind.endswith(RESULT)
-
-
-def server_result(kind: str, content: Content, parts_of: Reader) -> BlockParts:
-    """The texts of a result, and the length of its encrypted parts."""
-    unknown = () if kind.removesuffix(RESULT) in KNOWN else (BlockParts((), {GUESSED: 1}),)
-    return merge_parts((*_visible_parts(content.get("content"), parts_of), *unknown))
-
-
-def _visible_parts(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
-    if isinstance(value, str):
-        yield BlockParts((value,))
-    elif isinstance(value, list):
-        for item in value:
-            yield from _visible_parts(item, parts_of)
-    elif isinstance(value, Mapping):
-        yield from _of_object(value, parts_of)
-
-
-def _of_object(value: Content, parts_of: Reader) -> Iterator[BlockParts]:
-    kind = str(value.get("type"))
-    if kind in BLOCKS:
-        yield parts_of(kind, value)
-        return
-    if kind == "web_search_result":
-        yield BlockParts((), {"found": 1})
-    for key, inner in value.items():
-        if key in UNSHOWN:
-            continue
-        yield from _encrypted_parts(inner) if key.startswith(SEALED) else _visible_parts(inner, parts_of)
-
-
-def _encrypted_parts(value: Any) -> Iterator[BlockParts]:
-    if isinstance(value, str) and value:
-        yield BlockParts((), {"sealed": len(value), GUESSED: 1})
-
+from cachecost.tokens.parts import FILE, GUESSED, SIZED, is_server_result
 
 DATA = "margins.toml"
 MAKERS = "maker_margins.toml"

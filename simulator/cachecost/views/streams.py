@@ -136,3 +136,9 @@ def _console_class() -> Any:
                 yield one if one.control else Segment(inert_text(one.text), one.style)
 
     return InertConsole
+
+
+def print_lines(console: Console, lines: Iterable[str]) -> None:
+    """Print each line as it is, without markup; the terminal wraps it."""
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)

@@ -20,6 +20,7 @@ from cachecost.base.formatting import (
     count_text,
     dollar_column,
     dollars,
+    duration,
     inert,
     percent,
     short_session,
@@ -92,7 +93,7 @@ def alarm_words(alarm: WatchAlarm, now: float, clock: ClockText) -> str:
     """An alarm in one sentence."""
     if alarm.kind == REWRITE:
         return f"call {alarm.number:,} wrote {tokens(alarm.tokens)} tokens again: {dollars(alarm.usd)}"
-    left = f"{max(0.0, alarm.at - now):.0f} s"
+    left = duration(alarm.at - now)
     lost = f"after that the next message costs {dollars(alarm.usd)} more"
     return f"{tokens(alarm.tokens)} tokens expire at {clock(alarm.at)} (in {left}); {lost}"
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from math import ceil
 from typing import IO, Any
-
-from rich.console import Console
 
 from cachecost.analysis.whatif.option import (
     NO_CHANGE,
@@ -31,7 +29,9 @@ from cachecost.base.formatting import (
     dollar_places,
     dollar_range,
     dollars,
+    duration,
     exact,
+    exact_or_none,
     percent,
     percent_column,
     point_aligned,
@@ -41,7 +41,7 @@ from cachecost.base.formatting import (
 )
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
-from cachecost.views.streams import report_console
+from cachecost.views.streams import print_lines, report_console
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -163,7 +163,7 @@ def break_even_lines(edge: TTLBreakEven) -> Iterator[str]:
     short, middle, long = edge.pauses
     yield (
         f"pauses   {short:,} under 5 min, {middle:,} of 5–60 min, {long:,} of an hour and more; "
-        f"the longest {_duration(edge.longest_s)}"
+        f"the longest {duration(edge.longest_s)}"
     )
     here = f"; here {edge.here:.2f}" if edge.here is not None else ""
     yield (
@@ -181,12 +181,6 @@ def break_even_lines(edge: TTLBreakEven) -> Iterator[str]:
 
 def _session(action: Action) -> str:
     return f" (session {short_session(action.session)})" if action.session else ""
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:,.0f} s"
-    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 FORMAT = 1
@@ -215,18 +209,14 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     return made
 
 
-def _usd(amount: Decimal | None) -> str | None:
-    return None if amount is None else exact(amount)
-
-
 def _alternative(one: Alternative) -> dict[str, Any]:
     return {
         "name": one.name,
         "kind": one.kind,
         "does": one.does,
-        "cost_usd": _usd(one.cost),
-        "most_usd": _usd(one.most),
-        "saving_usd": _usd(one.saving),
+        "cost_usd": exact_or_none(one.cost),
+        "most_usd": exact_or_none(one.most),
+        "saving_usd": exact_or_none(one.saving),
         "share": None if one.share is None else float(one.share),
         "calls_changed": one.calls_changed,
         "extra_calls": one.extra_calls,
@@ -243,8 +233,8 @@ def _jointly(joint: Combination | None) -> dict[str, Any] | None:
         return None
     return {
         "names": list(joint.names),
-        "cost_usd": _usd(joint.cost),
-        "saving_usd": _usd(joint.saving),
+        "cost_usd": exact_or_none(joint.cost),
+        "saving_usd": exact_or_none(joint.saving),
         "sum_of_parts_usd": exact(joint.sum_of_parts),
         "best_part_usd": exact(joint.best_part),
         "why": joint.why,
@@ -390,9 +380,9 @@ NARROWEST_PROSE = 30
 def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
     console = report_console(stream, PIPE_WIDTH)
-    _print_lines(console, headline(whatif))
+    print_lines(console, headline(whatif))
     if whatif.jointly:
-        _print_lines(console, joint_lines(whatif.jointly, whatif.cost))
+        print_lines(console, joint_lines(whatif.jointly, whatif.cost))
     shown = [
         one
         for one in whatif.alternatives
@@ -407,9 +397,9 @@ def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:
     for lines in _sections(whatif):
         if lines:
             console.print()
-            _print_lines(console, lines)
+            print_lines(console, lines)
     if fitted and (note := hidden_note([_with_prose_hidden(fitted)], "--csv F")):
-        _print_lines(console, [note])
+        print_lines(console, [note])
 
 
 def _sections(whatif: WhatifReport) -> Iterator[list[str]]:
@@ -422,11 +412,6 @@ def _sections(whatif: WhatifReport) -> Iterator[list[str]]:
 
 def _costs_more(one: Alternative) -> bool:
     return one.kind == "model" and one.saving is not None and one.saving < 0
-
-
-def _print_lines(console: Console, lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
 
 
 def _fit(alternatives: Sequence[Alternative], width: int) -> FittedTable:

@@ -132,7 +132,7 @@ class StrategyLine:
         """`question` as it is shown: a range where hits are best effort, tokens to compute where no price is known."""
         if not self.is_priced and self.questions and not self.refused:
             used = self.question_usage
-            return tokens(round((used.total_input - used.read) / self.questions))
+            return tokens(round((used.unread) / self.questions))
         most = None if self.question is None else self.question_most
         return dollar_range(self.question, most, self.question_places)
 

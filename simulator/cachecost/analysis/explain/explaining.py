@@ -24,7 +24,7 @@ from cachecost.analysis.explain.fixes.fix import Fix, FixContext, changed_settin
 from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay, observe_replay
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
-from cachecost.base.formatting import dollars
+from cachecost.base.formatting import dollars, duration
 from cachecost.caches.breakpoints import Cause, changed_parameter, first_difference, text_of
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
@@ -165,15 +165,6 @@ def _describe_misplacement(loss: Loss) -> str:
 def _parameter(cause: str, request: Request) -> str:
     stated = changed_parameter(cause, request)
     return stated if isinstance(stated, str) else dumps(stated, ensure_ascii=False)
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: `7 ms`, `1.4 s`, `70 s`, `12 min`, `2.5 h`."""
-    if seconds < 10 and seconds != int(seconds):
-        return f"{seconds:.1f} s" if seconds >= 1 else f"{max(1, round(seconds * 1000))} ms"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 MATERIAL = Decimal("0.01")
@@ -537,7 +528,7 @@ def _finding(one: NettedLoss) -> Finding:
     loss, observed = one.loss, one.observed
     code, request = codes()[loss.cause], observed.call(loss.call).request
     usage = observed.rows[loss.call - 1].usage
-    tokens = min(usage.total_input - usage.read, loss.tokens)
+    tokens = min(usage.unread, loss.tokens)
     return Finding(
         code.code,
         loss.cause,

@@ -82,7 +82,7 @@ class ObservedReplay:
             tokens = min(loss.tokens, row.usage.write_1h)
             shorter = replace(row.usage, write_1h=row.usage.write_1h - tokens, write_5m=row.usage.write_5m + tokens)
             return row.cost.total - prices.total_cost(shorter)
-        unread = row.usage.total_input - row.usage.read
+        unread = row.usage.unread
         if prices is None or not unread:
             return ZERO
         read = replace(row.usage, input_tokens=0, write_5m=0, write_1h=0, read=row.usage.total_input)

@@ -25,6 +25,7 @@ from cachecost.analysis.fidelity.recording_check import (
     find_refuted_claims,
     input_cost,
 )
+from cachecost.base.formatting import duration
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, ReadBounds, read_bounds, with_shared_prefix
@@ -260,7 +261,7 @@ def judge_breakpoint_hit(
         return BillVerdict("unknown", False, _unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
     if not exact and all(one.expired_s is not None for one in matching):
-        since = f"{matching[0].expired_s or 0:,.0f} s after they expired"
+        since = f"{duration(matching[0].expired_s or 0)} after they expired"
         return BillVerdict(
             "unknown",
             False,
@@ -315,7 +316,7 @@ def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: Vi
     entry = next((one for one in possible if one.prefix is comparison.hit), None)
     if lag is None or entry is None or entry.age_s > lag.longest_s:
         return ""
-    return f"; probable cause: visibility lag, as the longer entry was written {entry.age_s:.1f} s before"
+    return f"; probable cause: visibility lag, as the longer entry was written {duration(entry.age_s)} before"
 
 
 def _lag_cause(late: str) -> str:

@@ -27,7 +27,7 @@ from cachecost.providers.listing import assumption_rows
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.calibration import CLAUDE
-from cachecost.tokens.ctok_ import has_ctok
+from cachecost.tokens.tokenizers import has_ctok
 
 ONE_IN = 3
 SUFFIXES = frozenset({".gz", ".jsonl", ".json", ".yaml", ".yml"})

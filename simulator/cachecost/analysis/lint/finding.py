@@ -33,7 +33,6 @@ from cachecost.analysis.lint.loaded_request import (
     beside_cache,
     length_state,
     only_breakpoints,
-    place_of,
     strip_request,
     without_cache,
 )
@@ -227,7 +226,7 @@ def _refusal(
 
 
 def _path(loaded: LoadedRequest, breakpoint: Breakpoint) -> str:
-    return loaded.path(place_of(breakpoint))
+    return loaded.path(breakpoint.prompt_order)
 
 
 def _check_count(loaded: LoadedRequest) -> Iterator[LintFinding]:

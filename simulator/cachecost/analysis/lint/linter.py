@@ -38,14 +38,13 @@ from cachecost.analysis.lint.loaded_request import (
     beside_cache,
     excerpt,
     length_state,
-    message_blocks,
     message_place,
     texts,
 )
 from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words, kind_of, only_words_changed
 from cachecost.caches.breakpoints import first_difference
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
-from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
+from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, count_equal_blocks
 from cachecost.prompts.exact_json import lookback_steps
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.rules import RuleBook
@@ -158,7 +157,7 @@ def _early_blocks(loaded: LoadedRequest) -> Iterator[tuple[Place, Block]]:
     yield from loaded.head()
     messages = takewhile(lambda node: node.message is None or node.message.role != "assistant", loaded.messages())
     for node in messages:
-        for index, block in enumerate(message_blocks(node)):
+        for index, block in enumerate(node.message_blocks):
             if block.kind == "text":
                 yield message_place(node, index), block
 
@@ -195,7 +194,7 @@ def check_last_breakpoint(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFi
     grew = after.length > before.length > 0 and after.up_to(before.length) is before
     if not grew or not b.live or length_state(a.total, a.error(a.total), a.rules.minimum_tokens) != "enough":
         return
-    end = message_place(before, len(message_blocks(before)) - 1)
+    end = message_place(before, len(before.message_blocks) - 1)
     last = b.live[-1]
     if last.place < end and not b.is_cached_after(last) and (not a.live or last.place <= a.live[-1].place):
         yield _stuck_finding(a, b, last)
@@ -286,7 +285,7 @@ def difference_finding(
 def check_tools(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """Tools in another order, other tools, tools that are defined otherwise."""
     old, new = a.request.tools.blocks, b.request.tools.blocks
-    first = _changes_first(old, new)
+    first = count_equal_blocks(old, new)
     if a.request.tools.digest == b.request.tools.digest or not a.reaches((TOOLS, 0, first)):
         return
     if Counter(one.digest for one in old) == Counter(one.digest for one in new):
@@ -343,11 +342,6 @@ def _set_finding(a: LoadedRequest, b: LoadedRequest, first: int, words: str) -> 
     path = b.path((TOOLS, 0, first)) if first < len(new) else "tools"
     lost = a.behind(old[first]) if first < len(old) else a.live[-1].tokens - a.start_of(SYSTEM)
     return LintFinding(TOOL_SET, path, words, lost if a.sized else None)
-
-
-def _changes_first(old: Sequence[Block], new: Sequence[Block]) -> int:
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
 def _name(block: Block) -> str:
@@ -409,7 +403,7 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
 
 def _rest_stays(old: Thread, new: Thread) -> bool:
     """Whether a long block, or most of a long text, of a first message is in both, and not where they begin."""
-    one, other = message_blocks(old), message_blocks(new)
+    one, other = old.message_blocks, new.message_blocks
     known = {block.digest for block in one if block.size >= LONG_TEXT}
     first = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a.digest != b.digest), len(other))
     if any(block.digest in known for block in other[first:]):
@@ -418,7 +412,7 @@ def _rest_stays(old: Thread, new: Thread) -> bool:
 
 
 def _begins_alike(old: Thread, new: Thread) -> bool:
-    one, other = message_blocks(old), message_blocks(new)
+    one, other = old.message_blocks, new.message_blocks
     return bool(one and other) and one[0].digest == other[0].digest
 
 
@@ -442,7 +436,7 @@ def _counted_blocks(node: Thread, b: LoadedRequest) -> Iterator[tuple[Place, Blo
     """The blocks of a message as they count in `b`: where the model drops thinking, it does not matter who does."""
     human = b.request.thread.human
     drops = not b.rules.keeps_thinking and human is not None and node.length < human.length
-    for index, block in enumerate(message_blocks(node)):
+    for index, block in enumerate(node.message_blocks):
         if not (drops and block.is_thinking):
             yield message_place(node, index), block
 

@@ -241,12 +241,6 @@ State = Literal["short", "near", "enough"]
 LAYERS = tuple(Layer)
 
 
-def place_of(breakpoint: Breakpoint) -> Place:
-    """Where a breakpoint stands."""
-    layer, message, index = breakpoint.block_key
-    return LAYERS.index(layer), message, index
-
-
 @dataclass(frozen=True, slots=True)
 class SizedBreakpoint:
     """A breakpoint with its path, the prefix that it ends, how long that is in tokens, and whether that is enough."""
@@ -259,7 +253,7 @@ class SizedBreakpoint:
 
     @property
     def place(self) -> Place:
-        return place_of(self.breakpoint)
+        return self.breakpoint.prompt_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -368,11 +362,6 @@ class LoadedRequest:
                 break
             found.append(node)
         return found[::-1]
-
-
-def message_blocks(node: Thread) -> Sequence[Block]:
-    """The blocks of the message that a node ends with."""
-    return node.message.blocks if node.message else ()
 
 
 def message_place(node: Thread, index: int) -> Place:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from cachecost.base.structs import replace, value
 from cachecost.conversations.input_files import BilledCall
@@ -62,7 +63,7 @@ class SessionState:
     hour_tokens: int = 0
     uncached_tokens: int = 0
     ttl: str = "5m"
-    ttl_s: Mapping[str, float] = field(default_factory=lambda: DEFAULT_TTLS)
+    ttl_s: Mapping[str, float] = msgspec.field(default_factory=lambda: DEFAULT_TTLS)
     last_used: float | None = None
     static_tokens: int = 0
     static_warm_until: float | None = None

@@ -226,15 +226,17 @@ def published_prefill() -> PrefillModel:
 def load_of(done: Sequence[StepResult]) -> PrefillLoad:
     """The load of a plan's calls; the rate includes additional calls."""
     real = [one for one in done if not one.step.sent.is_extra and one.usage.total_input]
-    shares = sorted(_unread(one) / one.usage.total_input for one in real)
+    shares = sorted(one.usage.unread / one.usage.total_input for one in real)
     mean = sum(shares) / len(shares) if shares else 0.0
     p95 = shares[max(0, -(-len(shares) * 95 // 100) - 1)] if shares else 0.0
-    return PrefillLoad(mean, p95, sum(map(_unread, real)), _peak(done))
+    return PrefillLoad(mean, p95, sum(one.usage.unread for one in real), _peak(done))
 
 
 def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
     """The fit of recorded times to unread tokens; None if fewer than two calls have a time."""
-    points = [(_unread(one), one.step.sent.call.first_token_s) for one in done if one.step.sent.call.first_token_s > 0]
+    points = [
+        (one.usage.unread, one.step.sent.call.first_token_s) for one in done if one.step.sent.call.first_token_s > 0
+    ]
     if len(points) < 2:
         return None
     mean_x, mean_y = (sum(column) / len(points) for column in zip(*points, strict=True))
@@ -246,13 +248,9 @@ def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
     return LatencyFit(base, slope, 1 - missed / total if total else 0.0, len(points))
 
 
-def _unread(done: StepResult) -> int:
-    return done.usage.total_input - done.usage.read
-
-
 def _peak(done: Sequence[StepResult]) -> int:
     """The largest sum in any window of a minute that starts with a call."""
-    calls = sorted((one.step.sent.start, _unread(one)) for one in done)
+    calls = sorted((one.step.sent.start, one.usage.unread) for one in done)
     most = inside = first = 0
     for start, tokens in calls:
         inside += tokens

@@ -27,6 +27,7 @@ from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import PER_TOKEN, ZERO, Usage
 from cachecost.simulation.engine import CallPreparer, PreparedCall, Simulation, UnpreparedCall, output_tokens
 from cachecost.simulation.setup import ReplaySetup
+from cachecost.strategies.placements.moving import blocks_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def static_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
 
 def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
     """The places in messages. Removed thinking and cleared results are not rendered."""
-    sent = _blocks_back(request.thread)
+    sent = blocks_back(request.thread)
     for node in _up(prompt.end):
         if node is prompt.head:
             return
@@ -71,13 +72,6 @@ def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
                 break
             if block is not None and not block.is_thinking:
                 break
-
-
-def _blocks_back(thread: Thread) -> Iterator[tuple[Thread, int]]:
-    for node in thread.back():
-        assert node.message is not None
-        for index in range(len(node.message.blocks) - 1, -1, -1):
-            yield node, index
 
 
 def _up(node: Prefix | None) -> Iterator[Prefix]:

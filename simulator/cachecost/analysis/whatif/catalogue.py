@@ -33,6 +33,7 @@ from cachecost.analysis.whatif.option import (
     ttl_options,
 )
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
@@ -73,11 +74,11 @@ def ping_option(
     times = int(most) if most else worth
     habit = KeepAlive(every_s=every_s, times=times)
     is_marked = any(has_breakpoints(call.request) and not call.is_batch for call in calls)
-    bridged = (times * every_s + short_s) / 60
+    bridged = duration(times * every_s + short_s)
     return Option(
         f"keep-alive={value}",
         "keep-alive",
-        f"a keep-alive every {every_s:g} s of a pause, at most {times}: bridges up to {bridged:.0f} min",
+        f"a keep-alive every {every_s:g} s of a pause, at most {times}: bridges up to {bridged}",
         lambda steps: add_pings(steps, habit, refused),
         PINGS,
         ASSUMED,

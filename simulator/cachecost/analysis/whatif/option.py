@@ -28,6 +28,7 @@ from cachecost.analysis.replays.steps import (
     set_ttl,
 )
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Message, Thread
@@ -235,7 +236,7 @@ class RecordedPauses:
         if not self.seconds:
             return "no call follows another, so its pauses are unknown"
         if not self.between(least):
-            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
+            return f"no pause reaches {duration(least)} (the longest is {duration(self.longest)})"
         return ""
 
     @property

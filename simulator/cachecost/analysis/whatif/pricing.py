@@ -19,7 +19,7 @@ from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.compaction import SettingChange, parse_actions
 from cachecost.analysis.whatif.option import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Action, Alternative, Option
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
+from cachecost.base.formatting import count_text, dollars, duration, percent, rough_dollars
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.findings import count_margin, open_usd
 from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED
@@ -409,7 +409,7 @@ class _Growth:
         return cls(max(median(gaps), answered) if gaps else USUAL_GAP_S, output, max(1, growth - output))
 
     def __str__(self) -> str:
-        return f"one every {self.gap_s:,.0f} s that adds {self.output + self.said:,} tokens"
+        return f"one every {duration(self.gap_s)} that adds {self.output + self.said:,} tokens"
 
     def calls(self, last: Call, count: int) -> list[Call]:
         """So many calls more, each going on from the one before."""

@@ -52,7 +52,7 @@ from cachecost.scenario.loading import COMMAND, TURN, RecordedScenario, project_
 from cachecost.scenario.models import ConversationSource
 from cachecost.simulation.workload import scenario_setup
 from cachecost.tokens.factory import FILLER
-from cachecost.tokens.raw import count_content
+from cachecost.tokens.tokenizers import count_content
 
 
 class RunServer:

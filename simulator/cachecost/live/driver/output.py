@@ -22,7 +22,7 @@ import httpx2
 
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.atomic_files import open_replacement
-from cachecost.base.formatting import count_text, dollars, exact
+from cachecost.base.formatting import count_text, dollars, duration, exact
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
@@ -387,14 +387,6 @@ def _bytes(body: Mapping[str, Any]) -> bytes:
 PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")
 COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")
 CALL_COLUMNS = ("call", "predicted read", "written", "uncached", "billed read", "written", "uncached", "cost", "")
-
-
-def duration(seconds: float) -> str:
-    """ "45 s", "12 min", "2 h 05 min"."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def takes(plan: Plan, parallel: int) -> float:

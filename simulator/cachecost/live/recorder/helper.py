@@ -55,7 +55,7 @@ from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import AUTO
-from cachecost.tokens.raw import count_content
+from cachecost.tokens.tokenizers import count_content
 
 if TYPE_CHECKING:
     from cachecost.live.recorder.live_page import RecorderPage

@@ -11,7 +11,7 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import Any, Literal
 
-from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.blocks import Block, Layer, Part, Thread, count_equal_blocks, estimate_tokens
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Breakpoint, Request, block_at, sent_breakpoints
 
@@ -99,8 +99,6 @@ Size = Callable[[Block], int]
 COMPARED = ("tool_choice", "thinking", "context_management")
 """Parameters whose change the API reports as "unavailable". `speed` is compared too: it is in the cache key here
 (rule 2), and not in the documentation's list."""
-BYTES_PER_TOKEN = 4
-"""The API's figure is "a byte-length estimate" as well."""
 
 
 class AnsweredRequests:
@@ -134,12 +132,7 @@ class Divergence:
     missed_tokens: int
 
 
-def by_bytes(block: Block) -> int:
-    """Tokens of a block by its length alone."""
-    return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
-
-
-def divergence(before: Request, after: Request, size: Size = by_bytes) -> Divergence | None:
+def divergence(before: Request, after: Request, size: Size = estimate_tokens) -> Divergence | None:
     """How `after` differs from `before`; None if it continues it.
 
     Breakpoints make no difference (rule 1). `size` is the number of tokens of a block.
@@ -154,7 +147,7 @@ def divergence(before: Request, after: Request, size: Size = by_bytes) -> Diverg
         return _divergence_before_messages("unavailable", before, size)
     parting = before.thread.common(after.thread).length
     old = _blocks(before, parting)
-    left = old[_equal(old, _blocks(after, parting)) :]
+    left = old[count_equal_blocks(old, _blocks(after, parting)) :]
     return Divergence("messages_changed", sum(map(size, left))) if left else None
 
 
@@ -167,13 +160,7 @@ def _differs(before: Part, after: Part) -> Sequence[Block] | None:
     """The blocks of a layer from its first difference on; None if both are equal."""
     if before.digest == after.digest:
         return None
-    return before.blocks[_equal(before.blocks, after.blocks) :]
-
-
-def _equal(old: Sequence[Block], new: Sequence[Block]) -> int:
-    """How many leading blocks are equal."""
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
+    return before.blocks[count_equal_blocks(before.blocks, after.blocks) :]
 
 
 def _blocks(request: Request, after: int) -> list[Block]:
@@ -190,7 +177,7 @@ def _parameters(request: Request) -> list[Any]:
     return [*named, config or None, output_format(request.params)]
 
 
-def compare_requests(before: Request, request: Request, size: Size = by_bytes) -> Mapping[str, Any] | None:
+def compare_requests(before: Request, request: Request, size: Size = estimate_tokens) -> Mapping[str, Any] | None:
     """The `diagnostics` of `request` after `before`."""
     found = divergence(before, request, size)
     if found is None:

@@ -206,7 +206,7 @@ def conversation_title(first: Thread) -> str:
     """The title of the conversation that begins with a message: the beginning of the first text that a person wrote;
     "" without content.
     """
-    blocks = first.message.blocks if first.message else ()
+    blocks = first.message_blocks
     texts = [str(block.content.get("text") or "") for block in blocks if block.content is not None]
     plain = [text for text in texts if text.strip() and not text.lstrip().startswith("<")]
     shown = "".join(letter if letter.isprintable() else " " for letter in (plain or texts or [""])[0][:LONGEST_READ])

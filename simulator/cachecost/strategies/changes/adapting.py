@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from math import fsum
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.prompts.blocks import Thread
+from cachecost.prompts.blocks import Thread, estimate_tokens
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
-from cachecost.strategies.changes.base import AgentChange, estimate_tokens
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.keepalive import cache_only_call
 from cachecost.strategies.placements import LastTool, Placement, SystemBlock, ThreadIndex, View
 

@@ -17,10 +17,9 @@ from typing import Any, ClassVar, Literal
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
-from cachecost.prompts.blocks import Block, Message, Thread, digest_of, given_block
+from cachecost.prompts.blocks import BYTES_PER_TOKEN, Block, Message, Thread, digest_of, estimate_tokens, given_block
 from cachecost.strategies.model_facts import Facts
 
-BYTES_PER_TOKEN = 4
 """What agents assume when they decide whether a context is full."""
 
 
@@ -86,11 +85,6 @@ class GrowingThread:
         self.thread = self.thread.up_to(event.keep)
         for message in event.messages:
             self.thread = self.thread.then(message)
-
-
-def estimate_tokens(block: Block) -> int:
-    """Tokens of a block as an agent estimates them."""
-    return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
 
 
 def placeholder_for(block: Block, why: str, tokens: int) -> Block:

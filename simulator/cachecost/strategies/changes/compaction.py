@@ -7,16 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Switch
-from cachecost.prompts.blocks import NOTHING, Block, Message, Part, digest_of, given_block
+from cachecost.prompts.blocks import NOTHING, Block, Message, Part, digest_of, estimate_tokens, given_block
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import (
-    AgentChange,
-    GrowingThread,
-    ThreadRewriter,
-    estimate_tokens,
-    model_window,
-    placeholder_for,
-)
+from cachecost.strategies.changes.base import AgentChange, GrowingThread, ThreadRewriter, model_window, placeholder_for
 from cachecost.strategies.model_facts import Facts
 
 Kind = Literal["summary", "strip", "strip_reasoning", "strip_tools", "range", "keep_first", "keep_last"]

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch
-from cachecost.prompts.blocks import Block, Message, Part, given_block
+from cachecost.prompts.blocks import Block, Message, Part, estimate_tokens, given_block
 from cachecost.strategies.changes.base import (
     AgentChange,
     CallRewriter,
     assumed_block,
-    estimate_tokens,
     failed_attempt,
     feedback,
     find_tool_calls,

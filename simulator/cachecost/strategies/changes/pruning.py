@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cachecost.conversations.model import Conversation, Event, Human, Reply, ThreadRewrite
-from cachecost.prompts.blocks import Message
-from cachecost.strategies.changes.base import AgentChange, ThreadRewriter, estimate_tokens, placeholder_for
+from cachecost.prompts.blocks import Message, estimate_tokens
+from cachecost.strategies.changes.base import AgentChange, ThreadRewriter, placeholder_for
 from cachecost.strategies.model_facts import Facts
 
 CLEARED = "cleared"

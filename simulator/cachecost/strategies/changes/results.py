@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cachecost.conversations.model import Conversation
-from cachecost.prompts.blocks import Block, Message, compact, digest_of
-from cachecost.strategies.changes.base import AgentChange, ThreadRewriter, estimate_tokens, placeholder_for
+from cachecost.prompts.blocks import Block, Message, compact, digest_of, estimate_tokens
+from cachecost.strategies.changes.base import AgentChange, ThreadRewriter, placeholder_for
 from cachecost.strategies.model_facts import Facts
 
 

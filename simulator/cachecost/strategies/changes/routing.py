@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.prompts.blocks import NOTHING, Layer
+from cachecost.prompts.blocks import NOTHING, Layer, estimate_tokens
 from cachecost.prompts.request import Request
-from cachecost.strategies.changes.base import AgentChange, estimate_tokens
+from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.keepalive import Delays, Timed, sort_calls
 from cachecost.strategies.model_facts import EvenSampler
 

@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cachecost.conversations.model import Conversation, Event, Reply, Results
-from cachecost.prompts.blocks import Block, compact, digest_of
+from cachecost.prompts.blocks import BYTES_PER_TOKEN, Block, compact, digest_of, estimate_tokens
 from cachecost.prompts.request import text_block
 from cachecost.strategies.changes.base import (
-    BYTES_PER_TOKEN,
     AgentChange,
     CallRewriter,
     assumed_block,
-    estimate_tokens,
     failed_attempt,
     feedback,
     find_tool_calls,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from cachecost.conversations.model import Conversation, Event, Inquiry, Reply, Results
-from cachecost.prompts.blocks import Block
-from cachecost.strategies.changes.base import AgentChange, CallRewriter, assumed_block, estimate_tokens
+from cachecost.prompts.blocks import Block, estimate_tokens
+from cachecost.strategies.changes.base import AgentChange, CallRewriter, assumed_block
 from cachecost.strategies.model_facts import Facts, FailedAttempts
 
 MAX_RETRIES = 2

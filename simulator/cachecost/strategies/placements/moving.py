@@ -20,9 +20,8 @@ from dataclasses import dataclass, field, fields
 from itertools import islice, takewhile
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread
+from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread, estimate_tokens
 from cachecost.prompts.request import TTL, accepts_breakpoint, is_server_tool
-from cachecost.strategies.changes.base import estimate_tokens
 
 Role = Literal["any", "assistant", "user_wire", "human", "prompt", "tool", "not_system"]
 State = TypeVar("State")

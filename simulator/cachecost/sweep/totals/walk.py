@@ -10,10 +10,12 @@ What no TTL changes: the entries that each call may read and write, and their le
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
+
+import msgspec
 
 from cachecost.base.structs import identity_struct, value
 from cachecost.caches.breakpoints import CacheEntry, new_entry, refresh_before_hit
@@ -101,12 +103,12 @@ class AgentPlan:
     window: int | None
     shapes: list[RequestExample]
     routes: list[CallTarget]
-    sent: list[PlannedRequest] = field(default_factory=list)
-    starts: list[float] = field(default_factory=list)
-    first_tokens: list[float] = field(default_factory=list)
-    outputs: list[int | tuple[Block, ...]] = field(default_factory=list)
-    looked: list[tuple[EntryTree, list[Numbers]]] = field(default_factory=list)
-    unusual: list[tuple[Any, str | None]] = field(default_factory=list)
+    sent: list[PlannedRequest] = msgspec.field(default_factory=list)
+    starts: list[float] = msgspec.field(default_factory=list)
+    first_tokens: list[float] = msgspec.field(default_factory=list)
+    outputs: list[int | tuple[Block, ...]] = msgspec.field(default_factory=list)
+    looked: list[tuple[EntryTree, list[Numbers]]] = msgspec.field(default_factory=list)
+    unusual: list[tuple[Any, str | None]] = msgspec.field(default_factory=list)
 
     def add(self, call: PlannedCall, sent: PlannedRequest) -> None:
         self.sent.append(sent)

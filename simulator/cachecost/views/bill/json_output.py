@@ -10,8 +10,8 @@ from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal, UnwrittenUsage, unwritten_cost
 from cachecost.analysis.bill.timeline import Advice, TimelineCall
 from cachecost.base.errors import Fault
-from cachecost.base.formatting import dollar_column, dollars, exact
-from cachecost.base.times import iso, zone_name
+from cachecost.base.formatting import dollar_column, dollars, exact, exact_or_none
+from cachecost.base.times import iso_or_none, zone_name
 from cachecost.providers.usage import Usage
 
 
@@ -72,12 +72,12 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "charged": {
             "calls": total.charged_calls,
             "cost_usd": exact(total.charged),
-            "list_price_usd": _usd(total.listed),
+            "list_price_usd": exact_or_none(total.listed),
         },
         "partial_outputs": total.partial_outputs,
         "estimated_output": _estimated(total) if summary.estimates_output else None,
-        "first": _time(total.first),
-        "last": _time(total.last),
+        "first": iso_or_none(total.first),
+        "last": iso_or_none(total.last),
         "causes": [_cause(one) for one in total.ranked_causes],
         "by": summary.by,
         "timezone": zone_name(summary.zone),
@@ -120,8 +120,8 @@ def row_object(row: BillRow) -> dict[str, Any]:
         "agent": row.agent,
         "client": row.client,
         "model": ", ".join(row.models),
-        "first": _time(row.first),
-        "last": _time(row.last),
+        "first": iso_or_none(row.first),
+        "last": iso_or_none(row.last),
         "calls": row.calls,
         "hit_rate": hit_rate(row),
         "usage": row.usage.wire(),
@@ -145,7 +145,7 @@ def csv_rows(summary: BillSummary) -> Iterator[dict[str, Any]]:
     for row in summary.rows:
         flat = row_object(row)
         del flat["causes"]
-        yield flat | {f"{cause}_usd": exact(total.cost) for cause, total in sorted(row.causes.items())}
+        yield flat | {f"{cause}exact_or_none": exact(total.cost) for cause, total in sorted(row.causes.items())}
 
 
 def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
         "session": call.session,
         "project": rewrite.file.project,
         "agent": call.agent,
-        "time": _time(call.start),
+        "time": iso_or_none(call.start),
         "file": rewrite.file.path,
         "line": call.line,
         "call": call.number,
@@ -174,7 +174,7 @@ def call_object(one: TimelineCall) -> dict[str, Any]:
     call, rewrite = one.call, one.rewrite
     return {
         "number": one.number,
-        "time": _time(call.start),
+        "time": iso_or_none(call.start),
         "session": call.session,
         "agent": call.agent,
         "agent_type": call.agent_type,
@@ -182,19 +182,15 @@ def call_object(one: TimelineCall) -> dict[str, Any]:
         "file": one.file.path,
         "line": call.line,
         "usage": call.usage.wire(),
-        "cost_usd": _usd(one.cost),
+        "cost_usd": exact_or_none(one.cost),
         "cause": one.cause,
         "rewritten_tokens": rewrite.tokens if rewrite else 0,
-        "rewritten_usd": _usd(rewrite.cost) if rewrite else "0",
+        "rewritten_usd": exact_or_none(rewrite.cost) if rewrite else "0",
         "message": rewrite.words if rewrite else None,
         "events": list(call.events),
         "idle_s": one.idle_s,
         "cache_miss_reason": call.miss_reason or None,
     }
-
-
-def _usd(amount: Decimal | None) -> str | None:
-    return None if amount is None else exact(amount)
 
 
 def _cause(total: CauseTotal) -> dict[str, Any]:
@@ -205,7 +201,3 @@ def hit_rate(row: BillRow) -> float | None:
     """Tokens read ÷ input tokens; None without input."""
     rate = row.hit_rate
     return None if rate is None else round(float(rate), RATE_DIGITS)
-
-
-def _time(at: float | None) -> str | None:
-    return None if at is None else iso(at)

@@ -22,6 +22,7 @@ from xml.sax.saxutils import escape
 
 import matplotlib as mpl
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
@@ -201,3 +202,9 @@ def standalone_svg(figure: Figure, title: str) -> str:
     begin = text.index(">", text.index("<svg")) + 1
     opening = text[:begin].replace("<svg ", '<svg role="img" ', 1)
     return f"{opening}\n<title>{escape(title)}</title>\n{dark_style()}{text[begin:]}"
+
+
+def annotate_beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **style: Any) -> None:
+    """Write `text` beside the point `at`, `inches` to its right."""
+    offset = (inches * POINTS_PER_INCH, 0)
+    axes.annotate(text, at, offset, textcoords="offset points", va="center_baseline", annotation_clip=False, **style)

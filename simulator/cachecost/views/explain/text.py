@@ -10,8 +10,6 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import IO, Any
 
-from rich.console import Console
-
 from cachecost.analysis.explain.codes import codes
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, percent, rough_dollars, short_session
 from cachecost.base.times import seconds
@@ -22,7 +20,7 @@ from cachecost.simulation.engine import AS_RECORDED
 from cachecost.views.bill.text import wrap_line
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
-from cachecost.views.streams import report_console
+from cachecost.views.streams import print_lines, report_console
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -206,7 +204,7 @@ def print_explanation(explanation: Explanation, stream: IO[str], arguments: str 
     """Print to `stream`; rich respects NO_COLOR, pipes and the width. `arguments` are the logs, as they were typed."""
     console = report_console(stream, PIPE_WIDTH)
     groups = group_findings(explanation)
-    _print_lines(console, headline(explanation, groups))
+    print_lines(console, headline(explanation, groups))
     if groups:
         table = fit_table(findings_table(explanation), console.width)
         console.print()
@@ -221,11 +219,11 @@ def print_explanation(explanation: Explanation, stream: IO[str], arguments: str 
                 console.print(line, markup=False, soft_wrap=True)
             for number, line in enumerate(wrap(first.fix, max(40, console.width - 9))):
                 console.print(f"{' ' * FIX_INDENT}{' ' if number else '→'} {line}", markup=False)
-        _print_lines(console, filter(None, [hidden_note([table], "--csv F")]))
-    _print_lines(console, closing(explanation))
+        print_lines(console, filter(None, [hidden_note([table], "--csv F")]))
+    print_lines(console, closing(explanation))
     if arguments:
         is_scenario = bool(explanation.strategy) and explanation.strategy != AS_RECORDED
-        _print_lines(console, [see_also("explain", arguments, _known(explanation), is_scenario)])
+        print_lines(console, [see_also("explain", arguments, _known(explanation), is_scenario)])
 
 
 def _known(explanation: Explanation) -> dict[str, str]:
@@ -234,11 +232,6 @@ def _known(explanation: Explanation) -> dict[str, str]:
         return {}
     fixed = "with these fixes " if explanation.bounds_fixed_requests else ""
     return {"optimize": f"cheapest breakpoints; {fixed}no plan is below {dollars(explanation.lower_bound)}"}
-
-
-def _print_lines(console: Console, lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
 
 
 def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator[str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import IO, Any
 
 from rich.console import Console
 
-from cachecost.base.formatting import count_text, dollar_change, dollars, exact, percent, short_session
+from cachecost.base.formatting import count_text, dollar_change, dollars, exact_or_none, percent, short_session
 from cachecost.ledger.results import FEW_CALLS, Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.hosts import hosts
 from cachecost.views.fidelity.scores import (
@@ -375,7 +374,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
 
 def judgement_row(one: Judgement) -> dict[str, Any]:
     """A recorded call as a row: what was predicted without its own bill, what was billed, and whether that is exact."""
-    dollars = {"predicted_usd": _dollars(one.predicted_usd), "billed_usd": _dollars(one.billed_usd)}
+    dollars = {"predicted_usd": exact_or_none(one.predicted_usd), "billed_usd": exact_or_none(one.billed_usd)}
     least, most = one.bounds or (None, None)
     bounds = {"least": least, "most": most, "coverage": one.coverage, "holds": one.holds} if one.bounds else None
     return {**_mismatch(one), "exact": one.exact, "range": bounds, **dollars}
@@ -407,11 +406,14 @@ def _score(each: Score) -> dict[str, Any]:
         "ranges": _ranges(each),
         "unknown_earlier_writes": each.unknown,
         "token_error": {"median": each.median, "p95": each.p95},
-        "billed_usd": _dollars(each.billed_usd),
-        "predicted_usd": _dollars(each.predicted_usd),
-        "knowable_usd": {"billed": _dollars(each.known.billed), "predicted": _dollars(each.known.predicted)},
-        "off_by_usd": _dollars(each.off_usd),
-        "unknown_usd": {"billed": _dollars(each.not_known.billed), "predicted": _dollars(each.not_known.predicted)},
+        "billed_usd": exact_or_none(each.billed_usd),
+        "predicted_usd": exact_or_none(each.predicted_usd),
+        "knowable_usd": {"billed": exact_or_none(each.known.billed), "predicted": exact_or_none(each.known.predicted)},
+        "off_by_usd": exact_or_none(each.off_usd),
+        "unknown_usd": {
+            "billed": exact_or_none(each.not_known.billed),
+            "predicted": exact_or_none(each.not_known.predicted),
+        },
         "visibility_lag": each.late,
         "warm_starts": each.warm,
         "cold_billed_a_write": each.cold_written,
@@ -422,10 +424,6 @@ def _ranges(totals: Score) -> dict[str, Any]:
     """`stated` is the share of the calls in which their ranges are to hold, `observed` that in which they do."""
     shares = {"stated": totals.coverage, "observed": totals.held / totals.ranges} if totals.ranges else {}
     return {"judged": totals.ranges, "hold": totals.held, **shares}
-
-
-def _dollars(amount: Decimal | None) -> str | None:
-    return None if amount is None else exact(amount)
 
 
 def _host(row: HostScore) -> dict[str, Any]:

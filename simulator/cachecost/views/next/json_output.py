@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import IO, Any
 
 from cachecost.analysis.next_message.found_sessions import COLD, KeepAliveAdvice, NextAlternative, NextChoice
 from cachecost.analysis.next_message.state import CompactionPrice, Price, SessionState
-from cachecost.base.formatting import count_text, dollar_column, dollars, exact, token_column, tokens
-from cachecost.base.times import iso
+from cachecost.base.formatting import count_text, dollar_column, dollars, exact, exact_or_none, token_column, tokens
+from cachecost.base.times import iso, iso_or_none
 from cachecost.views.bill.text import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
 from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words, session_words
 from cachecost.views.streams import report_console
@@ -38,7 +37,7 @@ def next_object(
 
 
 def price_object(price: Price) -> dict[str, Any]:
-    return {"cost_usd": _usd(price.cost), "usage": price.usage.wire()}
+    return {"cost_usd": exact_or_none(price.cost), "usage": price.usage.wire()}
 
 
 def alternative_object(one: NextAlternative) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def alternative_object(one: NextAlternative) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "name": one.name,
-        "cost_usd": _usd(one.cost),
+        "cost_usd": exact_or_none(one.cost),
         "usage": one.usage.usage.wire(),
         "first": price_object(one.first) if one.first else None,
         "breaks_even_after": one.breaks_even_after,
@@ -62,14 +61,14 @@ def state_object(state: SessionState) -> dict[str, Any]:
         "model": state.model,
         "host": state.host,
         "calls": state.calls,
-        "cost_usd": _usd(state.cost),
+        "cost_usd": exact_or_none(state.cost),
         "hit_rate": None if state.hit_rate is None else float(state.hit_rate),
         "prompt_tokens": state.prompt_tokens,
         "cached_tokens": state.cached_tokens,
         "static_tokens": state.static_tokens,
         "ttl": state.ttl,
-        "last_used": _time(state.last_used),
-        "warm_until": _time(state.warm_until),
+        "last_used": iso_or_none(state.last_used),
+        "warm_until": iso_or_none(state.warm_until),
         "typical_new_tokens": state.typical_new_tokens,
         "typical_output_tokens": state.typical_output_tokens,
         "calls_per_message": state.calls_per_message,
@@ -83,7 +82,7 @@ def _compaction(found: CompactionPrice | None) -> dict[str, Any] | None:
         "summary": price_object(found.summary),
         "message": price_object(found.message),
         "kept_tokens": found.kept_tokens,
-        "saved_per_message_usd": _usd(found.saved),
+        "saved_per_message_usd": exact_or_none(found.saved),
         "breaks_even_after": found.breaks_even_after,
     }
 
@@ -97,18 +96,10 @@ def _keep_alive(advice: KeepAliveAdvice | None) -> dict[str, Any] | None:
         "advised": advice.advised,
         "saved_usd": exact(advice.saved),
         "pauses": advice.pauses,
-        "send_at": _time(advice.send_at),
+        "send_at": iso_or_none(advice.send_at),
         "interval_s": advice.interval_s,
-        "stop_at": _time(advice.stop_at),
+        "stop_at": iso_or_none(advice.stop_at),
     }
-
-
-def _usd(amount: Decimal | None) -> str | None:
-    return None if amount is None else exact(amount)
-
-
-def _time(at: float | None) -> str | None:
-    return None if at is None else iso(at)
 
 
 def print_next(

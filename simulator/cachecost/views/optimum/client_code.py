@@ -18,6 +18,7 @@ from cachecost.base.version import __version__
 from cachecost.conversations.calls import Call, KnownLengths, RecordedCall, billed_lengths
 from cachecost.prompts.passes import Body, body_of
 from cachecost.prompts.request import Request, wire_path
+from cachecost.providers.assumptions import show_assumption
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.placements import (
     NAMES,
@@ -267,13 +268,7 @@ def _given(one: Primitive | KeepAlive) -> Iterator[tuple[str, Any]]:
 def _item(name: str, options: dict[str, Any]) -> str:
     if not options:
         return name
-    return f"{name}: {{{', '.join(f'{option}: {_scalar(value)}' for option, value in options.items())}}}"
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{name}: {{{', '.join(f'{option}: {show_assumption(value)}' for option, value in options.items())}}}"
 
 
 MARK = "<!-- written by cachecost optimize --emit -->"

@@ -16,7 +16,17 @@ from rich.text import Text
 from cachecost.analysis.optimum.optimum import Optimum
 from cachecost.analysis.optimum.plan_evaluator import PlanStep, build_call
 from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.base.formatting import change, change_text, count_text, dollars, exact, percent, rough_dollars, tokens
+from cachecost.base.formatting import (
+    change,
+    change_text,
+    count_text,
+    dollars,
+    duration,
+    exact,
+    percent,
+    rough_dollars,
+    tokens,
+)
 from cachecost.base.version import __version__
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.request import Breakpoint, Request, place_as_sent, wire_path
@@ -81,12 +91,8 @@ def _habit_words(habit: Habit, calls: int) -> str:
     shorter = max((gap for gap in habit.fives if gap < NO_GAP), default=0.0)
     few = f"{len(habit.hours):,} of {habit.breakpoints:,}"
     if read and min(read) > shorter:
-        return f"{where} with TTL 5m, and with 1h before pauses over {_minutes(shorter)} ({few})"
+        return f"{where} with TTL 5m, and with 1h before pauses over {duration(max(300.0, shorter))} ({few})"
     return f"{where} with TTL 5m, in {few} calls with 1h"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{max(300.0, seconds) / 60:.0f} min"
 
 
 def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:

@@ -83,7 +83,7 @@ def cause_table(ledger: Ledger, header: str) -> Table:
         Column("calls", "calls", [f"{len(rows):,}" for rows in causes.values()]),
     ]
     if not ledger.is_priced:
-        to_do = [usage.total_input - usage.read for usage in usages]
+        to_do = [usage.unread for usage in usages]
         columns.append(Column("saved", "prefill saved", token_column([usage.read for usage in usages])))
         columns.append(Column("to do", "prefill to do", token_column(to_do)))
         return Table([*columns, _share_column([Decimal(count) for count in to_do], Decimal(sum(to_do)))])
@@ -153,7 +153,7 @@ def _unpriced_columns(rows: Sequence[_SumRow]) -> list[Column]:
     return [
         _call_column(rows),
         _token_column("prefill saved", rows, lambda usage: usage.read),
-        _token_column("prefill to do", rows, lambda usage: usage.total_input - usage.read),
+        _token_column("prefill to do", rows, lambda usage: usage.unread),
         Column("share", "cache hit rate", percent_column([row.cache_hit_rate for row in rows])),
         _token_column("output", rows, lambda usage: usage.output_tokens),
         Column("cost", "cost", [UNKNOWN] * len(rows), rank=ZERO_CLASS),
@@ -183,7 +183,7 @@ def _rows_by_cause(ledger: Ledger) -> dict[str, list[CallRow]]:
             groups.setdefault(row.cause, []).append(row)
     is_priced = ledger.is_priced  # looks at every row
     weights = {
-        cause: sum((row.cost.total if is_priced else Decimal(row.usage.total_input - row.usage.read)) for row in rows)
+        cause: sum((row.cost.total if is_priced else Decimal(row.usage.unread)) for row in rows)
         for cause, rows in groups.items()
     }
     return dict(sorted(groups.items(), key=lambda item: (-weights[item[0]], item[0])))
@@ -286,7 +286,7 @@ def _rank(ledger: Ledger) -> tuple[object, ...]:
 
 
 def _rank_by_tokens(ledger: Ledger) -> tuple[object, ...]:
-    return ledger.errors, not ledger.inquiries, ledger.usage.total_input - ledger.usage.read, ledger.strategy
+    return ledger.errors, not ledger.inquiries, ledger.usage.unread, ledger.strategy
 
 
 def _are_priced(ledgers: Sequence[Ledger]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,10 +23,10 @@ from cachecost.providers.usage import ZERO
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, MUTED, RULE
 from cachecost.views.charts.style import (
     MARGIN,
-    POINTS_PER_INCH,
     SMALL_SIZE,
     TEXT_SIZE,
     WIDTH,
+    annotate_beside,
     draw_title,
     house_style,
     png,
@@ -223,14 +222,9 @@ def _visible_parts(bar: Bar, whole: float) -> dict[str, float]:
 def _words(axes: Axes, row: int, bar: Bar) -> None:
     weight = "bold" if bar.strong else "normal"
     name = "\n".join(wrap_text(bar.name, NAME_WIDTH, bold=bar.strong))
-    _beside(axes, name, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
-    _beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
-    _beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
-
-
-def _beside(axes: Axes, text: str, at: tuple[float, float], inches: float, **style: Any) -> None:
-    offset = (inches * POINTS_PER_INCH, 0)
-    axes.annotate(text, at, offset, textcoords="offset points", va="center_baseline", annotation_clip=False, **style)
+    annotate_beside(axes, name, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
+    annotate_beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
+    annotate_beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
 
 
 def _legend(figure: Figure, classes: Mapping[str, str], y: float) -> None:

@@ -168,7 +168,7 @@ def dollar_ticks(top: float) -> tuple[list[float], list[str]]:
     """Round amounts up to `top` and how they are written: without cents if none of them has any."""
     ticks = [float(tick) for tick in MaxNLocator(5).tick_values(0, top) if 0 <= tick <= top]
     whole = all(tick == int(tick) for tick in ticks)
-    return ticks, [f"${tick:,.0f}" if whole else dollars(Decimal(f"{tick:.10g}")) for tick in ticks]
+    return ticks, [dollars(Decimal(f"{tick:.10g}"), 0 if whole else None) for tick in ticks]
 
 
 def _draw(axes: Axes, curves: Sequence[Curve]) -> None:

@@ -42,6 +42,7 @@ from cachecost.views.run.tables import (
     assumption_table,
     cumulative_table,
     layer_table,
+    name_strategies,
     parts_table,
     published_figure_table,
     question_table,
@@ -141,7 +142,7 @@ def run_page(
         assumed=assumption_groups(result.assumptions),
         first_assumed=first_assumptions(result.assumptions),
         assumptions=assumption_table(main.comparison.rules, main.comparison.host),
-        notes=[(note, _names(names, main)) for note, names in shared_notes(main.lines)],
+        notes=[(note, name_strategies(names, main)) for note, names in shared_notes(main.lines)],
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
     )
@@ -272,7 +273,3 @@ def _variants(summaries: Sequence[Summary]) -> list[Table]:
 def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
     groups = group_findings(explanation)
     return next(iter(headline(explanation, groups))), findings_table(explanation) if groups else None
-
-
-def _names(names: Sequence[str], summary: Summary) -> str:
-    return "every strategy" if len(names) == len(summary.lines) > 1 else ", ".join(f"“{name}”" for name in names)

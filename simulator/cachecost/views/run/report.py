@@ -63,6 +63,7 @@ from cachecost.views.run.files import (
 from cachecost.views.run.tables import (
     cause_table,
     layer_table,
+    name_strategies,
     published_figure_table,
     question_table,
     strategy_table,
@@ -240,7 +241,7 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
     facts = [f"{sentence}." for sentence in token_sentences(main)]
     facts += filter(None, [seeds_sentence(main, result.seeds)])
     facts.append(f"Rules and prices: {rules_sentence(main.comparison)}.")
-    notes = [f"{note} ({_names(names, main)})" for note, names in shared_notes(main.lines)]
+    notes = [f"{note} ({name_strategies(names, main)})" for note, names in shared_notes(main.lines)]
     parts = ["## How sure", _list(facts)]
     command = again or f"cachecost run scenarios/{result.scenario}.yaml"
     versions = " · ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
@@ -341,10 +342,6 @@ def _published_figures(result: RunResult) -> list[str]:
         if result.published_figures
         else []
     )
-
-
-def _names(names: Sequence[str], summary: Summary) -> str:
-    return "every strategy" if len(names) == len(summary.lines) > 1 else ", ".join(f"“{name}”" for name in names)
 
 
 def _list(sentences: Sequence[str]) -> str:

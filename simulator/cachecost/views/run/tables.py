@@ -340,3 +340,8 @@ def _variant_cell(summary: Summary, name: str) -> str:
         return UNKNOWN
     against = REFUSED if line.refused else percent(line.vs_first, signed=True)
     return line.answer if against == UNKNOWN else f"{line.answer} ({against})"
+
+
+def name_strategies(names: Sequence[str], summary: Summary) -> str:
+    """ "every strategy", or the names of those that are not all."""
+    return "every strategy" if len(names) == len(summary.lines) > 1 else ", ".join(f"“{name}”" for name in names)

@@ -20,7 +20,7 @@ from cachecost.analysis.viewing.listing import SessionReplay, ViewedSession
 from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives, diff_texts
 from cachecost.analysis.whatif.option import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
-from cachecost.base.formatting import capitalized, count_text, exact, percent
+from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
 from cachecost.caches.breakpoints import Cause
 from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.blocks import Block
@@ -159,11 +159,6 @@ def name_of_cause(cause: str) -> str:
     """The name of a cause for people."""
     known: Any = cause
     return cause_name(known)
-
-
-def usd(amount: Decimal | None) -> str | None:
-    """A decimal string of all digits; None where the amount is unknown."""
-    return None if amount is None else exact(amount)
 
 
 def usage_columns(usages: Iterable[Usage]) -> dict[str, list[int]]:
@@ -317,7 +312,7 @@ def call_columns(calls: Sequence[TimelineCall], causes: NameList, models: NameLi
         "agent": [agents.place(agent_name(one)) for one in calls],
         **usage_columns(one.call.usage for one in calls),
         "output": [one.call.tokens[4] for one in calls],
-        "cost_usd": [usd(one.cost) for one in calls],
+        "cost_usd": [exact_or_none(one.cost) for one in calls],
         "rewritten_usd": [exact(rewritten_cost(one)) for one in calls],
         "rewritten_tokens": [one.rewrite.tokens if one.rewrite else 0 for one in calls],
         "cause": [causes.place(one.cause) for one in calls],

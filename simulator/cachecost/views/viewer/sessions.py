@@ -15,7 +15,7 @@ from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.viewing.listing import SessionListing, session_id
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact, inert_cell, inert_text
-from cachecost.base.times import iso, seconds
+from cachecost.base.times import iso_or_none, seconds
 from cachecost.base.version import __version__
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.words import cause_name, session_names
@@ -166,8 +166,8 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
             "sessions": listing.summary.sessions,
             "hit_rate": hit_rate(total),
             "saved_by_caching_usd": exact(total.saved_by_caching),
-            "first": _time(total.first),
-            "last": _time(total.last),
+            "first": iso_or_none(total.first),
+            "last": iso_or_none(total.last),
         },
         "sessions": [
             {**_row(row, names[row.key], threads[row.key]), "title": titles.get(row.key, "")}
@@ -192,15 +192,11 @@ def _row(row: BillRow, name: str, threads: int) -> dict[str, Any]:
         "client": row.client,
         "models": row.models,
         "agents": threads,
-        "first": _time(row.first),
-        "last": _time(row.last),
+        "first": iso_or_none(row.first),
+        "last": iso_or_none(row.last),
         "calls": row.calls,
         "hit_rate": hit_rate(row),
         "cost_usd": exact(row.cost),
         "rewritten_usd": exact(row.rewritten),
         "most": f"{cause_name(most.cause)} {most.times:,} ×" if most else "",
     }
-
-
-def _time(at: float | None) -> str | None:
-    return None if at is None else iso(at)

@@ -14,7 +14,7 @@ from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
-from cachecost.conversations.json_object import JsonObject, json_line, parse_json
+from cachecost.conversations.json_object import JsonObject, are_pairs, json_line, parse_json
 from cachecost.conversations.model import CONTENTS
 from cachecost.conversations.readers.call_recording.plain_lines import PlainLineParser, RecordingState, RequestHead
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
@@ -199,7 +199,7 @@ class _CallRecordingParser:
     def _thread(self, line: JsonObject) -> Thread:
         thread = self._before(line)
         expected = "an array of [role, block numbers]"
-        for number, (role, blocks) in enumerate(line.get("messages", expected, _are_pairs, [], required=False)):
+        for number, (role, blocks) in enumerate(line.get("messages", expected, are_pairs, [], required=False)):
             thread = thread.then(self._message(line.within({"role": role, "blocks": blocks}, f"messages[{number}]")))
         return thread
 
@@ -256,7 +256,7 @@ def _breakpoint(line: JsonObject, place: str, value: object, head: RequestHead, 
     layer, *message, index, ttl = cast("list[Any]", value)
     parts = {Layer.TOOLS: head.tools.blocks, Layer.SYSTEM: head.system.blocks}
     node = thread.up_to(message[0] + 1) if message else None
-    blocks = parts[layer] if node is None else node.message.blocks if node.message else ()
+    blocks = parts[layer] if node is None else node.message_blocks
     if index >= len(blocks) or (node and node.length <= message[0]):
         line.fault(place, f"there is no block {'.'.join(map(str, [layer, *message, index]))}")
         return None
@@ -323,7 +323,3 @@ def _is_number(value: object) -> bool:
 
 def _is_pair_of_numbers(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
-
-
-def _are_pairs(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)

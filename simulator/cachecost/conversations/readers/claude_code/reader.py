@@ -178,7 +178,7 @@ def _on_system(blocks: int, ttl: TTL) -> tuple[Breakpoint, ...]:
 
 def _last_place(node: Thread) -> int | None:
     """The last block of a message that can have a breakpoint; None if no block can."""
-    blocks = node.message.blocks if node.message else ()
+    blocks = node.message_blocks
     for index in range(len(blocks) - 1, -1, -1):
         if not (blocks[index].kind in THINKING or blocks[index].is_empty_text):
             return index

@@ -25,7 +25,7 @@ import msgspec
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import is_tokens
-from cachecost.base.times import known_time, seconds
+from cachecost.base.times import seconds, seconds_from_ms
 from cachecost.conversations.input_files import open_input, read_input
 from cachecost.conversations.readers.common.json_values import StoredCall
 from cachecost.conversations.readers.common.peek import ReaderNotes
@@ -205,10 +205,6 @@ def _count(number: Number, name: str) -> int:
     return whole
 
 
-def to_seconds(milliseconds: Number) -> float | None:
-    return None if milliseconds is None else known_time(milliseconds / 1000)
-
-
 Kind = TypeVar("Kind")
 DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -342,7 +338,7 @@ class SdkCalls:
                 call = self._call(message, number, manifest)
                 if call is not None:
                     yield call
-            self._time = to_seconds(message.ts) or self._time
+            self._time = seconds_from_ms(message.ts) or self._time
 
     def _call(self, message: SdkMessage, number: int, manifest: SdkManifest) -> StoredCall | None:
         """The call of an assistant message. One without usage is part of the history of the next, and no call."""
@@ -362,7 +358,7 @@ class SdkCalls:
         told = message.model_info
         model, provider = (told.id, told.provider) if told and told.id else (manifest.model, manifest.provider)
         call.model, call.host = parse_model_name(model, provider)
-        call.end = to_seconds(message.ts)
+        call.end = seconds_from_ms(message.ts)
         call.start = self._time if self._time is not None else call.end
         call.before, call.is_cut = self._last, "compaction" in self._events
         if self._last is not None and (self._last.model, self._last.host) != (call.model, call.host):
@@ -458,7 +454,7 @@ class TaskCalls:
             self._events |= {"error"} if info.streaming_failed_message else set()
             self.notes.skip("request", "no usage (stopped, or still running)")
             return None
-        start = to_seconds(message.ts)
+        start = seconds_from_ms(message.ts)
         provider, model = self._model(message, following)
         usage = self._usage(info, provider, model, start, number)
         return None if usage is None else self._new_call(message, info, usage, model, provider, start)

@@ -24,6 +24,7 @@ from cachecost.base.times import seconds
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.input_files import Warn, first_line, read_input
 from cachecost.conversations.json_object import JsonObject, json_lines
+from cachecost.conversations.readers.common.json_values import objects_in
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
@@ -55,7 +56,7 @@ def body_from(body: Mapping[str, Any]) -> Body:
         return from_responses(body)
     if (
         "system" in body
-        or any("input_schema" in tool for tool in _objects(body.get("tools")))
+        or any("input_schema" in tool for tool in objects_in(body.get("tools")))
         or is_anthropic(body["messages"])
     ):
         return from_messages(body)
@@ -64,12 +65,8 @@ def body_from(body: Mapping[str, Any]) -> Body:
 
 def is_anthropic(messages: Any) -> bool:
     """Whether tools are spoken of in Anthropic's blocks."""
-    blocks = [block for message in _objects(messages) for block in _objects(message.get("content"))]
+    blocks = [block for message in objects_in(messages) for block in objects_in(message.get("content"))]
     return any(block.get("type") in ("tool_use", "tool_result") for block in blocks)
-
-
-def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def from_messages(body: Mapping[str, Any]) -> Body:
@@ -87,7 +84,7 @@ def answer_of(response: Any) -> list[Body] | str:
         return response if isinstance(response, str) else []
     if isinstance(response.get("output"), list):
         return from_responses_output(response["output"])
-    choices = _objects(response.get("choices"))
+    choices = objects_in(response.get("choices"))
     if choices:
         message = choices[0].get("message")
         return from_chat_message(message) if isinstance(message, Mapping) else []

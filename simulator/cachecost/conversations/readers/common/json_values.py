@@ -33,6 +33,11 @@ def by_start(calls: Iterable[RecordedCall], traces: Collection[str]) -> list[Rec
     ]
 
 
+def objects_in(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list; none if it is not a list."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
 def object_or_empty(value: Any) -> Mapping[str, Any]:
     """The object; an empty one in place of anything else. Raises nothing."""
     return value if isinstance(value, Mapping) else {}
@@ -250,7 +255,7 @@ def _continued(call: StoredCall) -> StoredCall | None:
 
 
 def _last_block(node: Thread) -> Iterator[Breakpoint]:
-    blocks = node.message.blocks if node.message else ()
+    blocks = node.message_blocks
     for index in range(len(blocks) - 1, -1, -1):
         if not blocks[index].is_thinking and not blocks[index].is_empty_text:
             yield Breakpoint(Layer.MESSAGES, index, "5m", node)

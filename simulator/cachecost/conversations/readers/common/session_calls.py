@@ -324,7 +324,7 @@ def _breakpoints(head: Part, thread: Thread) -> Iterator[Breakpoint]:
     """On each block of the static prefix, and on the last block that can have one."""
     yield from (Breakpoint(Layer.SYSTEM, index, "5m") for index in range(len(head.blocks)))
     for node in thread.back():
-        blocks = node.message.blocks if node.message else ()
+        blocks = node.message_blocks
         for index in range(len(blocks) - 1, -1, -1):
             if not blocks[index].is_thinking and not blocks[index].is_empty_text:
                 yield Breakpoint(Layer.MESSAGES, index, "5m", node)

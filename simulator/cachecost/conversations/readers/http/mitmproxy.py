@@ -20,7 +20,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
-from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.json_object import JsonObject, are_pairs
 from cachecost.conversations.readers.http.bare_body import DamagedNetstring, TruncatedNetstring, values
 from cachecost.conversations.readers.http.bodies import NO_CALL
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
@@ -82,12 +82,8 @@ def _exchange(_: JsonObject, request: JsonObject, response: JsonObject) -> HttpE
 
 
 def _pairs(half: JsonObject) -> Iterator[tuple[str, str]]:
-    for one in half.get("headers", "an array of names and values", _are_pairs, [], required=False):
+    for one in half.get("headers", "an array of names and values", are_pairs, [], required=False):
         yield _text(one[0]), _text(one[1])
-
-
-def _are_pairs(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
 
 
 def _word(half: JsonObject, name: str, default: str | None = None) -> str:

@@ -30,7 +30,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
 from cachecost.conversations.readers.common.dialects import objects
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
@@ -222,15 +222,11 @@ def _matched(request: JsonObject, name: str) -> str:
 
 def _httpreplay(entry: JsonObject) -> HttpExchange:
     request, response = _halves(entry, "Request", "Response")
-    parts = request.get("BodyParts", "an array of texts", _are_texts, [], required=False)
+    parts = request.get("BodyParts", "an array of texts", are_texts, [], required=False)
     sent = b"".join(decode_base64(request, f"BodyParts[{n}]", one) for n, one in enumerate(parts))
     answer = decode_base64(response, "Body", response.text("Body", ""))
     names = {"headers": "Header", "method": "Method", "body": "BodyParts", "answer": "Body"}
     return _exchange(request, response, (sent, answer), _status(response, "StatusCode"), request.text("URL"), **names)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _single(entry: JsonObject) -> HttpExchange:

@@ -30,7 +30,7 @@ TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
     """(the document, the line of each object in it by its `id()`). Raises InputError."""
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from yaml import MarkedYAMLError, YAMLError
 
     builder = _YamlValues(file)
     try:
@@ -66,11 +66,11 @@ class _YamlValues:
             tag, text = str(node.tag), node.value
             if tag in BINARY:
                 return self._bytes(node)
-            return _plain(text, tag.removeprefix(TAG)) if node.style is None else text
+            return _plain(text, tag.removeprefix(TAG)) if not node.style else text
         if len(self._open) >= DEEPEST:
             raise OutOfLimits(*TOO_DEEP)
         self._open.add(id(node))
-        from ruamel.yaml.nodes import MappingNode
+        from yaml import MappingNode
 
         value = self._object(node) if isinstance(node, MappingNode) else [self.build(item) for item in node.value]
         self._open.discard(id(node))

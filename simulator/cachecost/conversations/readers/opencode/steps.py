@@ -20,12 +20,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachecost.base.times import known_time
+from cachecost.base.times import seconds_from_ms
 from cachecost.conversations.readers.common.json_values import Body, StoredCall
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.opencode.records import (
     MessageRecord,
-    Number,
     StepTokens,
     StoredMessage,
     StoredPart,
@@ -200,9 +199,9 @@ class SessionCalls:
     def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _SessionChain) -> StoredCall:
         record = message.record
         model, host = model_of(record)
-        start = _seconds(record.time.created) if step.is_first else None
+        start = seconds_from_ms(record.time.created) if step.is_first else None
         call = StoredCall(model, usage, host, start or (chain.last.end if chain.last else None))
-        call.end = _seconds(record.time.completed) if step.is_last else _tool_end(step.parts)
+        call.end = seconds_from_ms(record.time.completed) if step.is_last else _tool_end(step.parts)
         call.before, call.is_cut, call.prefix = chain.last, chain.is_cut, "summary" if record.is_summary else ""
         call.events = frozenset(_events(call, record, chain))
         call.blocks, call.new_chars = chain.blocks, chain.chars
@@ -277,17 +276,13 @@ def _events(call: StoredCall, record: MessageRecord, chain: _SessionChain) -> It
         yield "edit"
 
 
-def _seconds(milliseconds: Number) -> float | None:
-    return None if milliseconds is None else known_time(milliseconds / 1000)
-
-
 def _tool_end(parts: Iterable[StoredPart]) -> float | None:
     """When the last tool of a step had ended."""
     times = [part.record.state.time.end for part in parts if part.record.state and part.record.state.time]
-    return max(filter(None, map(_seconds, times)), default=None)
+    return max(filter(None, map(seconds_from_ms, times)), default=None)
 
 
 def _clears(tools: Iterable[StoredPart]) -> list[float]:
     """When outputs of tools were cleared from the history."""
     times = [part.record.state.time.compacted for part in tools if part.record.state and part.record.state.time]
-    return list(filter(None, map(_seconds, times)))
+    return list(filter(None, map(seconds_from_ms, times)))

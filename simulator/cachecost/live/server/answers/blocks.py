@@ -20,25 +20,17 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.live.server.model import ClientCall, ModelAnswer
 from cachecost.prompts.request import NotAMessage
 
 Item = Mapping[str, Any]
 
 
-def items(value: object) -> list[Item]:
-    """The objects of a list; none if it is not a list."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def mapping(value: object) -> Item:
-    return value if isinstance(value, Mapping) else {}
-
-
 def blocks(message: Item) -> list[Item]:
     """The blocks of a message; a string is one text block."""
     content = message.get("content")
-    return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+    return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
 
 
 def has(message: Item, kind: str) -> bool:
@@ -48,7 +40,7 @@ def has(message: Item, kind: str) -> bool:
 def count_tool_calls_of_turn(body: Item) -> int:
     """How many assistant messages called tools since the last message without tool results."""
     calls = 0
-    for message in reversed(items(body.get("messages"))):
+    for message in reversed(objects_in(body.get("messages"))):
         if message.get("role") == "assistant":
             calls += has(message, "tool_use")
         elif message.get("role") == "user" and not has(message, "tool_result"):
@@ -57,14 +49,14 @@ def count_tool_calls_of_turn(body: Item) -> int:
 
 
 def wants_thinking(body: Item) -> bool:
-    return mapping(body.get("thinking")).get("type") in ("enabled", "adaptive")
+    return object_or_empty(body.get("thinking")).get("type") in ("enabled", "adaptive")
 
 
 def wanted_schema(body: Item) -> Item | None:
     """The JSON schema that the text must follow; None without one."""
-    wanted = mapping(body.get("output_config")).get("format") or body.get("output_format")
-    schema = mapping(wanted).get("schema")
-    return schema if mapping(wanted).get("type") == "json_schema" and isinstance(schema, Mapping) else None
+    wanted = object_or_empty(body.get("output_config")).get("format") or body.get("output_format")
+    schema = object_or_empty(wanted).get("schema")
+    return schema if object_or_empty(wanted).get("type") == "json_schema" and isinstance(schema, Mapping) else None
 
 
 def id_of(prefix: str, body: Item, turn: int, number: int = 0) -> str:
@@ -241,7 +233,7 @@ class MinimalValue:
         }
 
     def _object(self, schema: Schema, name: str, depth: int) -> dict[str, Any]:
-        properties = mapping(schema.get("properties"))
+        properties = object_or_empty(schema.get("properties"))
         other = schema.get("additionalProperties", {})
         return {key: self._of(properties.get(key, other), key, depth + 1) for key in required_names(schema)}
 
@@ -262,7 +254,7 @@ class MinimalValue:
             if not isinstance(schema, Mapping):
                 return {}
             if "$ref" in schema or "allOf" in schema:
-                self._take(parts=1 + len(mapping(schema.get("properties"))))
+                self._take(parts=1 + len(object_or_empty(schema.get("properties"))))
             if isinstance(schema.get("$ref"), str):
                 rest = {key: value for key, value in schema.items() if key != "$ref"}
                 reference = schema["$ref"]
@@ -278,7 +270,7 @@ class MinimalValue:
                     schema = _merge(schema, self._resolve(part))
             else:
                 break
-        return mapping(schema)
+        return object_or_empty(schema)
 
 
 def required_names(schema: Schema) -> list[str]:
@@ -404,7 +396,7 @@ class HarmlessCall:
 
 def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[HarmlessCall]:
     """A harmless call of each tool that has one, and of those `allowed`, in the order they are offered."""
-    made = (harmless_call(tool, allowed=allowed) for tool in items(body.get("tools")))
+    made = (harmless_call(tool, allowed=allowed) for tool in objects_in(body.get("tools")))
     return [call for call in made if call is not None]
 
 
@@ -419,13 +411,13 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
         return None
     if str(tool.get("type") or "custom") != "custom":
         return HarmlessCall(name, {"command": COMMAND}) if str(tool["type"]).startswith(BASH) else None
-    schema = mapping(tool.get("input_schema"))
+    schema = object_or_empty(tool.get("input_schema"))
     if "".join(_words(name)) in SHELLS:
         needed = set(required_names(schema))
-        for key, told in mapping(schema.get("properties")).items():
+        for key, told in object_or_empty(schema.get("properties")).items():
             others = [_words(str(other)) for other in needed - {key}]
             if "".join(_words(key)) in COMMANDS and all(SHELL_OPTIONS.issuperset(words) for words in others):
-                is_list = str(mapping(told).get("type")).lower() == "array"
+                is_list = str(object_or_empty(told).get("type")).lower() == "array"
                 return HarmlessCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
         return None
     if name in allowed:
@@ -438,7 +430,9 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
 
 def answering_call(body: Item) -> HarmlessCall | None:
     """A call of the tool that takes the structured answer, if one is offered."""
-    named = (tool for tool in items(body.get("tools")) if OUTPUTS.intersection(_words(str(tool.get("name") or ""))))
+    named = (
+        tool for tool in objects_in(body.get("tools")) if OUTPUTS.intersection(_words(str(tool.get("name") or "")))
+    )
     return next(filter(None, (harmless_call(tool, is_forced=True) for tool in named)), None)
 
 
@@ -533,7 +527,7 @@ class AgentAnswerer:
 
 
 def _choice(body: Item) -> Item:
-    return mapping(body.get("tool_choice"))
+    return object_or_empty(body.get("tool_choice"))
 
 
 def _forced_call(body: Item, made: int, enough: int, ready: Sequence[HarmlessCall]) -> HarmlessCall | None:
@@ -546,13 +540,13 @@ def _forced_call(body: Item, made: int, enough: int, ready: Sequence[HarmlessCal
         done = answering_call(body) if made >= enough else None
         return done or _least_called(ready, body) or answering_call(body) or _only_one(body)
     if choice.get("type") == "tool":
-        named = [tool for tool in items(body.get("tools")) if tool.get("name") == choice.get("name")]
+        named = [tool for tool in objects_in(body.get("tools")) if tool.get("name") == choice.get("name")]
         return harmless_call(named[0], is_forced=True) if named else None
     return None
 
 
 def _only_one(body: Item) -> HarmlessCall | None:
-    offered = items(body.get("tools"))
+    offered = objects_in(body.get("tools"))
     return harmless_call(offered[0], is_forced=True) if len(offered) == 1 else None
 
 
@@ -563,7 +557,7 @@ def _least_called(ready: Sequence[HarmlessCall], body: Item) -> HarmlessCall | N
 
 
 def _tool_uses(body: Item) -> Iterator[Item]:
-    for message in items(body.get("messages")):
+    for message in objects_in(body.get("messages")):
         if message.get("role") == "assistant":
             yield from (block for block in blocks(message) if block.get("type") == "tool_use")
 
@@ -596,7 +590,7 @@ class ToolTally:
 
     def add(self, body: Item, called: str | None) -> None:
         """Count a call that offered the tools of `body`; `called` is the one called (None: none)."""
-        for tool in items(body.get("tools")):
+        for tool in objects_in(body.get("tools")):
             name = tool.get("name") or tool.get("type")
             if isinstance(name, str) and name not in self._reasons:
                 self._reasons[name] = _reason(tool, self._allowed)
