@@ -12,7 +12,7 @@ from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN, Linter
 from cachecost.analysis.lint.loaded_request import LoadedRequest, RequestLoader, SizedBreakpoint
 from cachecost.base.errors import CannotEvaluate, OtherCache
-from cachecost.caches.breakpoints import ancestor
+from cachecost.caches.comparison import ancestor
 from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn

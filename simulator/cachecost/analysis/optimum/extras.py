@@ -23,8 +23,17 @@ from cachecost.analysis.optimum.plan_evaluator import (
     accepts_breakpoints,
     deepest,
 )
-from cachecost.analysis.optimum.tree import BlockNode, BlockState, BlockTree, HeldBlock, Tail, TTLCosts, ttl_seconds
-from cachecost.caches.breakpoints import CacheEntry
+from cachecost.analysis.optimum.tree import (
+    BlockNode,
+    BlockState,
+    BlockTree,
+    HeldBlock,
+    Tail,
+    TTLCosts,
+    merge_entries,
+    ttl_seconds,
+)
+from cachecost.caches.expiry import CacheEntry
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Message, Prefix, Thread
@@ -186,23 +195,14 @@ class _Bound:
         states: dict[Prefix, BlockState] = {}
         for (prefix, _), entry in cache.entries():
             node: Prefix | None = prefix if entry.state(self.start) != "expired" else None
+            block = HeldBlock(entry.touched, "1h" if entry.ttl == "1h" else "5m", entry.readable_at, entry.started)
             while node is not None:
-                states[node] = _join_entry(states.get(node), entry)
+                states[node] = merge_entries(block, states.get(node))
                 node = node.parent
         return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
 
     def _cost(self, node: BlockNode, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
         return self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node)
-
-
-def _join_entry(state: BlockState, entry: CacheEntry) -> HeldBlock:
-    """The state of a block that several entries hold: the best of each property, which is an upper bound."""
-    is_strict = entry.readable_at <= entry.started
-    ready = max(entry.readable_at, entry.started)
-    if state is None:
-        return HeldBlock(entry.touched, "1h" if entry.ttl == "1h" else "5m", ready, is_strict)
-    least, strict = min((state.ready, state.is_strict), (ready, is_strict))
-    return HeldBlock(max(state.touched, entry.touched), "1h" if "1h" in (entry.ttl, state.ttl) else "5m", least, strict)
 
 
 MOST_PINGS = 60

@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import Literal, NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, deepest
+from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.request import TTL
@@ -279,22 +280,19 @@ def _parting(mine: Tail | None, below: Tail | None) -> float | None:
     return None
 
 
-READABLE = float("-inf")
 INFINITE = Decimal("inf")
 MOST_KNOWN = 20_000
 """Costs that are kept, 6 MB of them: those of a few conversations, which are looked at together."""
 
 
 class HeldBlock(NamedTuple):
-    """The entry that holds a block: last used at `touched` (seconds), with a TTL, readable from `ready` on.
-
-    `is_strict`: not at that very moment (a call never reads what starts with it).
-    """
+    """The entry that holds a block: last used at `touched` (seconds), with a TTL. What was cached `BEFORE_TIME` can be
+    read."""
 
     touched: float
     ttl: TTL
-    ready: float
-    is_strict: bool
+    readable_at: float = BEFORE_TIME
+    started: float = BEFORE_TIME
 
 
 BlockState = HeldBlock | None
@@ -400,8 +398,8 @@ class TTLCosts:
         block, event = tail.block, tail.event
         if state is None or block.warm is not None or block.held is not None or not is_ready(state, event.start):
             return state
-        if event.start - state.touched >= ttl_seconds(event.sent, state.ttl):
-            return HeldBlock(state.touched, state.ttl, READABLE, False) if self.pings else None
+        if not is_alive(state, event):
+            return HeldBlock(state.touched, state.ttl) if self.pings else None
         if state.touched > event.start or _is_dear(event.sent.prices):
             return state
         return "1h" if state.ttl == "1h" or _may_last(tail) else "5m"
@@ -411,23 +409,23 @@ class TTLCosts:
         """What can be done with a block that can be read, where that is cheaper than to send it."""
         event, tokens = tail.event, tail.block.tokens
         prices = event.sent.prices
-        hour = HeldBlock(event.start, "1h", READABLE, False)
+        hour = HeldBlock(event.start, "1h")
         if ttl == "1h":
             yield prices.read * tokens, hour
             return
-        yield prices.read * tokens, HeldBlock(event.start, "5m", READABLE, False)
+        yield prices.read * tokens, HeldBlock(event.start, "5m")
         if "1h" in event.sent.rules.accepted_ttls:
             yield prices.write_1h * tokens, hour
 
     def options(self, tail: Tail, state: BlockState) -> Iterator[Option]:
         """What can be done with a block at a call, each as (cost, state after it)."""
         if tail.block.warm is not None:
-            state = _merge_entries(HeldBlock(tail.event.start, tail.block.warm, READABLE, False), state)
+            state = merge_entries(HeldBlock(tail.event.start, tail.block.warm), state)
         if tail.block.held == "lost":
             event, prices, tokens = tail.event, tail.event.sent.prices, tail.block.tokens
             yield prices.input * tokens, state
             for ttl, price in writes(event, prices):
-                yield price * tokens, _merge_entries(write_block(event, ttl), state)
+                yield price * tokens, merge_entries(write_block(event, ttl), state)
             return
         yield from self._own(tail, state)
         if self.pings and not is_alive(state, tail.event):
@@ -445,7 +443,7 @@ class TTLCosts:
         pending = None if is_ready(state, event.start) else state
         yield prices.input * tokens, pending
         for ttl, price in writes(event, prices):
-            yield price * tokens, _merge_entries(write_block(event, ttl), pending)
+            yield price * tokens, merge_entries(write_block(event, ttl), pending)
 
     def _alive(self, tail: Tail, state: HeldBlock, prices: Prices) -> Iterator[Option]:
         event, tokens = tail.event, tail.block.tokens
@@ -472,7 +470,7 @@ class TTLCosts:
         for way, price in ways:
             if way in rules.accepted_ttls:
                 is_hour = way == "1h" or _may_last(tail)
-                after = HeldBlock(event.start, "1h" if is_hour else "5m", READABLE, False)
+                after = HeldBlock(event.start, "1h" if is_hour else "5m")
                 yield read + price * tail.block.least, after
 
 
@@ -508,30 +506,30 @@ def ttl_seconds(sent: BareCall, ttl: TTL) -> float:
 
 def is_ready(state: BlockState, now: float) -> bool:
     """Whether what holds a block can be read (rule 11)."""
-    return state is not None and (now > state.ready if state.is_strict else now >= state.ready)
+    return state is not None and is_readable(now, state.started, state.readable_at)
 
 
 def is_alive(state: BlockState, event: CallPass) -> bool:
     """Whether a call can read what holds a block (rules 11, 12)."""
     if state is None or not is_ready(state, event.start):
         return False
-    return event.start - state.touched < ttl_seconds(event.sent, state.ttl)
+    return not has_expired(event.start, state.touched, ttl_seconds(event.sent, state.ttl))
 
 
 def write_block(event: CallPass, ttl: TTL) -> HeldBlock:
-    return HeldBlock(event.start, ttl, event.start + event.first_token_s, event.first_token_s <= 0)
+    return HeldBlock(event.start, ttl, event.start + event.first_token_s, event.start)
 
 
 def _touch_block(state: HeldBlock, event: CallPass, ttl: TTL) -> HeldBlock:
     """The block, kept alive by this call; what could be read can still be read."""
-    return HeldBlock(max(state.touched, event.start), ttl, READABLE, False)
+    return HeldBlock(max(state.touched, event.start), ttl)
 
 
-def _merge_entries(new: HeldBlock, other: BlockState) -> HeldBlock:
+def merge_entries(new: HeldBlock, other: BlockState) -> HeldBlock:
     """The state of a block that two entries hold, or one that is written again before it can be read: the best of
     both."""
     if other is None:
         return new
-    ready, is_strict = min((new.ready, new.is_strict), (other.ready, other.is_strict))
+    ready = min((new.readable_at, new.started), (other.readable_at, other.started))
     ttl: TTL = "1h" if "1h" in (new.ttl, other.ttl) else "5m"
-    return HeldBlock(max(new.touched, other.touched), ttl, ready, is_strict)
+    return HeldBlock(max(new.touched, other.touched), ttl, *ready)

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.base.digests import seeded_share
-from cachecost.caches.breakpoints import Outcome, PrefixCache, lag_s
+from cachecost.caches.breakpoints import Outcome, PrefixCache, divide, lag_s
+from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable, shorter_ttl, ttl_s_of
 from cachecost.conversations.calls import Call
 from cachecost.conversations.distributions import Choice, Distribution, DistributionShape
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results
@@ -36,7 +37,7 @@ from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, 
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import TTLS, Usage
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import Workload
 from cachecost.sweep.lookback import EntryIndex, Numbers, build_tree
@@ -276,9 +277,6 @@ def _move_event(event: Event, times: Times, column: int | None) -> Event:
     return replace(event, at=at)
 
 
-TTLS = ("5m", "1h")
-
-
 @dataclass(frozen=True, slots=True)
 class EntryWrite:
     """What a breakpoint writes: the number of the entry, its depth in blocks, its TTL as an index of TTLS."""
@@ -438,21 +436,13 @@ def _divide(lookup: _Lookup, hit: Candidate | None, answer: Usage) -> Usage:
     """Rule 15 for a hit at `hit`, or a miss."""
     prompt, sizes = lookup.prompt, lookup.sizes
     a, depth = (hit.size, hit.depth) if hit else (0, 0)
-    enough = [
-        breakpoint for breakpoint in prompt.breakpoints if sizes.of(breakpoint.prefix) >= lookup.rules.minimum_tokens
-    ]
-    after = [breakpoint for breakpoint in enough if breakpoint.prefix.depth > depth]
-    b = max(_sizes(after, sizes, "1h"), default=a)
-    c = max(_sizes(after, sizes), default=a)
+    after = [(sizes.of(one.prefix), one.ttl) for one in prompt.breakpoints if one.prefix.depth > depth]
+    b, c = divide(a, [one for one in after if one[0] >= lookup.rules.minimum_tokens])
     return Usage(sizes.total(prompt) - c, a, c - b, b - a, answer.output_tokens, answer.tool_uses)
 
 
-def _sizes(breakpoints: Sequence[BreakpointPrefix], sizes: PrefixSizes, ttl: str | None = None) -> list[int]:
-    return [sizes.of(breakpoint.prefix) for breakpoint in breakpoints if ttl in (None, breakpoint.ttl)]
-
-
-Some = NDArray[np.bool_]
-NEVER = -np.inf
+SeedMask = NDArray[np.bool_]
+NEVER = BEFORE_TIME
 
 
 class SeedCaches:
@@ -472,7 +462,9 @@ class SeedCaches:
         self._shares: dict[str, Floats] = {}
         self._latest = np.full(len(seeds), NEVER)
 
-    def visit(self, visit: Visit, start: Floats, first_token: Floats | float, active: Some | None) -> NDArray[np.intp]:
+    def visit(
+        self, visit: Visit, start: Floats, first_token: Floats | float, active: SeedMask | None
+    ) -> NDArray[np.intp]:
         """Look up, refresh and write for the `active` seeds (None: all). Returns each seed's index in `usages`."""
         self._latest = np.full(len(start), NEVER)
         undecided = np.ones(len(start), dtype=np.bool_) if active is None else active.copy()
@@ -493,40 +485,41 @@ class SeedCaches:
             )
         return case
 
-    def _live(self, entry: int, now: Floats) -> Some:
-        is_readable = (now >= self._readable_at[entry]) & (now > self._started[entry])
-        is_live: Some = is_readable & (now - self._touched[entry] < self._ttl_s[entry])
-        return is_live
+    def _live(self, entry: int, now: Floats) -> SeedMask:
+        is_ready = is_readable(now, self._started[entry], self._readable_at[entry])
+        return is_ready & ~has_expired(now, self._touched[entry], self._ttl_s[entry])
 
-    def _touch(self, entry: int, seeds: Some, start: Floats) -> None:
-        np.maximum(self._touched[entry], start, out=self._touched[entry], where=seeds)
+    def _touch(self, entry: int, seeds: SeedMask, start: Floats, rules: ModelRules) -> None:
+        if rules.refreshes_on_read:
+            np.maximum(self._touched[entry], start, out=self._touched[entry], where=seeds)
 
-    def _read(self, visit: Visit, hit: Candidate, found: Some, start: Floats, first_token: Floats | float) -> None:
+    def _read(self, visit: Visit, hit: Candidate, found: SeedMask, start: Floats, first_token: Floats | float) -> None:
         """Rule 13: refresh the hit and the entries before it, or write them again at no charge."""
-        self._touch(hit.entry, found, start)
-        reading = visit.rules.assumptions.shallow_breakpoints
-        for write in visit.writes if reading != "ignore" else ():
+        rules = visit.rules
+        self._touch(hit.entry, found, start, rules)
+        assumption = rules.assumptions.shallow_breakpoints
+        for write in visit.writes if assumption != "ignore" else ():
             if write.depth <= hit.depth:
                 live = found & self._live(write.entry, start)
-                self._touch(write.entry, live, start)
+                self._touch(write.entry, live, start, rules)
                 dead = found & ~live
-                if reading == "rewrite" and dead.any():
-                    shorter = np.minimum(self._ttl[hit.entry], write.ttl)
-                    self._write(write, shorter, visit.rules, dead, start, first_token)
+                if assumption == "rewrite" and dead.any():
+                    shorter = np.array([TTLS.index(shorter_ttl(TTLS[write.ttl], ttl, rules)) for ttl in TTLS])
+                    self._write(write, shorter[self._ttl[hit.entry]], rules, dead, start, first_token)
 
     def _write(
         self,
         write: EntryWrite,
-        ttl: int | NDArray[np.int8],
+        ttl: int | NDArray[np.int64],
         rules: ModelRules,
-        seeds: Some,
+        seeds: SeedMask,
         start: Floats,
         first_token: Floats | float,
     ) -> None:
         if not seeds.any():
             return
         self._written += seeds
-        ttl_s = np.array([rules.ttl_s.get(name, 0.0) for name in TTLS])
+        ttl_s = np.array([ttl_s_of(rules, name) for name in TTLS])
         on_time = start + first_token + self._lag(rules.assumptions, seeds)
         lag, probability = rules.visibility_lag, rules.assumptions.visibility_lag_by_date
         if lag and probability:
@@ -537,26 +530,26 @@ class SeedCaches:
             (self._started, start),
             (self._touched, start),
             (self._readable_at, np.maximum(on_time, self._latest)),
-            (self._ttl_s, ttl_s[ttl] * self._share_lived(rules.assumptions, seeds)),
+            (self._ttl_s, ttl_s[ttl] * self._ttl_share(rules.assumptions, seeds)),
             (self._ttl, ttl),
             (self._minimum, rules.minimum_tokens),
         )
         for column, value in new:
             np.copyto(column[write.entry], value, where=seeds, casting="same_kind")
 
-    def _lag(self, assumptions: Assumptions, seeds: Some) -> Floats | float:
+    def _lag(self, assumptions: Assumptions, seeds: SeedMask) -> Floats | float:
         if not assumptions.visibility_lag_probability:
             return 0.0
         late = self._share("lag", seeds) < assumptions.visibility_lag_probability
         return np.where(late, assumptions.visibility_lag_s, 0.0)
 
-    def _share_lived(self, assumptions: Assumptions, seeds: Some) -> Floats | float:
+    def _ttl_share(self, assumptions: Assumptions, seeds: SeedMask) -> Floats | float:
         if not assumptions.early_eviction_probability:
             return 1.0
         early = seeds & (self._share("evict", seeds) < assumptions.early_eviction_probability)
         return np.where(early, self._share("life", early), 1.0)
 
-    def _share(self, what: str, seeds: Some) -> Floats:
+    def _share(self, what: str, seeds: SeedMask) -> Floats:
         """The draws of `seeded_share` for the entry that each of `seeds` wrote last; NaN is not drawn yet."""
         if what not in self._shares:
             self._shares[what] = np.full((len(self._seeds), self._writes + 1), np.nan)
@@ -629,7 +622,7 @@ def _exponent(cost: Decimal) -> int:
 
 
 class _Chunk:
-    """Some seeds on their way through all visits."""
+    """SeedMask seeds on their way through all visits."""
 
     def __init__(self, calls: Sequence[Call], table: VisitTable, draw: Draw, seeds: Sequence[int]) -> None:
         self._calls = calls
@@ -654,7 +647,7 @@ class _Chunk:
                 tokens += np.where(active[:, None], bills.tokens[number][case], 0)
         return units, tokens
 
-    def _steps(self) -> Iterator[tuple[int, Visit, Floats, Floats | float, Some | None]]:
+    def _steps(self) -> Iterator[tuple[int, Visit, Floats, Floats | float, SeedMask | None]]:
         main = [count - 1 for count in accumulate(call.purpose == MAIN for call in self._calls)]
         for number, visit in enumerate(self._visits):
             call, column = self._calls[visit.attempt.call], main[visit.attempt.call]

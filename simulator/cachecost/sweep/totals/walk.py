@@ -16,7 +16,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
 from cachecost.base.structs import identity_struct, value
-from cachecost.caches.breakpoints import CacheEntry, new_entry, refresh_before_hit
+from cachecost.caches.breakpoints import Writer, divide, write_at_breakpoints
+from cachecost.caches.expiry import CacheEntry
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Prefix, Thread
@@ -339,13 +340,13 @@ class CallTable:
     """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
 
     `writes` are the entries that the breakpoints of each call write, in prompt order; `candidates` those that it
-    may find, in the order it looks (rule 9). `depths` and `sizes` are those of the entries. `sort` and `price` are
-    indices into `sorts` and `prices`.
+    may find, in the order it looks (rule 9). `depths` and `sizes` are those of the entries. `kind` and `price` are
+    indices into `kinds` and `prices`.
     """
 
     starts: list[float]
     first_tokens: list[float]
-    sort: list[int]
+    kind: list[int]
     price: list[int]
     totals: list[int]
     outputs: list[int]
@@ -353,7 +354,7 @@ class CallTable:
     candidates: list[Numbers]
     depths: list[int]
     sizes: list[int]
-    sorts: list[CallKind]
+    kinds: list[CallKind]
     prices: list[Prices]
 
 
@@ -419,9 +420,6 @@ class _Quotes:
         return self.known.setdefault(id(prices), (len(self.known), prices))[0]
 
 
-HOUR = "1h"
-
-
 class Totals(NamedTuple):
     """What all calls of a strategy use and cost in USD; `errors` counts those without usage."""
 
@@ -433,7 +431,11 @@ class Totals(NamedTuple):
 
 def compute_totals(table: CallTable, ttl: TTL) -> Totals:
     """The totals when breakpoints without a TTL of their own get `ttl`."""
-    return _TotalsWalk(table, ttl).totals()
+    bills = [_Bill(prices) for prices in table.prices]
+    errors = _walk(table, ttl, bills)
+    used = [(bill.usage(), bill.prices) for bill in bills]
+    cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
+    return Totals(len(table.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
 
 
 class _Bill:
@@ -449,100 +451,44 @@ class _Bill:
         return Usage(self.input, self.read, self.write_5m, self.write_1h, self.output)
 
 
-class _TotalsWalk:
-    def __init__(self, table: CallTable, ttl: TTL) -> None:
-        self._table = table
-        self._depths = table.depths
-        self._sizes = table.sizes
-        self._entries: list[CacheEntry | None] = [None] * len(table.depths)
-        self._answers = [_call_rules(sort, ttl) for sort in table.sorts]
-        self._bills = [_Bill(prices) for prices in table.prices]
-
-    def totals(self) -> Totals:
-        errors = self._walk()
-        used = [(bill.usage(), bill.prices) for bill in self._bills]
-        cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
-        return Totals(len(self._table.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
-
-    def _walk(self) -> int:
-        """Make all calls; how many are refused."""
-        table, errors = self._table, 0
-        calls = zip(
-            *(table.starts, table.first_tokens, table.sort, table.price),
-            *(table.totals, table.outputs, table.writes, table.candidates),
-            strict=True,
-        )
-        for start, first_token_s, sort, price, total, output, writes, candidates in calls:
-            rules = self._answers[sort]
-            if rules is None or price == TOO_LONG:
-                errors += 1
-                continue
-            a, b, c = self._call(start, first_token_s, rules, writes, candidates)
-            bill = self._bills[price]
-            bill.read += a
-            bill.write_1h += b - a
-            bill.write_5m += c - b
-            bill.input += total - c
-            bill.output += output
-        return errors
-
-    def _call(
-        self, start: float, first_token_s: float, rules: _CallRules, writes: Numbers, candidates: Numbers
-    ) -> tuple[int, int, int]:
-        """A, B and C of rule 15: what is read, up to where an hour is paid for, and up to where anything is written."""
-        depths, sizes, entries = self._depths, self._sizes, self._entries
-        hit = self._find(candidates, start)
-        depth = a = 0
-        if hit is not None:
-            depth, a = depths[hit], sizes[hit]
-            self._read(hit, start, first_token_s, rules, writes)
-        b = c = a
-        for write, ttl in zip(writes, rules.ttls, strict=True):
-            if depths[write] > depth:
-                entries[write] = rules.entry(ttl, start, first_token_s)
-                if sizes[write] >= rules.minimum:
-                    c = sizes[write]
-                    b = c if ttl == HOUR else b
-        return a, b, c
-
-    def _find(self, candidates: Numbers, now: float) -> int | None:
-        """Rule 9: the first entry that is alive, readable and long enough."""
+def _walk(table: CallTable, ttl: TTL, bills: Sequence[_Bill]) -> int:
+    """Make all calls against one cache, whose entries are numbers; how many are refused."""
+    depths, sizes, errors = table.depths, table.sizes, 0
+    entries: dict[int, CacheEntry] = {}
+    kinds = [_accepted_ttls(kind, ttl) for kind in table.kinds]
+    calls = zip(
+        *(table.starts, table.first_tokens, table.kind, table.price),
+        *(table.totals, table.outputs, table.writes, table.candidates),
+        strict=True,
+    )
+    for start, first_token_s, kind, price, total, output, written, candidates in calls:
+        accepted = kinds[kind]
+        if accepted is None or price == TOO_LONG:
+            errors += 1
+            continue
+        rules, ttls = accepted
+        hit, depth, a = None, 0, 0
         for number in candidates:
-            entry = self._entries[number]
-            if entry is not None and self._sizes[number] >= entry.minimum and entry.state(now) == "live":
-                return number
+            entry = entries.get(number)
+            if entry is not None and entry.is_hit(start, sizes[number]):
+                hit, depth, a = entry, depths[number], sizes[number]
+                break
+        writes = [(number, depths[number], ttl) for number, ttl in zip(written, ttls, strict=True)]
+        write_at_breakpoints(entries, hit, depth, writes, Writer(rules, start, start + first_token_s))
+        minimum = rules.minimum_tokens
+        b, c = divide(a, [(sizes[n], ttl) for n, at, ttl in writes if at > depth and sizes[n] >= minimum])
+        bill = bills[price]
+        bill.read += a
+        bill.write_1h += b - a
+        bill.write_5m += c - b
+        bill.input += total - c
+        bill.output += output
+    return errors
+
+
+def _accepted_ttls(kind: CallKind, ttl: TTL) -> tuple[ModelRules, tuple[str, ...]] | None:
+    """The rules of calls of this kind and the TTLs of their breakpoints; None: the API refuses them."""
+    request, sent = kind.shape.lasting(ttl)
+    if refusal(request, sent, kind.rules):
         return None
-
-    def _read(self, hit: int, now: float, first_token_s: float, rules: _CallRules, writes: Numbers) -> None:
-        """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
-        found, depth = self._entries[hit], self._depths[hit]
-        assert found is not None
-        found.read(now, rules.rules)
-        for write, ttl in zip(writes, rules.ttls, strict=True):
-            if self._depths[write] <= depth:
-                again = refresh_before_hit(self._entries[write], ttl, found.ttl, now, rules.rules)
-                if again is not None:
-                    self._entries[write] = rules.entry(again, now, first_token_s)
-
-
-class _CallRules:
-    """How the cache answers calls of one kind, once their TTLs are known."""
-
-    __slots__ = ("minimum", "rules", "ttls")
-
-    def __init__(self, rules: ModelRules, ttls: tuple[str, ...]) -> None:
-        self.rules = rules
-        self.minimum = rules.minimum_tokens
-        self.ttls = ttls
-
-    def entry(self, ttl: str, start: float, first_token_s: float) -> CacheEntry:
-        """What a call that starts now writes."""
-        return new_entry(self.rules, ttl, self.rules.ttl_s[ttl], start, start + first_token_s)
-
-
-def _call_rules(sort: CallKind, ttl: TTL) -> _CallRules | None:
-    """None: the API refuses calls of this kind."""
-    request, sent = sort.shape.lasting(ttl)
-    if refusal(request, sent, sort.rules):
-        return None
-    return _CallRules(sort.rules, tuple([breakpoint.ttl for breakpoint in sent.breakpoints]))
+    return kind.rules, tuple([breakpoint.ttl for breakpoint in sent.breakpoints])

@@ -55,7 +55,8 @@ from cachecost.analysis.replays.steps import NO_CALL, PartPool, ReplayStep, add_
 from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
-from cachecost.caches.breakpoints import ALIKE, Cause, ancestor, common, first_difference, share_alike, text_of
+from cachecost.caches.causes import Cause
+from cachecost.caches.comparison import ALIKE, ancestor, common, first_difference, share_alike, text_of
 from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
