@@ -147,6 +147,13 @@ class PrefixCache:
         entry = CacheEntry(rules.minimum_tokens, ttl, ttl_s_of(rules, ttl), BEFORE_TIME, start, BEFORE_TIME)
         return self.keep(prefix, ttl, rules, entry)
 
+    def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+        """As `warm` for a prefix of a prompt, with the entries that its breakpoints before it would have written."""
+        for breakpoint in prompt.breakpoints:
+            if breakpoint.prefix.depth < prefix.depth:
+                self.warm(breakpoint.prefix, breakpoint.ttl, rules, start)
+        self.warm(prefix, ttl, rules, start)
+
     def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
         """Forget what is cached of a prompt beyond its first `most` tokens."""
         node: Prefix | None = prompt.end

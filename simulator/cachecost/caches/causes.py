@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.comparison import ancestor, common, path
+from cachecost.caches.comparison import begins_with, common, path
 from cachecost.caches.expiry import State
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
 from cachecost.prompts.output_format import effort_asked, model_of, output_format, thinking_asked
@@ -97,8 +97,8 @@ def find_earlier_entry(cache: CacheState, prompt: Prompt, seen: CachedCall | Non
     """What an earlier call of the same conversation left for this one, and its state at `start` (seconds)."""
     if seen is None or seen.entry is None:
         return EarlierEntry(seen, None, "absent") if seen else None
-    reaches = ancestor(prompt.end, seen.entry.depth) is seen.entry
-    state = cache.state(seen.entry, seen.ttl, seen.rules, start) if reaches else "changed"
+    is_there = begins_with(prompt.end, seen.entry)
+    state = cache.state(seen.entry, seen.ttl, seen.rules, start) if is_there else "changed"
     return EarlierEntry(seen, seen.entry, state)
 
 

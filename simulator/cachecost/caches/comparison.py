@@ -32,6 +32,11 @@ def ancestor(node: Prefix, depth: int) -> Prefix:
     return node
 
 
+def begins_with(end: Prefix, prefix: Prefix) -> bool:
+    """Whether the prompt that ends at `end` has a prefix. Takes time for the blocks after it."""
+    return prefix.depth <= end.depth and ancestor(end, prefix.depth) is prefix
+
+
 def common(one: Prefix, other: Prefix) -> Prefix | None:
     """The longest common prefix; None for prompts of different tokenizers, which share no tree."""
     a: Prefix | None = one

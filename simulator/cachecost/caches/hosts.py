@@ -115,11 +115,11 @@ class HostCaches:
             assert isinstance(blocks, FixedBlockCache)
             blocks.note_answer(prompt, rules, tokens)
 
-    def warm(self, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
-        """Add a breakpoint entry that was written before the call that starts at `start`."""
+    def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
+        """Add breakpoint entries that were written before the call that starts at `start`, as `PrefixCache` does."""
         breakpoints = self._of(rules)
         assert isinstance(breakpoints, PrefixCache)
-        breakpoints.warm(prefix, ttl, rules, start)
+        breakpoints.warm_prefix(prompt, prefix, ttl, rules, start)
 
     def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
         """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
@@ -152,14 +152,14 @@ class CacheResult:
     losses: tuple[Loss, ...] = ()
 
 
-class SimulatedHosts:
+class SimulatedHosts(HostCaches):
     """The caches of all hosts of a replay, and the calls that they saw."""
 
     explains = True
     """Whether each call is compared with earlier ones, so that its cause and its losses are known."""
 
     def __init__(self, cache: PrefixCache | None = None, lineage: Lineage | None = None) -> None:
-        self._cache = HostCaches(cache)
+        super().__init__(cache)
         self._lineage = lineage or Lineage()
         self._calls = 0
 
@@ -181,21 +181,21 @@ class SimulatedHosts:
         one conversation only if they begin with the same message. The cause is `unknown` unless it `explains`.
         """
         if not self.explains:
-            return CacheResult(self._call(prompts, rules, times, sizes), "unknown")
+            return CacheResult(self._call_passes(prompts, rules, times, sizes), "unknown")
         self._calls = number or self._calls + 1
         pool = rules.pool(workspace)
         relatives = self._lineage.forerunner(request, rules.model, pool, file)
         losses: tuple[Loss, ...] = ()
         if rules.uses_breakpoints:
             losses = self._losses(request, prompts[0], rules, times[0], sizes[0], relatives)
-            outcomes = self._call(prompts, rules, times, sizes)
+            outcomes = self._call_passes(prompts, rules, times, sizes)
             is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
             cause = cause_of_losses(losses, outcomes[0], is_first)
         else:
             seen = relatives.nearest
             seen = seen if seen and seen.pool == pool else None
-            lost = find_earlier_entry(self._cache, prompts[0], seen, times[0])
-            outcomes = self._call(prompts, rules, times, sizes)
+            lost = find_earlier_entry(self, prompts[0], seen, times[0])
+            outcomes = self._call_passes(prompts, rules, times, sizes)
             cause = cause_of(request, prompts[0], outcomes[0], lost, rules)
         deepest = BreakpointPrefix(prompts[0].end, "5m") if rules.is_automatic else None
         if deepest is None and outcomes[0].breakpoints:
@@ -212,45 +212,22 @@ class SimulatedHosts:
         sizes: PrefixSizes,
         relatives: Relatives,
     ) -> tuple[Loss, ...]:
-        cache, shared = self._cache.with_breakpoints, self._lineage.find_shared(prompt)
+        cache, shared = self.with_breakpoints, self._lineage.find_shared(prompt)
         call = CallInspection(self._calls, request, prompt, rules, start, sizes, cache, 0, shared, relatives)
         if call.is_healthy():
             return ()
         found = cache.find(prompt, rules, start, sizes)
         return tuple(replace(call, read=found[0].depth if found else 0).losses())
 
-    def _call(
-        self,
-        prompts: Sequence[Prompt],
-        rules: ModelRules,
-        times: tuple[float, float],
-        sizes: Sequence[PrefixSizes],
+    def _call_passes(
+        self, prompts: Sequence[Prompt], rules: ModelRules, times: tuple[float, float], sizes: Sequence[PrefixSizes]
     ) -> list[Outcome]:
         if len(prompts) == 1:
-            return [self._cache.call(prompts[0], rules, *times, sizes[0])]
+            return [self.call(prompts[0], rules, *times, sizes[0])]
         return [
-            self._cache.call(prompt, rules, *moment, size)
+            self.call(prompt, rules, *moment, size)
             for moment, prompt, size in zip(pass_times(*times, len(prompts)), prompts, sizes, strict=True)
         ]
-
-    def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
-        """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
-        self._cache.forget_longer(prompt, most, rules, sizes)
-
-    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
-        """The answer to the latest call with this prompt was billed with so many tokens."""
-        self._cache.note_answer(prompt, rules, tokens)
-
-    def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
-        """Add `prefix` of a prompt to the cache, and the entries that its breakpoints before it would have written."""
-        for breakpoint in prompt.breakpoints:
-            if breakpoint.prefix.depth < prefix.depth:
-                self._cache.warm(breakpoint.prefix, breakpoint.ttl, rules, start)
-        self._cache.warm(prefix, ttl, rules, start)
-
-    def entry(self, prefix: Prefix, rules: ModelRules) -> CacheEntry | None:
-        """The entry at `prefix`, expired or not. None on hosts without breakpoints."""
-        return self._cache.entry(prefix, rules)
 
 
 class UnexplainedHosts(SimulatedHosts):

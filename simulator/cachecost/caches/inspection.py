@@ -15,7 +15,7 @@ from cachecost.caches.causes import (
     find_change_or_compaction,
     is_fork,
 )
-from cachecost.caches.comparison import ancestor, path
+from cachecost.caches.comparison import ancestor, begins_with, path
 from cachecost.caches.expiry import State
 from cachecost.caches.losses import (
     ContentChange,
@@ -149,7 +149,7 @@ class CallInspection:
     def _sender(self, prefix: Prefix) -> EarlierCall | None:
         """The call that sent a prefix: the nearest one, the latest of the conversation, else the first of all."""
         for call in (self.relatives.nearest, self.relatives.latest):
-            if call and call.pool == self.relatives.pool and _is_on(prefix, call.end):
+            if call and call.pool == self.relatives.pool and begins_with(call.end, prefix):
                 return call
         return self.relatives.lineage.sender(prefix)
 
@@ -175,7 +175,7 @@ class CallInspection:
             entry=None if state == "absent" else end,
             state=state,
             is_fork=self._is_fork(),
-            is_off_path=bool(since and since.entry and not _is_on(since.entry, self.prompt.end)),
+            is_off_path=bool(since and since.entry and not begins_with(self.prompt.end, since.entry)),
         )
         return cause_of_unread(unread, self.prompt, self.rules)
 
@@ -185,7 +185,7 @@ class CallInspection:
         A conversation that expired as a whole lost to time, wherever it goes on.
         """
         nearest, latest = self.relatives.nearest, self.relatives.latest
-        if nearest and nearest.pool == self.relatives.pool and _is_on(self.shared, nearest.end):
+        if nearest and nearest.pool == self.relatives.pool and begins_with(nearest.end, self.shared):
             return False
         if latest is None or (latest.entry and self._is_out_of_reach(latest)):
             return False
@@ -300,7 +300,3 @@ class CallInspection:
         """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""
         states = {self.cache.state(before.entry, ttl, before.rules, self.start) for ttl in ("5m", "1h") if before.entry}
         return bool(states & {"expired", "unreadable"}) and "live" not in states
-
-
-def _is_on(node: Prefix, end: Prefix) -> bool:
-    return node.depth <= end.depth and ancestor(end, node.depth) is node

@@ -3,19 +3,14 @@
 The plan so far runs against a cache, so at each call the deepest live entry is known. The planner tries every end of
 the blocks after it for a 1h and for a 5m write, adds the price now and what the blocks would cost by themselves from
 then on, and takes the cheapest. Remaining breakpoints keep entries alive that other calls will need.
-
-A plan as it ran, and what it costs if some of its calls change: only calls that find other entries run again.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from heapq import heapify, heappop, heappush
-from math import floor
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
@@ -25,26 +20,14 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanStep,
     StepResult,
     accepts_breakpoints,
+    find_markable,
 )
-from cachecost.analysis.optimum.tree import (
-    BlockRange,
-    BlockState,
-    CallPass,
-    FutureUse,
-    HeldBlock,
-    Tail,
-    TTLCosts,
-    write_block,
-)
-from cachecost.caches.breakpoints import Key
-from cachecost.caches.expiry import CacheEntry, has_expired
-from cachecost.caches.tracking import LOOK_UP, ChangedEntries, EntryHistory, TrackedEntries, are_alike
-from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.analysis.optimum.tree import BlockRange, CallPass, FutureUse, Tail
+from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, write_block
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.exact_json import is_within_lookback
-from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL
-from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
 
 PlannedCall = PlanStep | BareCall
@@ -269,210 +252,6 @@ def calls_in_order(
     return made + waiting[::-1]
 
 
-def find_markable(prefix: Prefix) -> Prefix | None:
-    """The block, or the nearest one before it that may have a breakpoint."""
-    node: Prefix | None = prefix
-    while node is not None and not accepts_breakpoints(node):
-        node = node.parent
-    return node
-
-
 def is_reached(event: CallPass, breakpoints: Iterable[Prefix], hit: Prefix) -> bool:
     """Whether the lookback from one of the breakpoints finds the hit (rule 9)."""
     return any(is_within_lookback(breakpoint, hit, event.sent.rules) for breakpoint in breakpoints)
-
-
-Changes = Mapping[float, PlannedCall | None]
-"""Other calls of a plan by their numbers, which lie between two where a call is added; None: it is not made."""
-STEP = 1 / 1024
-"""From the number of a call to that of the first one that is added after it, and on to the next."""
-
-
-class _WatchedCache(PlanCache):
-    """A cache whose entries are watched. `found` is what the last call found cached before the recording began."""
-
-    def __init__(self, warm: WarmPrefixes, entries: TrackedEntries) -> None:
-        super().__init__(warm)
-        self._entries = entries
-        self.found: BreakpointPrefix | None = None
-
-    def start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> None:
-        self.found = self.find_warm(prompt)
-        super().start_warm(prompt, rules, start)
-
-
-class _ChangedCache(PlanCache):
-    """The cache of a changed plan at its `number`-th call. What starts warm is what started warm in the plan."""
-
-    def __init__(self, run: PlanRun, entries: ChangedEntries) -> None:
-        super().__init__(WarmPrefixes())
-        self._run = run
-        self._entries = entries
-        self.number = 0.0
-
-    def find_warm(self, prompt: Prompt) -> BreakpointPrefix | None:
-        return self._run.found_by(self.number)
-
-    def start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> None:
-        self.start_with(self.find_warm(prompt), prompt, rules, start)
-
-
-class PlanRun:
-    """A run of calls, whose breakpoints are given or chosen: the result of each in `done`, and their `usd` with
-    answers."""
-
-    def __init__(self, evaluator: PlanEvaluator, calls: Sequence[PlannedCall], choices: Choices | None = None) -> None:
-        self.evaluator = evaluator
-        self.calls = calls
-        self.choices = choices
-        starts = [_sent(call).start for call in calls]
-        found = [float("inf")]
-        for start in reversed(starts):
-            found.append(min(start, found[-1]))
-        self._starts_from = found[::-1]
-        self.seen: list[frozenset[Key]] = []
-        self.history = EntryHistory()
-        self._found: list[BreakpointPrefix | None] = []
-        self._readers: dict[Key, list[int]] = {}
-        self.done = self._run()
-        self.usd = sum((one.usd for one in self.done), ZERO)
-
-    @property
-    def steps(self) -> list[PlanStep]:
-        """The plan."""
-        return [one.step for one in self.done]
-
-    def _run(self) -> list[StepResult]:
-        entries, done = TrackedEntries(), list[StepResult]()
-        cache = _WatchedCache(self.evaluator.warm.copy(), entries)
-        run_step = self.runner(cache)
-        for number, call in enumerate(self.calls):
-            entries.used = set()
-            done.append(run_step(call))
-            for key in entries.used:
-                self._readers.setdefault(key, []).append(number)
-                self.history.add(key, number, LOOK_UP(entries, key))
-            self.seen.append(frozenset(entries.used))
-            self._found.append(cache.found)
-        return done
-
-    def runner(self, cache: PlanCache) -> Callable[[PlannedCall], StepResult]:
-        """Makes calls against a cache, whose breakpoints are given, or chosen."""
-        if self.choices is not None:
-            return Planner(self.evaluator, self.choices, cache).run_step
-        return lambda call: self.evaluator.run_step(cache, cast("PlanStep", call))
-
-    def next_reader(self, key: Key, number: float) -> int | None:
-        """The first call after this number that looks at an entry."""
-        readers = self._readers.get(key, [])
-        at = bisect_right(readers, number)
-        return readers[at] if at < len(readers) else None
-
-    def found_by(self, number: float) -> BreakpointPrefix | None:
-        """What a call found cached before the recording began. Those that are added find nothing."""
-        return self._found[int(number)] if number.is_integer() else None
-
-    def start_after(self, number: float) -> float:
-        """The earliest start of the calls after this number."""
-        return self._starts_from[floor(number) + 1]
-
-    def changes_to(self, calls: Sequence[PlannedCall]) -> Changes:
-        """The changes to calls that have more among them, or other breakpoints."""
-        changes: dict[float, PlannedCall | None] = {}
-        at, added = 0, 0
-        for call in calls:
-            if at < len(self.calls) and _sent(self.calls[at]) is _sent(call):
-                if self.calls[at] != call:
-                    changes[float(at)] = call
-                at, added = at + 1, 0
-            else:
-                added += 1
-                changes[at - 1 + added * STEP] = call
-        return changes
-
-    def cost_with(self, changes: Changes) -> Decimal:
-        """USD of the plan with other calls. The same as if all calls ran again."""
-        if self._is_apart(changes):
-            numbered: dict[float, PlannedCall | None] = {float(number): call for number, call in enumerate(self.calls)}
-            numbered.update(changes)
-            return PlanRun(
-                self.evaluator,
-                [call for _, call in sorted(numbered.items(), key=lambda one: one[0]) if call is not None],
-                self.choices,
-            ).usd
-        return _ChangedRun(self, changes).usd()
-
-    def _is_apart(self, changes: Changes) -> bool:
-        """Whether later calls depend on more than the entries they look at: on draws, or on who starts warm."""
-        if any(_sent(call).rules.assumptions.is_drawn for call in self.calls):
-            return True
-        return any(
-            self.found_by(number) is not None if call is None else self._takes(number, _sent(call))
-            for number, call in changes.items()
-        )
-
-    def _takes(self, number: float, sent: BareCall) -> bool:
-        """Whether a call that is added here is the first to send what was cached before the recording began."""
-        if number.is_integer():
-            return False
-        warm = self.evaluator.warm.copy()
-        for call, found in zip(self.calls[: max(0, floor(number) + 1)], self._found, strict=False):
-            if found is not None:
-                warm.take(_sent(call).prompt)
-        return warm.find(sent.prompt) is not None
-
-
-class _ChangedRun:
-    """Runs the changed calls, then each later one that looks at an entry which differs."""
-
-    def __init__(self, run: PlanRun, changes: Changes) -> None:
-        self._run = run
-        self._new = changes
-        self._entries = ChangedEntries(run.history)
-        self._cache = _ChangedCache(run, self._entries)
-        self._make_call = run.runner(self._cache)
-        self._waiting = list(changes)
-        heapify(self._waiting)
-        added = [(number, _sent(call).start) for number, call in changes.items() if call is not None]
-        self._added = [(number, start) for number, start in added if not number.is_integer()]
-
-    def usd(self) -> Decimal:
-        usd, last = self._run.usd, -2.0
-        while self._waiting:
-            number = heappop(self._waiting)
-            if number != last:
-                usd += self._run_step(number)
-                last = number
-        return usd
-
-    def _run_step(self, number: float) -> Decimal:
-        """USD by which a call is more expensive now."""
-        run, entries = self._run, self._entries
-        self._cache.number = number
-        entries.position, entries.used = number - STEP / 2, set()
-        is_old = number.is_integer()
-        call = self._new[number] if number in self._new else run.calls[int(number)]
-        usd = self._make_call(call).usd if call is not None else ZERO
-        start = min([run.start_after(number), *(start for other, start in self._added if other > number)])
-        now = [(key, entries.look_up(key)) for key in entries.used | (run.seen[int(number)] if is_old else set())]
-        entries.position = number
-        for key, entry in now:
-            self._settle(key, entry, start)
-        return usd - run.done[int(number)].usd if is_old else usd
-
-    def _settle(self, key: Key, entry: CacheEntry | None, start: float) -> None:
-        """Forget an entry that is as the plan left it; else the next call that looks at it runs again."""
-        number, before = self._entries.position, self._run.history.at(key, self._entries.position)
-        is_as_before = are_alike(_unless_expired(entry, start), _unless_expired(before, start), start)
-        self._entries.settle(key, is_as_before)
-        following = None if is_as_before else self._run.next_reader(key, number)
-        if following is not None:
-            heappush(self._waiting, float(following))
-
-
-def _unless_expired(entry: CacheEntry | None, now: float) -> CacheEntry | None:
-    return None if entry is None or has_expired(now, entry.touched, entry.ttl_s) else entry
-
-
-def _sent(call: PlannedCall) -> BareCall:
-    return call.sent if isinstance(call, PlanStep) else call
