@@ -6,7 +6,7 @@ The caches of the seeds are arrays: a row per entry, a column per seed (rules 7 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from itertools import accumulate
@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.base.digests import seeded_share
-from cachecost.caches.breakpoints import Outcome, PrefixCache, divide, lag_s
+from cachecost.caches.breakpoints import divide, lag_s
 from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable, shorter_ttl, ttl_s_of
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt
+from cachecost.prompts.passes import pass_times
+from cachecost.prompts.render import BreakpointPrefix, PrefixSizes, Prompt
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -84,47 +85,18 @@ class VisitTable:
     errors: list[tuple[str | None, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
-    """The arguments of one call of the cache."""
+class _Lookup(NamedTuple):
+    """A pass of an attempt that has usage. Only the first pass of a call with server tools has an answer: its output,
+    and the uses of server tools."""
 
     prompt: Prompt
-    rules: ModelRules
-    start: float
-    first_token_s: float
     sizes: PrefixSizes
-
-
-@dataclass(slots=True)
-class _RecordingCache(PrefixCache):
-    """A cache that records its lookups."""
-
-    lookups: list[_Lookup] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        PrefixCache.__init__(self)
-
-    def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
-    ) -> Outcome:
-        self.lookups.append(_Lookup(prompt, rules, start, first_token_s, sizes))
-        return PrefixCache.call(self, prompt, rules, start, first_token_s, sizes)
-
-
-class _PricedLookup(NamedTuple):
-    """A lookup of an attempt that has usage. Only the first pass of a call with server tools has output tokens."""
-
-    lookup: _Lookup
+    rules: ModelRules
+    prices: Prices
     attempt: Attempt
     later_s: float
-    prices: Prices
+    first_token_s: float
     answer: Usage
-    """Its output, and the uses of server tools."""
 
 
 def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
@@ -132,65 +104,56 @@ def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
 
     Costs one simulation of all attempts. Raises CannotEvaluate for an unknown counter.
     """
-    cache = _RecordingCache()
-    simulation = replace(traffic, setup=replace(traffic.setup, starts_warm=False)).simulation(cache)
-    lookups: list[_PricedLookup] = []
+    simulation = replace(traffic, setup=replace(traffic.setup, starts_warm=False)).simulation()
+    lookups: list[_Lookup] = []
     errors: list[tuple[str | None, str]] = []
     for number, call in enumerate(traffic.calls):
         for left in reversed(range(attempts if call.purpose == MAIN else 1)):
-            cache.lookups.clear()
             simulated = simulation.simulate(call)
-            lookups += _price_lookups(Attempt(number, left == 0), call, simulated, cache.lookups)
+            lookups += _lookups(Attempt(number, left == 0), call, simulated)
         if simulated.row.error:
             errors.append((simulated.row.error_type, simulated.row.error))
     entries = EntryIndex()
-    writes = [
-        tuple([_number(entries, breakpoint, one.lookup.rules) for breakpoint in one.lookup.prompt.breakpoints])
-        for one in lookups
-    ]
-    tree = build_tree(entries, writes, [one.lookup.rules for one in lookups], range(len(lookups)))
+    writes = [tuple([_number(entries, breakpoint, one) for breakpoint in one.prompt.breakpoints]) for one in lookups]
+    tree = build_tree(entries, writes, [one.rules for one in lookups], range(len(lookups)))
     visits = list(map(partial(_build_visit, entries.prefixes), lookups, writes, tree.find_candidates()))
     return VisitTable(visits, len(entries.prefixes), errors)
 
 
-def _price_lookups(
-    attempt: Attempt, call: Call, simulated: SimulatedCall, lookups: Sequence[_Lookup]
-) -> Iterator[_PricedLookup]:
-    if simulated.prices is None:
+def _lookups(attempt: Attempt, call: Call, simulated: SimulatedCall) -> Iterator[_Lookup]:
+    if simulated.rules is None or simulated.prices is None:
         return
-    for order, lookup in enumerate(lookups):
-        usage = Usage() if order else simulated.row.usage
+    times, usage = pass_times(call.start, call.ready_s, len(simulated.passes)), simulated.row.usage
+    for one, (start, first_token_s) in zip(simulated.passes, times, strict=True):
         answer = Usage(output_tokens=usage.output_tokens, tool_uses=usage.tool_uses)
-        yield _PricedLookup(lookup, attempt, lookup.start - call.start, simulated.prices, answer)
+        later_s = start - call.start
+        yield _Lookup(one.prompt, one.sizes, simulated.rules, simulated.prices, attempt, later_s, first_token_s, answer)
+        usage = Usage()
 
 
-def _number(entries: EntryIndex, breakpoint: BreakpointPrefix, rules: ModelRules) -> int:
-    return entries.number(breakpoint.prefix, breakpoint.ttl if rules.assumptions.ttl_in_key else "")
+def _number(entries: EntryIndex, breakpoint: BreakpointPrefix, lookup: _Lookup) -> int:
+    return entries.number(breakpoint.prefix, breakpoint.ttl if lookup.rules.assumptions.ttl_in_key else "")
 
 
-def _build_visit(prefixes: Sequence[Prefix], priced: _PricedLookup, writes: Numbers, found: Numbers) -> Visit:
-    """A visit, once all entries are numbered."""
-    lookup = priced.lookup
+def _build_visit(prefixes: Sequence[Prefix], lookup: _Lookup, entries: Numbers, found: Numbers) -> Visit:
+    """A visit, once all entries are numbered: `entries` are those that it writes, `found` those that it may find."""
     candidates = tuple([Candidate(n, prefixes[n].depth, lookup.sizes.of(prefixes[n])) for n in found])
+    writes = zip(entries, lookup.prompt.breakpoints, strict=True)
     return Visit(
-        priced.attempt,
-        priced.later_s,
+        lookup.attempt,
+        lookup.later_s,
         lookup.first_token_s,
         lookup.rules,
-        priced.prices,
-        tuple(map(_entry_write, writes, lookup.prompt.breakpoints)),
+        lookup.prices,
+        tuple([EntryWrite(entry, one.prefix.depth, TTLS.index(one.ttl)) for entry, one in writes]),
         candidates,
-        tuple([_divide(lookup, hit, priced.answer) for hit in (*candidates, None)]),
+        tuple([_divide(lookup, hit) for hit in (*candidates, None)]),
     )
 
 
-def _entry_write(entry: int, breakpoint: BreakpointPrefix) -> EntryWrite:
-    return EntryWrite(entry, breakpoint.prefix.depth, TTLS.index(breakpoint.ttl))
-
-
-def _divide(lookup: _Lookup, hit: Candidate | None, answer: Usage) -> Usage:
+def _divide(lookup: _Lookup, hit: Candidate | None) -> Usage:
     """Rule 15 for a hit at `hit`, or a miss."""
-    prompt, sizes = lookup.prompt, lookup.sizes
+    prompt, sizes, answer = lookup.prompt, lookup.sizes, lookup.answer
     a, depth = (hit.size, hit.depth) if hit else (0, 0)
     after = [(sizes.of(one.prefix), one.ttl) for one in prompt.breakpoints if one.prefix.depth > depth]
     b, c = divide(a, [one for one in after if one[0] >= lookup.rules.minimum_tokens])
@@ -378,7 +341,7 @@ def _exponent(cost: Decimal) -> int:
 
 
 class _Chunk:
-    """SeedMask seeds on their way through all visits."""
+    """Some seeds on their way through all visits."""
 
     def __init__(self, calls: Sequence[Call], table: VisitTable, draw: Draw, seeds: Sequence[int]) -> None:
         self._calls = calls
