@@ -34,6 +34,7 @@ from cachecost.prompts.exact_json import is_within_lookback, lookback_steps
 from cachecost.prompts.render import PrefixSizes, Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import TTLS
 
 MATERIAL = 0.01
 """The share of a prompt that must be unread before other breakpoints would be worth a change."""
@@ -298,5 +299,5 @@ class CallInspection:
 
     def _is_out_of_reach(self, before: EarlierCall) -> bool:
         """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""
-        states = {self.cache.state(before.entry, ttl, before.rules, self.start) for ttl in ("5m", "1h") if before.entry}
+        states = {self.cache.state(before.entry, ttl, before.rules, self.start) for ttl in TTLS if before.entry}
         return bool(states & {"expired", "unreadable"}) and "live" not in states

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_UP, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
@@ -26,7 +26,7 @@ PRICED_CLASSES = ("input", "read", "write_5m", "write_1h", "output")
 """The same, in the order of a price file."""
 USUAL_TTL_S: Mapping[str, float] = {"5m": 300.0, "1h": 3600.0}
 """The two TTLs in seconds, on every host whose rules state no others."""
-TTLS = tuple(USUAL_TTL_S)
+TTLS: tuple[Literal["5m", "1h"], ...] = ("5m", "1h")
 """The short TTL and the long one."""
 INPUT_CLASSES = TOKEN_CLASSES[:-1]
 """Those of a prompt."""

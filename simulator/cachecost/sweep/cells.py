@@ -196,7 +196,7 @@ def _row(
 ) -> SweepRow:
     totals = shared.totals(spec, terms)
     if totals is None:
-        return ledger_row(key, replay_strategy(spec, conversations, terms))
+        return ledger_row(key, replay_strategy(spec, conversations, terms, explains=False))
     return usage_row(key, spec.name, *totals)
 
 
@@ -256,7 +256,7 @@ def _replan_row(
     if draw.retries.billed and draw.retries.rate:
         raise CannotEvaluate(f"strategy '{spec.name}' depends on the clock, so billed retries cannot be drawn for it")
     seeded = terms.with_assumptions({**draw.readings, "seed": key.seed})
-    return ledger_row(key, replay_strategy(spec, retime(conversations, draw, key.seed), seeded))
+    return ledger_row(key, replay_strategy(spec, retime(conversations, draw, key.seed), seeded, explains=False))
 
 
 def _replay_setup(job: Job, scenario: Scenario) -> tuple[ReplaySetup, Sequence[Conversation], SharedTotals]:

@@ -19,7 +19,7 @@ from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.hosts import host_of
-from cachecost.simulation.strategy_ledger import LeftOut
+from cachecost.simulation.workload import LeftOut
 
 ConversationPlace = tuple[str, str, str | None, str]
 """File, workspace, host and model: conversations of different places share no cache."""

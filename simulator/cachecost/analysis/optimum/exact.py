@@ -11,7 +11,6 @@ from cachecost.analysis.optimum.extras import keep_alive_train
 from cachecost.analysis.optimum.lower_bound import are_alike, cheapest, fixed_usd, own_tokens
 from cachecost.analysis.optimum.plan_evaluator import (
     NO_BREAKPOINTS,
-    BareCall,
     Breakpoints,
     PlanCache,
     PlanEvaluator,
@@ -20,12 +19,12 @@ from cachecost.analysis.optimum.plan_evaluator import (
     prefixes_back,
 )
 from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
-from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, merge_entries, ttl_seconds
+from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, merge_entries
 from cachecost.caches.comparison import begins_with
+from cachecost.caches.expiry import ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import BreakpointPrefix
-from cachecost.prompts.request import TTL
-from cachecost.providers.usage import PER_TOKEN, ZERO
+from cachecost.providers.usage import PER_TOKEN, TTLS, ZERO
 
 MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
 
@@ -207,16 +206,11 @@ def train_slots(evaluator: PlanEvaluator) -> list[PlanSlot]:
             if not nodes or nodes[0].depth <= deepest_shared:
                 continue
             deepest_shared = nodes[0].depth
-            for ttl in _ttls(earlier):
+            for ttl in (one for one in TTLS if one in earlier.rules.accepted_ttls):
                 choices = tuple((BreakpointPrefix(node, ttl),) for node in nodes)
                 train = keep_alive_train(
-                    evaluator, earlier, choices[0], earlier.start, later.start, ttl_seconds(earlier, ttl)
+                    evaluator, earlier, choices[0], earlier.start, later.start, ttl_s_of(earlier.rules, ttl)
                 )
                 made += [PlanSlot(step, True, len(made), choices) for step in train[:1]]
                 made += [PlanSlot(step, True, made[-1].train, choices) for step in train[1:]]
     return sorted([*slots, *made], key=lambda slot: slot.step.sent.start)
-
-
-def _ttls(sent: BareCall) -> list[TTL]:
-    known: tuple[TTL, ...] = ("5m", "1h")
-    return [ttl for ttl in known if ttl in sent.rules.accepted_ttls]

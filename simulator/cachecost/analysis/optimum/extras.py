@@ -17,9 +17,8 @@ from cachecost.analysis.optimum.plan_evaluator import (
     find_markable,
 )
 from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.analysis.optimum.ttl_costs import ttl_seconds
 from cachecost.caches.comparison import begins_with
-from cachecost.caches.expiry import CacheEntry
+from cachecost.caches.expiry import CacheEntry, ttl_s_of
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Message, Prefix, Thread
@@ -119,7 +118,7 @@ def _find_trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: Step
     if ttl == "5m" and end is not None and "1h" in last.sent.rules.accepted_ttls and not last.sent.is_extra:
         nodes = sorted({*(breakpoint.prefix for breakpoint in last.breakpoints), end}, key=lambda one: one.depth)
         hours = tuple(BreakpointPrefix(one, "1h") for one in nodes[-last.sent.rules.maximum_breakpoints :])
-        train = keep_alive_train(evaluator, last.sent, hours, last.sent.start, now, ttl_seconds(last.sent, "1h"))
+        train = keep_alive_train(evaluator, last.sent, hours, last.sent.start, now, ttl_s_of(last.sent.rules, "1h"))
         yield from _propose(train, {last.sent: hours})
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.analysis.optimum.plan_evaluator import BareCall
 from cachecost.analysis.optimum.tree import ANY_CALL, CallPass, Tail
-from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable
+from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable, ttl_s_of
 from cachecost.prompts.request import TTL
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import ZERO
@@ -220,10 +219,10 @@ def _is_dear(prices: Prices) -> bool:
 
 def pings_for(event: CallPass, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
     """How many keep-alives bridge the time from the last use to a call, and the TTL after them."""
-    gap, life = event.start - state.touched, ttl_seconds(event.sent, state.ttl)
+    gap, life = event.start - state.touched, ttl_s_of(event.sent.rules, state.ttl)
     yield int(gap // life), state.ttl
     if state.ttl == "5m" and may_be_extended and "1h" in event.sent.rules.accepted_ttls:
-        yield 1 + int((gap - life) // ttl_seconds(event.sent, "1h")), "1h"
+        yield 1 + int((gap - life) // ttl_s_of(event.sent.rules, "1h")), "1h"
 
 
 def writes(event: CallPass, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
@@ -232,10 +231,6 @@ def writes(event: CallPass, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:
         yield "5m", prices.write_5m
     if "1h" in event.sent.rules.accepted_ttls:
         yield "1h", prices.write_1h
-
-
-def ttl_seconds(sent: BareCall, ttl: TTL) -> float:
-    return sent.rules.ttl_s[ttl]
 
 
 def is_ready(state: BlockState, now: float) -> bool:
@@ -247,7 +242,7 @@ def is_alive(state: BlockState, event: CallPass) -> bool:
     """Whether a call can read what holds a block (rules 11, 12)."""
     if state is None or not is_ready(state, event.start):
         return False
-    return not has_expired(event.start, state.touched, ttl_seconds(event.sent, state.ttl))
+    return not has_expired(event.start, state.touched, ttl_s_of(event.sent.rules, state.ttl))
 
 
 def write_block(event: CallPass, ttl: TTL) -> HeldBlock:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cachecost.base.digests import seeded_share
 from cachecost.caches.breakpoints import divide, lag_s
 from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable, shorter_ttl, ttl_s_of
+from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.prompts.blocks import Prefix
@@ -104,7 +105,7 @@ def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
 
     Costs one simulation of all attempts. Raises CannotEvaluate for an unknown counter.
     """
-    simulation = replace(traffic, setup=replace(traffic.setup, starts_warm=False)).simulation()
+    simulation = replace(traffic, setup=replace(traffic.setup, starts_warm=False)).simulation(hosts=UnexplainedHosts())
     lookups: list[_Lookup] = []
     errors: list[tuple[str | None, str]] = []
     for number, call in enumerate(traffic.calls):
