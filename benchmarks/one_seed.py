@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 
 from cachecost.conversations.calls import Call, PlannedCall
 from cachecost.simulation.workload import Workload
-from cachecost.sweep.montecarlo.draws import MAIN, Draw, Times, draw_times, main_calls, seeded_rules
+from cachecost.sweep.montecarlo.draws import MAIN, Draw, Times, draw_times, main_calls
+from cachecost.sweep.montecarlo.many_seeds import seeded_rules
 
 RETRIED = "failed"
 

@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from cachecost.analysis.optimum.lower_bound import BlocksByCall, added_tokens, cheapest, fixed_usd, proved_reads
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
-from cachecost.analysis.optimum.tree import BlockState, BlockTree, CallPass, Tail, TTLCosts
+from cachecost.analysis.optimum.tree import BlockTree, CallPass, Tail
+from cachecost.analysis.optimum.ttl_costs import BlockState, TTLCosts
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.usage import PER_TOKEN
 

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import pytest
 
-from cachecost.analysis.optimum.extras import PlanSlot, exact
+from cachecost.analysis.optimum.exact import PlanSlot, exact
 from cachecost.analysis.optimum.lower_bound import LowerBound
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep

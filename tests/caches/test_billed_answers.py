@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.reporting import FixedBlockCache, PromptHistory
+from cachecost.caches.fixed_blocks import FixedBlockCache
+from cachecost.caches.reporting import PromptHistory
 from cachecost.prompts.render import CountedSizes
 
 UNREASONED = {"keeps_unreasoned_answers": True}

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.reporting import FixedBlockCache
+from cachecost.caches.fixed_blocks import FixedBlockCache
 
 BLOCK = 16
 

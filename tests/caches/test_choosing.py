@@ -6,8 +6,10 @@ import pytest
 from trees import Tree, rules
 
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.hosts import CACHE_MODELS, ExplicitObjectCache, FixedUnitCache, HostCaches, NoCache, create_cache
-from cachecost.caches.reporting import BestEffortCache, FixedBlockCache
+from cachecost.caches.explicit_objects import ExplicitObjectCache
+from cachecost.caches.fixed_blocks import FixedBlockCache
+from cachecost.caches.fixed_units import FixedUnitCache
+from cachecost.caches.hosts import CACHE_MODELS, HostCaches, NoCache, create_cache
 
 
 def test_each_name_is_a_model_of_its_own_and_fresh() -> None:
@@ -17,7 +19,7 @@ def test_each_name_is_a_model_of_its_own_and_fresh() -> None:
         "grid": FixedBlockCache,
         "units": FixedUnitCache,
         "named": ExplicitObjectCache,
-        "best_effort": BestEffortCache,
+        "best_effort": FixedBlockCache,
         "none": NoCache,
     }
     assert create_cache("grid") is not create_cache("grid")

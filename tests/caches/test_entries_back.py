@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bodies import RULES
-from cachecost.caches.breakpoints import TTLS, PrefixCache, new_entry, path
+from cachecost.caches.breakpoints import PrefixCache
+from cachecost.caches.comparison import path
+from cachecost.caches.expiry import new_entry
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.providers.assumptions import Assumptions
+from cachecost.providers.usage import TTLS
 
 NODES = 8
 KEPT = st.lists(st.tuples(st.integers(1, NODES), st.sampled_from(TTLS)), max_size=8)
@@ -30,7 +33,7 @@ def test_entries_are_found_deepest_first(kept: list[tuple[int, str]], end: int, 
     rules = replace(RULES, assumptions=Assumptions(ttl_in_key=by_ttl))
     nodes, cache = chain(), PrefixCache()
     for number, ttl in kept:
-        cache.keep(nodes[number], ttl, rules, new_entry(rules, ttl, 300.0, float(number), float(number)))
+        cache.keep(nodes[number], ttl, rules, new_entry(rules, ttl, float(number), float(number)))
     plain = [
         (node, cache.entry(node, ttl, rules))
         for node in reversed(path(nodes[end], depth))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree, rules
 
-from cachecost.caches.reporting import BestEffortCache, FixedBlockCache, reported_read
+from cachecost.caches.fixed_blocks import FixedBlockCache
+from cachecost.caches.reporting import reported_read
 from cachecost.prompts.render import CountedSizes
 
 VLLM = {"step_tokens": 16, "recomputed_tokens": 1}
@@ -208,7 +209,7 @@ def test_state_is_that_of_what_is_left() -> None:
 
 
 def test_best_effort_reads_the_most_it_could() -> None:
-    tree, ideal = Tree(), BestEffortCache()
+    tree, ideal = Tree(), FixedBlockCache()
     stated, sent = rules(minimum_tokens=4096), ["A:4095", "B:1", "C:1"]
     reads = [ideal.call(tree.prompt(*sent[:most]), stated, at).read for at, most in enumerate([1, 1, 2, 3])]
     assert reads == [0, 0, 0, 4096]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trees import rules
 
-from cachecost.caches.reporting import FixedBlockCache
+from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.conversations.readers.mooncake.reader import calls
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer

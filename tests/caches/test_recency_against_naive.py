@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from trees import Tree
 
-from cachecost.caches.reporting import FROM_BEST, Recency
+from cachecost.caches.fixed_blocks import FROM_BEST, Recency
 
 Token = tuple[tuple[str, ...], int]
 """The blocks up to and with its own, and its number in that."""
@@ -26,10 +26,10 @@ class Plain:
     ready: dict[Token, tuple[float, float]] = field(default_factory=dict)
     order: list[Token] = field(default_factory=list)
 
-    def state(self, token: Token, now: float, life_s: float) -> str:
+    def state(self, token: Token, now: float, ttl_s: float) -> str:
         if token not in self.touched:
             return "absent"
-        if now - self.touched[token] >= life_s:
+        if now - self.touched[token] >= ttl_s:
             return "expired"
         readable_at, started = self.ready[token]
         return "unreadable" if now < readable_at or now <= started else "live"
@@ -39,12 +39,12 @@ class Plain:
         blocks: tuple[str, ...],
         now: float,
         readable_at: float,
-        life_s: float,
+        ttl_s: float,
         most: int | None,
         refreshes: bool = True,
     ) -> int:
         tokens = tokens_of(blocks)
-        states = [self.state(token, now, life_s) for token in tokens]
+        states = [self.state(token, now, ttl_s) for token in tokens]
         read = len(list(takewhile(lambda state: state == "live", states)))
         for place, (token, state) in enumerate(zip(tokens, states, strict=True)):
             if state == "unreadable":
@@ -75,21 +75,21 @@ FIRST_TOKENS = [0, 0, 0, 1, 4, 7, 20]
 class Both:
     """The two models, asked the same."""
 
-    def __init__(self, life_s: float, capacity: int | None, refreshes: bool = True) -> None:
-        self.life_s, self.capacity, self.refreshes = life_s, capacity, refreshes
+    def __init__(self, ttl_s: float, capacity: int | None, refreshes: bool = True) -> None:
+        self.ttl_s, self.capacity, self.refreshes = ttl_s, capacity, refreshes
         self.tree, self.recency, self.plain = Tree(), Recency(), Plain()
         self.now = 0.0
 
     def send(self, blocks: tuple[str, ...], first_token: float) -> None:
-        moments = (self.now, self.now + first_token, self.life_s, self.capacity, self.refreshes)
-        assert self.recency.send(self.tree.end(*blocks), *moments) == self.plain.send(blocks, *moments)
+        moments = (self.now, self.now + first_token, self.ttl_s, self.capacity, self.refreshes)
+        assert self.recency.record_call(self.tree.end(*blocks), *moments) == self.plain.send(blocks, *moments)
         assert self.recency.tokens == len(self.plain.order)
 
     def look(self, blocks: tuple[str, ...], later: float) -> None:
         if tokens := tokens_of(blocks):
             end, now = self.tree.end(*blocks), self.now + later
-            states = [self.plain.state(token, now, self.life_s) for token in tokens]
-            assert self.recency.state(end, now, self.life_s) == max(states, key=FROM_BEST.index)
+            states = [self.plain.state(token, now, self.ttl_s) for token in tokens]
+            assert self.recency.state(end, now, self.ttl_s) == max(states, key=FROM_BEST.index)
 
 
 class RecencyAgainstPlain(RuleBasedStateMachine):
@@ -103,7 +103,7 @@ class RecencyAgainstPlain(RuleBasedStateMachine):
     )
     def start(self, life: float, capacity: int | None, moved: int, refreshes: bool) -> None:
         self.patched = pytest.MonkeyPatch()
-        self.patched.setattr("cachecost.caches.reporting.MOST_MOVED", moved)
+        self.patched.setattr("cachecost.caches.fixed_blocks.MOST_MOVED", moved)
         self.both = Both(life, capacity, refreshes)
         self.sent: list[tuple[str, ...]] = [()]
 
@@ -137,7 +137,7 @@ TestRecencyAgainstPlain = RecencyAgainstPlain.TestCase
 @pytest.mark.parametrize("moved", MOVED)
 def test_many_long_ways(moved: int, refreshes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the machine above, evenly spread: trees with forks of forks, which it seldom gets to."""
-    monkeypatch.setattr("cachecost.caches.reporting.MOST_MOVED", moved)
+    monkeypatch.setattr("cachecost.caches.fixed_blocks.MOST_MOVED", moved)
     for seed in range(120):
         chance = Random(seed)
         both, sent = Both(chance.choice(LIVES), chance.choice(CAPACITIES), refreshes), [("a:1", "b:3")]
@@ -153,7 +153,7 @@ def test_many_long_ways(moved: int, refreshes: bool, monkeypatch: pytest.MonkeyP
 def test_a_growing_conversation_is_one_chain_with_a_step_or_two() -> None:
     tree, recency = Tree(), Recency()
     for number in range(1, 200):
-        recency.send(tree.end(*(f"{one}:3" for one in range(number))), number, number + 0.5, 300.0)
+        recency.record_call(tree.end(*(f"{one}:3" for one in range(number))), number, number + 0.5, 300.0)
     (chain,) = recency._chains
     assert [(step.end, step.touched) for step in chain.steps] == [(597, 199), (594, 199)]
 
@@ -164,7 +164,9 @@ def test_side_calls_make_way_so_that_all_of_them_leave_one_chain(beside: int) ->
     for number in range(1, 60):
         so_far = [f"{one}:3" for one in range(number)]
         for _ in range(2):
-            recency.send(tree.end(*so_far, *[f"side{one}:3" for one in range(beside)]), number, number + 0.5, 300.0)
-        recency.send(tree.end(*so_far), number, number + 0.5, 300.0)
+            recency.record_call(
+                tree.end(*so_far, *[f"side{one}:3" for one in range(beside)]), number, number + 0.5, 300.0
+            )
+        recency.record_call(tree.end(*so_far), number, number + 0.5, 300.0)
     assert {chain.parent.number for chain in recency._chains if chain.parent} == {0}
-    assert len(recency._oldest) == len(recency._chains)
+    assert len(recency._queued) == len(recency._chains)

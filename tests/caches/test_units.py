@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trees import Tree, rules
 
-from cachecost.caches.hosts import FixedUnitCache
+from cachecost.caches.fixed_units import FixedUnitCache
 
 DEEPSEEK = rules(host="deepseek", minimum_tokens=64, reported_step_tokens=64, keeps_answers=True)
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from case_files import Run, json_of
 
-from cachecost.analysis.optimum.extras import exact, train_slots
+from cachecost.analysis.optimum.exact import exact, train_slots
 from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator

@@ -20,7 +20,7 @@ from cachecost.scenario import from_mapping, load_conversations
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import scenario_setup
 from cachecost.strategies.changes.base import GrowingThread
-from cachecost.sweep.backends import varies_in_times_only
+from cachecost.sweep.cells import varies_in_times_only
 
 HERE = Path()
 forks = st.builds(

@@ -12,7 +12,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations.input_files import input_path, is_url, shown_name
 from cachecost.conversations.remote_files import RemotePath, os_error, without_secrets
-from cachecost.sweep.rows import Axis
+from cachecost.sweep.grid import Axis
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
-from cachecost.sweep.backends import keep_bundle, load_sweep
 from cachecost.sweep.rows import open_store
+from cachecost.sweep.runs import load_sweep
+from cachecost.sweep.workers import keep_bundle
 from command_runs import printed, run_here
 from hostile.attempts import LOG_COMMANDS, attempt
 from hostile.damage import damaged

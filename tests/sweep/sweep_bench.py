@@ -6,8 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from cachecost.sweep.backends import Sweep, Workers, run_sweep
 from cachecost.sweep.rows import SweepRow, open_store, temporary_store
+from cachecost.sweep.runs import Sweep, run_sweep
+from cachecost.sweep.workers import Workers
 
 SCENARIO = """\
 format: 1

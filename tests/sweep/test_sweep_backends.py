@@ -18,8 +18,9 @@ from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
 import cachecost
 from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
-from cachecost.sweep.backends import MOST_CELLS, MOST_TASKS, Task, Workers, split_tasks
-from cachecost.sweep.rows import Point
+from cachecost.sweep.cells import Task
+from cachecost.sweep.grid import Point
+from cachecost.sweep.workers import MOST_CELLS, MOST_TASKS, Workers, split_tasks
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="dask is an extra")
 SEVERAL = ["--grid", "conversation.synthetic.turns=1,2,3", "--grid", "model=claude-opus-4-6,claude-sonnet-4-6"]

@@ -9,7 +9,8 @@ from sweep_bench import SCENARIO, rows_of, scenario_at
 
 from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
-from cachecost.sweep.backends import Drawing, evaluate_task, load_sweep, parse_draws
+from cachecost.sweep.cells import Drawing, evaluate_task, parse_draws
+from cachecost.sweep.runs import load_sweep
 
 VARIED = SCENARIO.replace("turns: 3,", "turns: 3, sizes: {human: [20, 400]},")
 PINGS = SCENARIO + "  - {name: pings, preset: automatic, changes: [{keep_alive: {every_s: 290, times: 3}}]}\n"

@@ -11,8 +11,9 @@ from cachecost.base.errors import InputError
 from cachecost.base.limits import MOST_SWEPT
 from cachecost.base.yaml_text import ExactNumber
 from cachecost.scenario.loading import load
-from cachecost.sweep.backends import load_sweep, parse_draws
-from cachecost.sweep.rows import Axis, axes_of, axis_of, label, points_of
+from cachecost.sweep.cells import parse_draws
+from cachecost.sweep.grid import Axis, axes_of, axis_of, label, points_of
+from cachecost.sweep.runs import load_sweep
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.sweep import rows as part_files
+from cachecost.sweep.grid import Axis, CellOrder
 from cachecost.sweep.rows import (
-    Axis,
     Cell,
     CellKey,
-    CellOrder,
     PartRange,
     SweepRow,
     merge_parts,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sweep_bench import ENVIRONMENT
 
-from cachecost.sweep.lookback import share_work
+from cachecost.sweep.processes import share_work
 
 
 def told(number: int) -> tuple[int, int]:

@@ -10,9 +10,10 @@ from sweep_bench import scenario_at
 from cachecost.scenario import load_conversations
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import scenario_setup
-from cachecost.sweep import backends as cells
-from cachecost.sweep.backends import Sweep, evaluate_task, load_sweep
+from cachecost.sweep import cells
+from cachecost.sweep.cells import evaluate_task
 from cachecost.sweep.rows import CellKey, SweepRow, ledger_row
+from cachecost.sweep.runs import Sweep, load_sweep
 
 TEXT = """\
 format: 1

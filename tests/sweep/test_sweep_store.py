@@ -14,9 +14,9 @@ from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
 
 from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
-from cachecost.sweep import backends
 from cachecost.sweep import rows as tables
-from cachecost.sweep.backends import Job, Sweep, Task, evaluate_task, load_sweep, run_sweep
+from cachecost.sweep import workers
+from cachecost.sweep.cells import Job, Task, evaluate_task
 from cachecost.sweep.rows import (
     CellKey,
     SweepRow,
@@ -27,6 +27,7 @@ from cachecost.sweep.rows import (
     read_table,
     write_table,
 )
+from cachecost.sweep.runs import Sweep, load_sweep, run_sweep
 
 GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
 ROWS = [
@@ -51,7 +52,7 @@ class Stopped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.done: list[Task] = []
         self.after = after
-        monkeypatch.setattr(backends, "evaluate_task", self)
+        monkeypatch.setattr(workers, "evaluate_task", self)
 
     def __call__(self, job: Job, task: Task) -> list[SweepRow]:
         if len(self.done) == self.after:
@@ -103,7 +104,7 @@ def test_any_order_gives_the_same_table(tmp_path: Path, monkeypatch: pytest.Monk
         Random(1).shuffle(mixed)
         return [[task] for task in mixed]
 
-    monkeypatch.setattr(backends, "split_tasks", shuffled)
+    monkeypatch.setattr(workers, "split_tasks", shuffled)
     assert table(sweep, tmp_path / "b.csv") == in_order
 
 

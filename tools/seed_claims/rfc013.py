@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from cachecost.analysis.optimum.optimum import published_prefill, published_times
+from cachecost.analysis.optimum.prefill import published_prefill, published_times
 from tools.seed_claims import requests, rfc013_plans
 from tools.seed_claims.claim import Claim, Document, share, tokens, usd
 from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, input_cost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from cachecost.analysis.optimum.optimum import published_prefill
+from cachecost.analysis.optimum.prefill import published_prefill
 from cachecost.providers.listing import model_rows
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import calibration

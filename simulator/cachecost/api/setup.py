@@ -263,7 +263,7 @@ def only_supported(workload: Workload, function: str) -> Workload:
 
     Raises CannotEvaluate where no call is left.
     """
-    from cachecost.simulation.strategy_ledger import supported_calls
+    from cachecost.simulation.workload import supported_calls
 
     supported, left_out = supported_calls(workload, function)
     for note in left_out.notes(function):

@@ -38,7 +38,8 @@ from cachecost.budgets.strategy_replays import (
     ReplayedStrategy,
 )
 from cachecost.budgets.verdicts import CostChange, State, Verdict
-from cachecost.caches.breakpoints import Outcome, first_difference
+from cachecost.caches.breakpoints import Outcome
+from cachecost.caches.comparison import first_difference
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.findings import Finding
 from cachecost.ledger.rows import CallRow, LayerTokens

@@ -20,7 +20,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from cachecost.analysis.lint.loaded_request import first_changed_text
 from cachecost.base.structs import replace
-from cachecost.caches.breakpoints import are_versions, first_difference
+from cachecost.caches.comparison import are_versions, first_difference
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
 from cachecost.prompts.request import Breakpoint, Request
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from cachecost.analysis.lint.loaded_request import excerpt_around, first_changed_text, texts
 from cachecost.budgets.request_edits import Edit, RequestPair, Slot, SlotBreakpoint, SlotList
-from cachecost.caches.breakpoints import first_difference, text_of
+from cachecost.caches.comparison import first_difference, text_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Message
 from cachecost.prompts.render import CannotCount, TokenCounter

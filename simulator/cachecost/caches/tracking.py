@@ -12,12 +12,14 @@ from operator import itemgetter
 from typing import Any
 
 from cachecost.base.structs import value
-from cachecost.caches.breakpoints import TTLS, CacheEntry, Key, PrefixCache
+from cachecost.caches.breakpoints import Key, PrefixCache
+from cachecost.caches.expiry import CacheEntry
 from cachecost.caches.losses import ConversationLine, EarlierCall, Lineage, Relatives
 from cachecost.prompts.blocks import Prefix, Thread
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import TTLS
 
 POSITION = itemgetter(0)
 LOOK_UP = dict[Key, Any].get
@@ -29,12 +31,12 @@ class EntryHistory:
     """The entries of a cache after each call of a replay: of a key, those that differ from the one before."""
 
     def __init__(self) -> None:
-        self._states: dict[Key, list[tuple[int, CacheEntry | None]]] = {}
+        self._states: dict[Key, list[tuple[float, CacheEntry | None]]] = {}
 
     def clear(self) -> None:
         self._states.clear()
 
-    def at(self, key: Key, position: int) -> CacheEntry | None:
+    def at(self, key: Key, position: float) -> CacheEntry | None:
         """The entry after the call at `position`, not to be changed; None: there was none."""
         states = self._states.get(key)
         if states is None:
@@ -42,7 +44,7 @@ class EntryHistory:
         found = bisect_right(states, position, key=POSITION)
         return states[found - 1][1] if found else None
 
-    def add(self, key: Key, position: int, entry: CacheEntry | None) -> bool:
+    def add(self, key: Key, position: float, entry: CacheEntry | None) -> bool:
         """The call at `position` left this entry, which is copied; whether it differs from the one before."""
         states = self._states.get(key)
         if entry is None and states is None:
@@ -149,13 +151,13 @@ class TrackedCache(PrefixCache):
         return CacheUse(tuple([prefix for prefix, _ in used]), tuple(changed), is_warm)
 
 
-class _ChangedEntries(TrackedEntries):
+class ChangedEntries(TrackedEntries):
     """Entries where they differ from those of the earlier replay; the others are looked up in its history."""
 
     def __init__(self, history: EntryHistory) -> None:
         super().__init__()
         self._history = history
-        self.position = START
+        self.position: float = START
         self.absent: set[Key] = set()
         """Keys without an entry where the earlier replay may have one."""
 
@@ -204,7 +206,7 @@ class ChangedCache(PrefixCache):
 
     def __init__(self, history: EntryHistory) -> None:
         super().__init__()
-        self._entries: _ChangedEntries = _ChangedEntries(history)
+        self._entries: ChangedEntries = ChangedEntries(history)
         self._history = history
         self._differs: set[Key] = set()
         self.changed: dict[Prefix, int] = {}

@@ -136,7 +136,7 @@ class WarmPrefixes:
             return None
         return next(BreakpointPrefix(prefix, ttl) for prefix, ttl in self._ttls.items() if prefix in among)
 
-    def take(self, prompt: Prompt) -> BreakpointPrefix | None:
+    def pop(self, prompt: Prompt) -> BreakpointPrefix | None:
         """As `find`, for the call that sends the prompt: it is not found again."""
         found = self.find(prompt)
         if found is not None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cachecost.analysis.bill.summary import BillSummary
     from cachecost.analysis.bill.timeline import Advice, TimelineCall
     from cachecost.sessions.reading import SessionFiles
-    from cachecost.sweep.backends import Workers
+    from cachecost.sweep.workers import Workers
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d{1,6})([hdw])")
@@ -184,7 +184,7 @@ def _workers(
     if (backend, scheduler, jobs) == ("loky", None, None):
         return None
     from cachecost.conversations.input_files import is_url
-    from cachecost.sweep.backends import Workers
+    from cachecost.sweep.workers import Workers
 
     if backend != "loky" and not (paths and all(path.is_absolute() or is_url(path) for path in paths)):
         raise click.UsageError(f"--backend {backend}: name absolute paths or URLs, which all its workers can read")

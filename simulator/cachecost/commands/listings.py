@@ -23,9 +23,9 @@ from cachecost.providers.listing import (
     rule_rows,
 )
 from cachecost.providers.prices import STANDARD, PriceBook, Prices
+from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.tables.table import print_table
 
-USUAL_TTL_S = {"5m": 300.0, "1h": 3600.0}
 TTL_NOTE = "5m and 1h stand for the host's short and long TTL (rules, ttl_s)."
 PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
 MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)

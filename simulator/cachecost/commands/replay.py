@@ -216,8 +216,7 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
 def _explanations(job: ReplayJob) -> Iterator[Explanation]:
     """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
     from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.simulation.strategy_ledger import supported_calls
-    from cachecost.simulation.workload import read_workload
+    from cachecost.simulation.workload import read_workload, supported_calls
 
     try:
         again = Logs(job.logs.paths, job.logs.format_)

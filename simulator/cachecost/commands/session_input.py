@@ -18,7 +18,7 @@ from cachecost.conversations.readers.detect import UNRECOGNIZED
 if TYPE_CHECKING:
     from cachecost.commands.options import WorkBar
     from cachecost.sessions.reading import SessionFiles, SessionStore
-    from cachecost.sweep.backends import Workers
+    from cachecost.sweep.workers import Workers
 
 STORE = "sessions.sqlite"
 NOT_REMEMBERED = "sessions are not remembered"
@@ -60,7 +60,7 @@ def _read_here(paths: Sequence[Path], format_: str, folders: Sequence[Path], bar
 
 def _read_shared(paths: Sequence[Path], format_: str, folders: Sequence[Path], workers: Workers) -> SessionFiles:
     from cachecost.sessions.bundles import join_bundles, read_bundle, split_files, without_twins
-    from cachecost.sweep.backends import share_items
+    from cachecost.sweep.workers import share_items
 
     files = list(without_twins(_files(paths)))
     return join_bundles(share_items("bill", partial(split_files, files, format_, folders), read_bundle, workers))

@@ -24,8 +24,9 @@ from cachecost.commands.output_paths import OutputPath, SectionedCommand
 from cachecost.commands.workloads import cells_bar, use_recording
 
 if TYPE_CHECKING:
-    from cachecost.sweep.backends import Sweep, Workers
     from cachecost.sweep.rows import Store
+    from cachecost.sweep.runs import Sweep
+    from cachecost.sweep.workers import Workers
 
 
 @click.command(cls=SectionedCommand)
@@ -77,14 +78,16 @@ def sweep(
 
     With --seeds, each point is simulated once per seed.
     """
-    from cachecost.sweep import lookback
+    from cachecost.sweep import processes
 
     _check(seeds, draw, out, resume)
     own = scenario_options(scenario, None, shared)
     if backend == "loky":
-        lookback.begin(jobs or -1, "cachecost.sweep.backends")
-    from cachecost.sweep.backends import Workers, load_sweep, parse_draws
+        processes.begin(jobs or -1, "cachecost.sweep.runs")
+    from cachecost.sweep.cells import parse_draws
     from cachecost.sweep.rows import exclusive_store, temporary_store
+    from cachecost.sweep.runs import load_sweep
+    from cachecost.sweep.workers import Workers
 
     try:
         made = load_sweep(
@@ -105,7 +108,7 @@ def sweep(
             _run_sweep(made, workers, store, bool(out))
             return exit_code(not_evaluated=_show(made, store, out, as_json))
     except KeyboardInterrupt:
-        lookback.kill_helpers()
+        processes.kill_helpers()
         raise
 
 
@@ -117,7 +120,7 @@ def _check(seeds: int | None, draw: Sequence[str], out: Path | None, resume: boo
 
 
 def _run_sweep(made: Sweep, workers: Workers, store: Store, is_kept: bool) -> None:
-    from cachecost.sweep.backends import run_sweep
+    from cachecost.sweep.runs import run_sweep
 
     try:
         with cells_bar(made.name, len(made.places)) as progress:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cachecost.scenario import Scenario
     from cachecost.scenario.loading import RecordedScenario
     from cachecost.simulation.engine import CallPreparer
-    from cachecost.simulation.strategy_ledger import LeftOut
+    from cachecost.simulation.workload import LeftOut
 
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -188,7 +188,7 @@ def check_strategies(scenario: Scenario, purpose: str) -> None:
 
 def only_supported(workload: Workload, command: str) -> Workload:
     """The workload without the calls of caches that `command` does not support. Raises CannotEvaluate for all calls."""
-    from cachecost.simulation.strategy_ledger import supported_calls
+    from cachecost.simulation.workload import supported_calls
 
     supported, left_out = supported_calls(workload, command)
     print_left_out(left_out, command)

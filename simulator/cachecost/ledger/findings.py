@@ -14,7 +14,7 @@ from math import fsum
 from typing import TypeVar
 
 from cachecost.base.structs import value
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
 from cachecost.ledger.rows import CallRow, LayerTokens, WarmReads
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.render import PrefixSizes, Prompt

@@ -36,6 +36,7 @@ from cachecost.base.limits import (
 from cachecost.base.structs import value
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
 from cachecost.providers.hosts import ANY, AUTO_HOST, DEFAULT_HOST, Catalogue, Model, catalogue, host_of, hosts
+from cachecost.providers.usage import USUAL_TTL_S
 
 NAMED = re.compile(r"[^\W\d]\.")
 """A name, and the dot of a dotted key after it."""
@@ -314,7 +315,7 @@ class ModelRules:
     collapses_runs: bool = False
     lookback_positions: int = 20
     maximum_breakpoints: int = 4
-    ttl_s: Mapping[str, float] = msgspec.field(default_factory=lambda: {"5m": 300.0, "1h": 3600.0})
+    ttl_s: Mapping[str, float] = msgspec.field(default_factory=lambda: USUAL_TTL_S)
     hidden: HiddenTokens = HiddenTokens()
     assumptions: Assumptions = Assumptions()
     standard_context_window: int = 0

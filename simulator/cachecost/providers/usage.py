@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_UP, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
@@ -24,12 +24,21 @@ TOKEN_CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 """The classes that tokens are priced by."""
 PRICED_CLASSES = ("input", "read", "write_5m", "write_1h", "output")
 """The same, in the order of a price file."""
+USUAL_TTL_S: Mapping[str, float] = {"5m": 300.0, "1h": 3600.0}
+"""The two TTLs in seconds, on every host whose rules state no others."""
+TTLS: tuple[Literal["5m", "1h"], ...] = ("5m", "1h")
+"""The short TTL and the long one."""
 INPUT_CLASSES = TOKEN_CLASSES[:-1]
 """Those of a prompt."""
 COST_CLASSES = (*TOKEN_CLASSES, "fees")
 """The classes of dollars: those of tokens, and the fees of server tools."""
 ToolUses = tuple[tuple[str, int], ...]
 """Uses of server tools that may have a fee: (tool, number)."""
+
+
+def ttl_seconds(ttl: str, ttl_s: Mapping[str, float] = USUAL_TTL_S) -> float:
+    """A TTL in seconds, of a host with these TTLs. One with one TTL has only the short one; one without, the usual."""
+    return ttl_s.get(ttl) or ttl_s.get("5m") or USUAL_TTL_S[ttl]
 
 
 @value

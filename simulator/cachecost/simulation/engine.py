@@ -451,7 +451,7 @@ class Simulation:
 
     def _start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> Prefix | None:
         """Put what was cached before the recording began into the cache, before the first call that sends it."""
-        found = self._warm.take(prompt)
+        found = self._warm.pop(prompt)
         if found is None:
             return None
         self._hosts.warm_prefix(prompt, found.prefix, found.ttl, rules, start)
@@ -525,12 +525,7 @@ class Simulation:
         return 0 if call.is_batch else least
 
     def _with_usage(
-        self,
-        call: Call,
-        passed: Sequence[Pass],
-        made: PreparedCall,
-        cause: str,
-        least: int | None,
+        self, call: Call, passed: Sequence[Pass], made: PreparedCall, cause: str, least: int | None
     ) -> CallRow:
         prices = made.prices
         usage = passed[0].outcome.usage_with(output_tokens(call, made.counter))

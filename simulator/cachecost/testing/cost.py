@@ -29,7 +29,7 @@ from cachecost.analysis.lint.loaded_request import excerpt, first_changed_text
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.base.times import midnight
-from cachecost.caches.breakpoints import first_difference
+from cachecost.caches.comparison import first_difference
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow
 from cachecost.live.clock import CallLog, Clock, SteppingClock, clock_from

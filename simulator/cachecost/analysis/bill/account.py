@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cachecost.analysis.bill.call_prices import UNKNOWN_TTLS, CachedPrefix, CallPrices, state_after
+from cachecost.analysis.bill.call_prices import CachedPrefix, CallPrices, state_after
 from cachecost.analysis.bill.evidence import (
     SHORTEST_CALL_S,
     CauseEvidence,
@@ -34,11 +34,12 @@ from cachecost.analysis.bill.evidence import (
     place_before,
 )
 from cachecost.base.formatting import duration
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
+from cachecost.caches.expiry import has_expired
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import REQUESTS
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import PER_TOKEN, ZERO, Prices
+from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.explanation import LoggedCalls
@@ -150,7 +151,7 @@ def _evidence(call: BilledCall, writer: FirstCall | None, touches: Sequence[tupl
         return None
     touched = touches[at - 1][0]
     ttl = next((ttl for _, ttl in reversed(touches[:at]) if ttl), "5m")
-    if start - touched < UNKNOWN_TTLS[ttl]:
+    if not has_expired(start, touched, USUAL_TTL_S[ttl]):
         return None
     what = "sub-agent" if call.agent else "session"
     idle = duration(start - touched)
@@ -474,7 +475,6 @@ def _rewrite_order(rewrite: BilledRewrite) -> tuple[float, str, int]:
     return (rewrite.call.start or 0.0, rewrite.file.path, rewrite.call.number)
 
 
-TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
 InScope = Callable[[BilledCall], bool]
 
 
@@ -497,7 +497,7 @@ def saved_by_hour(account: BillAccount, in_scope: InScope) -> Decimal:
     saved -= sum((tokens * premium for premium, tokens in written.items()), ZERO)
     for rewrite in account.rewrites:
         idle, call = rewrite.idle_s, rewrite.call
-        avoidable = rewrite.cause == "ttl_expired" and idle is not None and idle < TTL_SECONDS["1h"]
+        avoidable = rewrite.cause == "ttl_expired" and idle is not None and idle < USUAL_TTL_S["1h"]
         if avoidable and in_scope(call) and _has_hour(call, prices):
             five = min(max(0, rewrite.tokens - call.tokens[3]), call.tokens[2])
             saved += (rewrite.cost or ZERO).scaleb(-PER_TOKEN) + five * _hour_premium(call, prices)
@@ -520,7 +520,7 @@ def saved_by_five_minutes(account: BillAccount, in_scope: InScope) -> Decimal:
             saved += call.tokens[3] * (found.write_1h - found.write_5m)
         before = states[id(file)].get(call.before)
         age = before.age(call.start) if before is not None and before.hour_tokens else None
-        if before is not None and age is not None and TTL_SECONDS["5m"] <= age < TTL_SECONDS["1h"]:
+        if before is not None and age is not None and USUAL_TTL_S["5m"] <= age < USUAL_TTL_S["1h"]:
             saved -= min(call.read, before.hour_tokens) * (found.write_5m - found.read)
     return saved.scaleb(PER_TOKEN)
 

@@ -15,19 +15,16 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
+from cachecost.caches.expiry import live_tokens
 from cachecost.conversations.calls import NO_INPUT
 from cachecost.conversations.input_files import BilledCall
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.usage import PER_TOKEN, ZERO, Prices, Quote
+from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices, Quote
 
 if TYPE_CHECKING:
     from cachecost.providers.rules import ModelRules
-
-
-UNKNOWN_TTLS: Mapping[str, float] = {"5m": 300.0, "1h": 3600.0}
-"""Of a model that no rules are known for."""
 
 
 class CachedPrefix(msgspec.Struct, gc=False):
@@ -47,10 +44,7 @@ class CachedPrefix(msgspec.Struct, gc=False):
 
     def live_tokens(self, at: float | None) -> int:
         """How much of the prefix has not expired at this time; all of it where a time is unknown."""
-        age = self.age(at)
-        if age is None or age < self.seconds(self.ttl):
-            return self.tokens
-        return self.hour_tokens if age < self.seconds("1h") else 0
+        return live_tokens(self.tokens, self.hour_tokens, self.ttl, self.age(at), self.ttl_s)
 
     def touch(self, at: float | None) -> None:
         """Note that all of the prefix was read at this time."""
@@ -60,10 +54,6 @@ class CachedPrefix(msgspec.Struct, gc=False):
     def age(self, at: float | None) -> float | None:
         """Seconds since the prefix was last read or written."""
         return None if at is None or self.touched is None else at - self.touched
-
-    def seconds(self, ttl: str) -> float:
-        """A TTL in seconds; a host with one TTL has only the short one."""
-        return self.ttl_s.get(ttl) or self.ttl_s.get("5m") or UNKNOWN_TTLS[ttl]
 
 
 def state_after(call: BilledCall, before: CachedPrefix | None, rules: ModelRules | None) -> CachedPrefix:
@@ -75,7 +65,7 @@ def state_after(call: BilledCall, before: CachedPrefix | None, rules: ModelRules
     if rules is not None and rules.is_automatic:
         tokens = call.total_input
     thought = call.has_thinking or bool(before and before.has_thinking and "human" not in call.events)
-    ttl_s = rules.ttl_s if rules is not None else UNKNOWN_TTLS
+    ttl_s = rules.ttl_s if rules is not None else USUAL_TTL_S
     keeps_age = read and before is not None and rules is not None and not rules.refreshes_on_read
     touched = before.touched if keeps_age and before else call.start  # what was read expires first, and all after it
     return CachedPrefix(tokens, ttl, hour_tokens, touched, ttl_s, thought)

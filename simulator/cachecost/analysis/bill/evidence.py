@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from cachecost.analysis.bill.call_prices import CachedPrefix
 from cachecost.base.formatting import duration
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
 from cachecost.conversations.input_files import BilledCall
 from cachecost.conversations.start_times import is_whole
 from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import ttl_seconds
 
 LOOKBACK_WITHOUT_RULES = 20
 SHORTEST_CALL_S = 0.05
@@ -189,7 +190,7 @@ VISIBLE: tuple[tuple[str, Cause, str, str], ...] = (
 def _late(rewrite: Rewrite) -> CauseEvidence | None:
     """The request began after the record before it, at some time until its answer: perhaps when all had expired."""
     idle = rewrite.state.age(rewrite.call.answered)
-    if idle is None or idle < rewrite.state.seconds(rewrite.state.ttl):
+    if idle is None or idle < ttl_seconds(rewrite.state.ttl, rewrite.state.ttl_s):
         return None
     return CauseEvidence(
         "ttl_expired", f"answered {duration(idle)} after the call before, longer than the {rewrite.state.ttl} TTL"

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cachecost.analysis.bill.account import (
-    TTL_SECONDS,
     BillAccount,
     BilledRewrite,
     InScope,
@@ -48,7 +47,7 @@ from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_r
 from cachecost.analysis.replays.steps import PricedSimulation, Replays, TrackedReplay, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import iso
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call, RecordedCall
@@ -57,12 +56,12 @@ from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow, WarmReads
 from cachecost.prompts.blocks import Layer
-from cachecost.providers.usage import ZERO
+from cachecost.providers.usage import USUAL_TTL_S, ZERO
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
 
-HOUR_S = TTL_SECONDS["1h"]
+HOUR_S = USUAL_TTL_S["1h"]
 ASKED_FOR: frozenset[Cause] = frozenset({"compaction", "fork", "cold_start"})
 """Causes that are what the user asked for."""
 

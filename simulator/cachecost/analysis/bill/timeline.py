@@ -28,16 +28,16 @@ from cachecost.analysis.bill.account import (
 )
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.base.formatting import count_text
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.clients.setting_rows import ClientSetting, client_settings
-from cachecost.providers.usage import COST_CLASSES, ZERO, Usage, call_amounts
+from cachecost.providers.usage import COST_CLASSES, USUAL_TTL_S, ZERO, Usage, call_amounts
 
 if TYPE_CHECKING:
     from cachecost.ledger.findings import Finding
 
 
-LONG_IDLE_S = 300.0
+LONG_IDLE_S = USUAL_TTL_S["5m"]
 """An idle time that is shown: as long as the shortest TTL."""
 FEWEST_FOLDED = 3
 READ_ALL: tuple[Cause, ...] = ("hit", "new_content")

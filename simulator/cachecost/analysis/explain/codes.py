@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
 
 
 @dataclass(frozen=True, slots=True)

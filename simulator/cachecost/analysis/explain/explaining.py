@@ -25,7 +25,8 @@ from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay,
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.base.formatting import dollars, duration
-from cachecost.caches.breakpoints import Cause, changed_parameter, first_difference, text_of
+from cachecost.caches.causes import Cause, changed_parameter
+from cachecost.caches.comparison import first_difference, text_of
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd

@@ -10,7 +10,8 @@ from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, Kind, conversation_of, kind_of
 from cachecost.analysis.replays.steps import NO_CALL, ChangedReplay, Replays, ReplayStep, TrackedReplay
 from cachecost.base.structs import replace
-from cachecost.caches.breakpoints import path
+from cachecost.caches.comparison import path
+from cachecost.caches.expiry import has_expired
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
@@ -138,7 +139,8 @@ class _LoneWriters:
     def __init__(self) -> None:
         self._lone: dict[Conversation, LoneCall | None] = {}
         self._hits: set[Prefix] = set()
-        self._expires: dict[Prefix, float] = {}
+        self._written: dict[Prefix, tuple[float, float]] = {}
+        """When a prefix was written last, and its TTL, in seconds."""
         self._position = 0
 
     def add(self, step: ReplayStep, made: SimulatedCall) -> None:
@@ -147,9 +149,10 @@ class _LoneWriters:
         if step.number == NO_CALL or not made.passes or made.rules is None:
             return
         for breakpoint in made.passes[0].outcome.breakpoints:
-            if step.call.start < self._expires.get(breakpoint.prefix, step.call.start):
+            before = self._written.get(breakpoint.prefix)
+            if before is not None and not has_expired(step.call.start, *before):
                 self._hits.add(breakpoint.prefix)  # it was sent again in time: other causes say why it was not read
-            self._expires[breakpoint.prefix] = step.call.start + made.rules.ttl_s[breakpoint.ttl]
+            self._written[breakpoint.prefix] = step.call.start, made.rules.ttl_s[breakpoint.ttl]
         conversation = conversation_of(step.call)
         self._lone[conversation] = None if conversation in self._lone else self._writer(made)
 

@@ -42,6 +42,7 @@ from cachecost.analysis.fidelity.recording_check import (
     states_of,
 )
 from cachecost.base.times import day_of, iso
+from cachecost.caches.expiry import has_expired
 from cachecost.conversations.json_object import TranscriptStep
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
@@ -194,9 +195,9 @@ def _lives(entry: ChainEntry, now: TimeRange | None, ttl_s: Mapping[str, float])
     """Whether an entry is alive; None if the times allow both."""
     if entry.touched is None or now is None:
         return None
-    if now.latest - entry.touched.earliest < ttl_s[entry.ttl]:
+    if not has_expired(now.latest, entry.touched.earliest, ttl_s[entry.ttl]):
         return True
-    return False if now.earliest - entry.touched.latest >= ttl_s[entry.ttl] else None
+    return False if has_expired(now.earliest, entry.touched.latest, ttl_s[entry.ttl]) else None
 
 
 def _usage(prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None) -> Usage | None:

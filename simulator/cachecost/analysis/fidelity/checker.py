@@ -592,7 +592,7 @@ class _LogCheck(RecordingCheck):
                 read, is_measured = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
                 entry = self.hosts.entry(node, case.rules)
                 age = now - entry.started if entry else math.inf
-                expired = now - entry.touched - entry.ttl_s if entry and entry.state(now) == "expired" else None
+                expired = entry.expired_s(now) if entry else None
                 yield PossibleEntry(node, read, is_measured, age, expired)
             node = node.parent
 

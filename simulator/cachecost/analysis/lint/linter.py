@@ -42,7 +42,7 @@ from cachecost.analysis.lint.loaded_request import (
     texts,
 )
 from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words, kind_of, only_words_changed
-from cachecost.caches.breakpoints import first_difference
+from cachecost.caches.comparison import first_difference
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, count_equal_blocks
 from cachecost.prompts.exact_json import lookback_steps

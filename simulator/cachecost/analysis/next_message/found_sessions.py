@@ -41,7 +41,7 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.prompts.blocks import Layer, Message, Thread, given_block
 from cachecost.prompts.request import Breakpoint, Request
-from cachecost.providers.usage import ZERO, Quote
+from cachecost.providers.usage import ZERO, Quote, ttl_seconds
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 
@@ -455,5 +455,4 @@ def _static_warm_until(account: BillAccount, key: str, state: SessionState, find
 
 
 def _expires(call: BilledCall, find: FindModel) -> float:
-    ttl_s = find(call, "").ttl_s or {"5m": 300.0}
-    return (call.start or 0.0) + (ttl_s.get("1h" if call.tokens[3] else "5m") or 300.0)
+    return (call.start or 0.0) + ttl_seconds("1h" if call.tokens[3] else "5m", find(call, "").ttl_s)

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
 from cachecost.analysis.next_message.state import (
-    DEFAULT_TTLS,
     SUMMARY_TOKENS,
     BilledModel,
     FindModel,
@@ -18,7 +17,7 @@ from cachecost.analysis.next_message.state import (
 )
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall
-from cachecost.providers.usage import ZERO, usage_of
+from cachecost.providers.usage import USUAL_TTL_S, ZERO, usage_of
 
 MOST_CALLS, MOST_PAUSES = 500, 50
 """The latest that say what is typical of a session, and the latest pauses that are kept: habits change."""
@@ -63,7 +62,7 @@ def session_state(
         cache.hour_tokens,
         last.tokens[0],
         cache.ttl,
-        dict(model.ttl_s or DEFAULT_TTLS),
+        dict(model.ttl_s or USUAL_TTL_S),
         cache.touched,
         min(static, cache.tokens),
         static_warm_until,

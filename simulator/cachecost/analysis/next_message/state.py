@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cachecost.base.structs import replace, value
+from cachecost.caches.expiry import has_expired, live_tokens
 from cachecost.conversations.input_files import BilledCall
 from cachecost.prompts.output_format import effort_layer
 from cachecost.providers.hosts import host_of
-from cachecost.providers.usage import PER_TOKEN, ZERO, Quote, Usage, call_amounts
+from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Quote, Usage, call_amounts, ttl_seconds
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.call_prices import CallPrices
 
 
-DEFAULT_TTLS: Mapping[str, float] = {"5m": 300.0, "1h": 3600.0}
 SUMMARY_TOKENS = 2_000
 """Of a compaction where the session had none: as `whatif` assumes."""
 
@@ -63,7 +63,7 @@ class SessionState:
     hour_tokens: int = 0
     uncached_tokens: int = 0
     ttl: str = "5m"
-    ttl_s: Mapping[str, float] = msgspec.field(default_factory=lambda: DEFAULT_TTLS)
+    ttl_s: Mapping[str, float] = msgspec.field(default_factory=lambda: USUAL_TTL_S)
     last_used: float | None = None
     static_tokens: int = 0
     static_warm_until: float | None = None
@@ -91,26 +91,23 @@ class SessionState:
     @property
     def ttl_seconds(self) -> float:
         """The TTL of the end of the cached prefix; a host with one TTL has only the short one."""
-        return self.seconds_of(self.ttl)
+        return ttl_seconds(self.ttl, self.ttl_s)
 
     @property
     def warm_until(self) -> float | None:
         """When the end of the cached prefix expires; None: nothing is cached, or it is not known since when."""
         return None if self.last_used is None or not self.cached_tokens else self.last_used + self.ttl_seconds
 
-    def seconds_of(self, ttl: str) -> float:
-        return self.ttl_s.get(ttl) or self.ttl_s.get("5m") or DEFAULT_TTLS[ttl]
-
     def is_warm(self, now: float) -> bool:
         """Whether all that was cached can be read; a session without times is taken to be."""
-        return bool(self.cached_tokens) and (self.last_used is None or now - self.last_used < self.ttl_seconds)
+        return bool(self.cached_tokens) and (
+            self.last_used is None or not has_expired(now, self.last_used, self.ttl_seconds)
+        )
 
     def live_tokens(self, now: float) -> int:
         """How much of the cached prefix can be read at this time."""
-        if self.is_warm(now):
-            return self.cached_tokens
-        age = now - self.last_used if self.last_used is not None else 0.0
-        live = self.hour_tokens if age < self.seconds_of("1h") else 0
+        age = None if self.last_used is None else now - self.last_used
+        live = live_tokens(self.cached_tokens, self.hour_tokens, self.ttl, age, self.ttl_s)
         shared = self.static_tokens if self.static_warm_until is not None and now < self.static_warm_until else 0
         return max(live, min(shared, self.cached_tokens))
 

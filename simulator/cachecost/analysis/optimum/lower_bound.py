@@ -46,16 +46,8 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, simulation_of
-from cachecost.analysis.optimum.tree import (
-    ANY_CALL,
-    BlockInCall,
-    BlockNode,
-    BlockTree,
-    CallPass,
-    CheapestPrices,
-    Tail,
-    TTLCosts,
-)
+from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, BlockNode, BlockTree, CallPass, Tail
+from cachecost.analysis.optimum.ttl_costs import CheapestPrices, TTLCosts
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
@@ -225,7 +217,7 @@ class BlocksByCall:
         warm = evaluator.warm.copy()
         self._evaluator = evaluator
         self._warm: dict[BareCall, BreakpointPrefix | None] = {
-            sent: warm.take(sent.prompt) if len(warm) else None for sent in evaluator.sent
+            sent: warm.pop(sent.prompt) if len(warm) else None for sent in evaluator.sent
         }
         self._proved = proved
         self._rest = RestOfCalls(

@@ -1,48 +1,41 @@
 """The cheapest legal plan that a heuristic search finds, its lower bound, and how far each preset is from both.
 
 Whether a plan's savings depend on an assumption: the plan is run again with every other value that matters to it.
-
-Prefill: unread tokens delay the first token and count against the input rate limit; reads do neither.
-
-Local search: small changes to a plan, kept if the simulation is cheaper, within a limit.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cache
 from itertools import islice
-from pathlib import Path
 
-from cachecost.analysis.optimum.extras import PlanSlot, exact, is_small, proposals, train_slots
+from cachecost.analysis.optimum.exact import PlanSlot, exact, is_small, train_slots
+from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
 from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.plan_evaluator import (
     AlikePrompts,
     BareCall,
-    Breakpoints,
     PlanEvaluator,
     PlanStep,
     StepResult,
-    accepts_breakpoints,
     build_call,
     rendered_breakpoints,
     simulation_of,
 )
-from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, PlannerOptions, PlanRun, calls_in_order
+from cachecost.analysis.optimum.plan_run import PlanRun, TriedPlan, improve_plan
+from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, PlannerOptions, calls_in_order
+from cachecost.analysis.optimum.prefill import LatencyFit, PrefillLoad, fit_of, load_of
 from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
-from cachecost.analysis.optimum.tree import BlockTree, FutureUse, TTLCosts
+from cachecost.analysis.optimum.tree import BlockTree, FutureUse
+from cachecost.analysis.optimum.ttl_costs import TTLCosts
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import margin
 from cachecost.ledger.rows import WARM_START, CallRow
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import BreakpointPrefix
 from cachecost.providers.listing import assumption_rows
-from cachecost.providers.usage import PER_TOKEN, ZERO
+from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import AS_RECORDED, UnpreparedCall
 from cachecost.simulation.setup import ReplaySetup, no_progress
 
@@ -125,226 +118,6 @@ class PlanCosts:
 def _simulated_usd(terms: ReplaySetup, plan: Plan) -> Decimal:
     simulation = simulation_of(terms)
     return sum((simulation.row(build_call(step)).cost.total for step in plan), ZERO)
-
-
-MINUTE_S = 60.0
-FEWEST, LEAST_R2 = 8, 0.2
-"""With fewer timed calls or a worse fit the data do not support a statement in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrefillLoad:
-    """Prefill of a plan: unread tokens as a share of the prompt (mean and 95th percentile over calls).
-
-    `peak_per_minute` is the most input tokens in any 60 s that count against a rate limit: written and uncached ones.
-    """
-
-    mean_share: float
-    p95_share: float
-    unread_tokens: int
-    peak_per_minute: int
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyFit:
-    """Seconds to the first token = `base_s` + `per_token_s` x unread tokens, by least squares over `calls` calls."""
-
-    base_s: float
-    per_token_s: float
-    r2: float
-    calls: int
-
-    @property
-    def is_supported(self) -> bool:
-        """Whether the recording's times support the fit: enough calls, a rising line, and a sufficient R²."""
-        return self.calls >= FEWEST and self.per_token_s > 0 and self.r2 >= LEAST_R2
-
-
-@dataclass(frozen=True, slots=True)
-class PrefillTime:
-    """A published pair of times to the first token: a prompt of `tokens` sent anew, and read but for its last `after`.
-
-    `source` says who measured it, on which model and when.
-    """
-
-    what: str
-    tokens: int
-    after: int
-    unread_s: float
-    read_s: float
-    source: str
-
-    @property
-    def saving(self) -> float:
-        """The share of the time that reading saved."""
-        return 1 - self.read_s / self.unread_s
-
-
-@dataclass(frozen=True, slots=True)
-class PrefillModel:
-    """Seconds to the first token = `base_s` + `per_unread_s` x unread tokens + `per_read_s` x read tokens.
-
-    `worst_s` is the largest distance of a published time from it.
-    """
-
-    base_s: float
-    per_unread_s: float
-    per_read_s: float
-    worst_s: float
-
-    def seconds(self, unread: int, read: int = 0) -> float:
-        return self.base_s + self.per_unread_s * unread + self.per_read_s * read
-
-    def saving(self, tokens: int) -> float:
-        """The share of the time that is saved where all `tokens` of a prompt are read."""
-        return 1 - self.seconds(0, tokens) / self.seconds(tokens)
-
-
-@cache
-def published_times() -> tuple[PrefillTime, ...]:
-    """The published times, shortest prompt first (prefill_times.toml)."""
-    data = tomllib.loads(Path(__file__).with_name("prefill_times.toml").read_text(encoding="utf-8"))
-    titles = {name: f"{source['title']} ({source['date']})" for name, source in data["sources"].items()}
-    return tuple(PrefillTime(**{**row, "source": titles[row["source"]]}) for row in data["measured"])
-
-
-@cache
-def published_prefill() -> PrefillModel:
-    """The least-squares fit to the published times, for prompts whose own times are not recorded."""
-    import numpy as np
-
-    times = published_times()
-    points = [(1.0, time.tokens, 0, time.unread_s) for time in times]
-    points += [(1.0, time.after, time.tokens - time.after, time.read_s) for time in times]
-    *columns, seconds = np.array(points, dtype=float).T
-    terms = np.column_stack(columns)
-    base, per_unread, per_read = np.linalg.lstsq(terms, seconds, rcond=None)[0]
-    worst = np.abs(terms @ [base, per_unread, per_read] - seconds).max()
-    return PrefillModel(float(base), float(per_unread), float(per_read), float(worst))
-
-
-def load_of(done: Sequence[StepResult]) -> PrefillLoad:
-    """The load of a plan's calls; the rate includes additional calls."""
-    real = [one for one in done if not one.step.sent.is_extra and one.usage.total_input]
-    shares = sorted(one.usage.unread / one.usage.total_input for one in real)
-    mean = sum(shares) / len(shares) if shares else 0.0
-    p95 = shares[max(0, -(-len(shares) * 95 // 100) - 1)] if shares else 0.0
-    return PrefillLoad(mean, p95, sum(one.usage.unread for one in real), _peak(done))
-
-
-def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
-    """The fit of recorded times to unread tokens; None if fewer than two calls have a time."""
-    points = [
-        (one.usage.unread, one.step.sent.call.first_token_s) for one in done if one.step.sent.call.first_token_s > 0
-    ]
-    if len(points) < 2:
-        return None
-    mean_x, mean_y = (sum(column) / len(points) for column in zip(*points, strict=True))
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
-    base = mean_y - slope * mean_x
-    total = sum((y - mean_y) ** 2 for _, y in points)
-    missed = sum((y - base - slope * x) ** 2 for x, y in points)
-    return LatencyFit(base, slope, 1 - missed / total if total else 0.0, len(points))
-
-
-def _peak(done: Sequence[StepResult]) -> int:
-    """The largest sum in any window of a minute that starts with a call."""
-    calls = sorted((one.step.sent.start, one.usage.unread) for one in done)
-    most = inside = first = 0
-    for start, tokens in calls:
-        inside += tokens
-        while calls[first][0] <= start - MINUTE_S:
-            inside -= calls[first][1]
-            first += 1
-        most = max(most, inside)
-    return most
-
-
-LEAST, MOST, CALLS = 40, 600, 150_000
-TriedPlan = Callable[[str, int], None]
-"""Called for each plan that was tried: what was tried, and how many such plans there are at most."""
-
-
-def rounds(calls: int) -> int:
-    """How many changed plans to try: at most 600, fewer for long recordings."""
-    return max(LEAST, min(MOST, CALLS // max(1, calls)))
-
-
-def improve_plan(
-    evaluator: PlanEvaluator, steps: Sequence[PlanStep], lower_bound: Decimal, progress: TriedPlan
-) -> tuple[list[PlanStep], Decimal]:
-    """The plan after all changes that helped, and its USD. Stops at the lower bound."""
-    run = PlanRun(evaluator, steps)
-    left = most = rounds(len(steps))
-    found = True
-    while found and left and run.usd > lower_bound:
-        found = False
-        for number, changed in plan_changes(run):
-            left -= 1
-            tried = run.cost_with({float(number): changed})
-            progress("improvements", most)
-            if tried < run.usd:
-                run, found = (
-                    PlanRun(
-                        evaluator,
-                        [*run.steps[:number], *([] if changed is None else [changed]), *run.steps[number + 1 :]],
-                    ),
-                    True,
-                )
-                break
-            if not left:
-                break
-    return run.steps, run.usd
-
-
-def plan_changes(run: PlanRun) -> Iterator[tuple[int, PlanStep | None]]:
-    """Changed steps by their numbers, those first that paid most for what they did not read; None: not made."""
-    order = sorted(range(len(run.done)), key=lambda number: -_unread_usd(run.done[number]))
-    for number in order:
-        step = run.done[number].step
-        if step.sent.is_extra:
-            yield number, None
-        for breakpoints in _other_breakpoints(step):
-            yield number, PlanStep(step.sent, breakpoints)
-
-
-def _unread_usd(done: StepResult) -> Decimal:
-    return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(PER_TOKEN)
-
-
-def _other_breakpoints(step: PlanStep) -> Iterator[Breakpoints]:
-    """One breakpoint fewer, another TTL up to or from one, one a block further up, or one more at the end."""
-    breakpoints, accepted = step.breakpoints, step.sent.rules.accepted_ttls
-    for number in range(len(breakpoints)):
-        yield (*breakpoints[:number], *breakpoints[number + 1 :])
-    for number, breakpoint in enumerate(breakpoints):
-        if breakpoint.ttl == "5m" and "1h" in accepted:
-            yield tuple(BreakpointPrefix(one.prefix, "1h") if n <= number else one for n, one in enumerate(breakpoints))
-        if breakpoint.ttl == "1h" and "5m" in accepted:
-            yield tuple(BreakpointPrefix(one.prefix, "5m") if n >= number else one for n, one in enumerate(breakpoints))
-    yield from _move_breakpoints(step)
-
-
-def _move_breakpoints(step: PlanStep) -> Iterator[Breakpoints]:
-    breakpoints = step.breakpoints
-    end = _up(step.sent.prompt.end)
-    if (
-        end is not None
-        and len(breakpoints) < step.sent.rules.maximum_breakpoints
-        and all(one.prefix is not end for one in breakpoints)
-    ):
-        yield (*breakpoints, BreakpointPrefix(end, "5m" if "5m" in step.sent.rules.accepted_ttls else "1h"))
-    for number, breakpoint in enumerate(breakpoints):
-        above = _up(breakpoint.prefix.parent)
-        if above is not None and all(one.prefix is not above for one in breakpoints):
-            yield (*breakpoints[:number], BreakpointPrefix(above, breakpoint.ttl), *breakpoints[number + 1 :])
-
-
-def _up(node: Prefix | None) -> Prefix | None:
-    while node is not None and not accepts_breakpoints(node):
-        node = node.parent
-    return node
 
 
 HABITS = (

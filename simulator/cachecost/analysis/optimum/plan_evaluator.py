@@ -53,7 +53,7 @@ def places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
 
 def static_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
     """The places in system prompt and tools."""
-    nodes = (node for node in _up(prompt.head) if node.block is not None)
+    nodes = (node for node in prefixes_back(prompt.head) if node.block is not None)
     for layer, part in ((Layer.SYSTEM, request.system), (Layer.TOOLS, request.tools)):
         for index in range(len(part.blocks) - 1, -1, -1):
             yield BlockPlace(next(nodes), layer, index, None)
@@ -62,7 +62,7 @@ def static_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
 def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
     """The places in messages. Removed thinking and cleared results are not rendered."""
     sent = blocks_back(request.thread)
-    for node in _up(prompt.end):
+    for node in prefixes_back(prompt.end):
         if node is prompt.head:
             return
         for message, index in sent:
@@ -74,7 +74,8 @@ def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
                 break
 
 
-def _up(node: Prefix | None) -> Iterator[Prefix]:
+def prefixes_back(node: Prefix | None) -> Iterator[Prefix]:
+    """A prefix and those before it, the longest first."""
     while node is not None:
         yield node
         node = node.parent
@@ -155,15 +156,14 @@ class PlanCache(PrefixCache):
         return self.warm_prefixes.find(prompt)
 
     def start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> None:
-        """As `Simulation` does before a call: with the entries that its breakpoints would have written."""
-        self.start_with(self.warm_prefixes.take(prompt), prompt, rules, start)
-
-    def start_with(self, found: BreakpointPrefix | None, prompt: Prompt, rules: ModelRules, start: float) -> None:
-        """As `start_warm`, with what was found of the prompt."""
+        """As `Simulation` does before a call."""
+        found = self.pop_warm(prompt)
         if found is not None:
-            before = (one for one in prompt.breakpoints if one.prefix.depth < found.prefix.depth)
-            for one in (*before, found):
-                self.warm(one.prefix, one.ttl, rules, start)
+            self.warm_prefix(prompt, found.prefix, found.ttl, rules, start)
+
+    def pop_warm(self, prompt: Prompt) -> BreakpointPrefix | None:
+        """As `find_warm`, for the call that sends the prompt: no later one finds it."""
+        return self.warm_prefixes.pop(prompt)
 
 
 @dataclass(slots=True)
@@ -191,18 +191,15 @@ class PlanEvaluator:
         if preparer is not None:
             evaluator.warm = preparer.warm.copy()
         for call in calls:
-            evaluator._take(call)
+            found = evaluator.render_call(call)
+            if isinstance(found, BareCall):
+                evaluator.sent.append(found)
+                evaluator.calls.append(call)
+            else:
+                evaluator.refused.append(found)
         for sent in evaluator.sent:
             evaluator.warm.find(sent.prompt)  # what is certainly not warm is known to all copies
         return evaluator
-
-    def _take(self, call: Call) -> None:
-        found = self.render_call(call)
-        if isinstance(found, BareCall):
-            self.sent.append(found)
-            self.calls.append(call)
-        else:
-            self.refused.append(found)
 
     def render_call(self, call: Call, is_extra: bool = False) -> BareCall | UnpreparedCall:
         """The call without breakpoints; why it has no usage if the API refuses it or it cannot be evaluated."""
@@ -293,11 +290,16 @@ def accepts_breakpoints(prefix: Prefix) -> bool:
     return prefix.layer is not Layer.SYSTEM or not is_server_tool(block)
 
 
+def find_markable(prefix: Prefix | None) -> Prefix | None:
+    """The block, or the nearest one before it that may have a breakpoint."""
+    while prefix is not None and not accepts_breakpoints(prefix):
+        prefix = prefix.parent
+    return prefix
+
+
 def deepest(one: RenderedPass, rules: ModelRules) -> Prefix | None:
     """The deepest block of a prompt that can be cached and whose prefix reaches the minimum; None: none can."""
-    node: Prefix | None = one.prompt.end
-    while node is not None and not accepts_breakpoints(node):
-        node = node.parent
+    node = find_markable(one.prompt.end)
     return node if node is not None and one.sizes.of(node) >= rules.minimum_tokens else None
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.optimum.plan_evaluator import Breakpoints, KnownPlaces, PlanEvaluator, PlanStep
-from cachecost.prompts.request import TTL, Request, refusal, sent_breakpoints
+from cachecost.prompts.request import Request, refusal, sent_breakpoints
+from cachecost.providers.usage import TTLS
 from cachecost.strategies.placements import Placement, ThreadIndex, View
 from cachecost.strategies.presets import PLACEMENTS
 
@@ -21,7 +22,6 @@ LEADING = (
     "lagging-tail",
     "claude-code",
 )
-TTLS: tuple[TTL, ...] = ("5m", "1h")
 MOST_CALLS = 600
 """Recordings with more calls are tried with the leading placements only."""
 

@@ -26,7 +26,7 @@ from cachecost.analysis.viewing.listing import (
     ViewedSession,
     calls_of_session,
 )
-from cachecost.caches.breakpoints import alike, are_versions, first_difference, text_of
+from cachecost.caches.comparison import alike, are_versions, first_difference, text_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.request import Request

@@ -43,6 +43,7 @@ from cachecost.providers.hosts import Model, catalogue, host_of
 from cachecost.providers.prices import STANDARD, Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.served_models import last_day, list_models, must_be_served, withdrawn
+from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.simulation.workload import Workload
 from cachecost.strategies.changes.keepalive import KeepAlive
 
@@ -378,10 +379,6 @@ def count_waiting(steps: Sequence[ReplayStep]) -> int:
     )
 
 
-SHORT_S = 300.0
-"""The short TTL if no model's rules are known."""
-
-
 @dataclass(frozen=True, slots=True)
 class RecordingProfile:
     """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`.
@@ -409,7 +406,8 @@ class RecordingProfile:
 
     @property
     def short_s(self) -> float:
-        return self.main.rules.ttl_s["5m"] if self.main else SHORT_S
+        """The short TTL, the usual one if no model's rules are known."""
+        return (self.main.rules.ttl_s if self.main else USUAL_TTL_S)["5m"]
 
     def options(self) -> Iterator[Option]:
         """Every option, whether or not it changes anything here."""

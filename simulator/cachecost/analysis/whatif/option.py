@@ -389,9 +389,6 @@ def _without_thinking(message: Message) -> Message | None:
     return Message.of(message.role, blocks) if blocks else None
 
 
-SHORT, HOUR = 300.0, 3600.0
-
-
 def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
     for ttl in ("5m", "1h"):

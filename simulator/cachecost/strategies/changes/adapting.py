@@ -14,11 +14,11 @@ from math import fsum
 from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import Thread, estimate_tokens
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
+from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.keepalive import cache_only_call
 from cachecost.strategies.placements import LastTool, Placement, SystemBlock, ThreadIndex, View
 
-FIVE_S, HOUR_S = 300.0, 3600.0
 PRIOR, PRIOR_CALLS = 0.1, 2
 """Before anything was seen: as if of two calls 10 % had been followed by a pause that an hour bridges."""
 Kind = tuple[str, str]
@@ -67,7 +67,9 @@ class _PauseHistory:
         A pause over 5 minutes would have the prompt written again; one over an hour takes a ping for each hour.
         """
         lost = options.write_5m - options.read
-        saved = [lost - options.read * (pause // options.ping_s) for pause in self.followed if pause >= FIVE_S]
+        saved = [
+            lost - options.read * (pause // options.ping_s) for pause in self.followed if pause >= USUAL_TTL_S["5m"]
+        ]
         known = fsum(max(0.0, each) for each in saved)
         return (known + PRIOR * PRIOR_CALLS * lost) / (len(self.followed) + PRIOR_CALLS)
 
@@ -164,9 +166,9 @@ class _PauseLearner:
     def _pays(self, last: _LastCall) -> bool:
         """Whether the next hour is likely enough to end the pause: a ping costs a read, a lapse a write."""
         known = self._of(last.kind).followed
-        begun = (last.pings + 1) * HOUR_S
+        begun = (last.pings + 1) * USUAL_TTL_S["1h"]
         still = [pause for pause in known if pause >= begun]
-        soon = sum(pause < begun + HOUR_S for pause in still)
+        soon = sum(pause < begun + USUAL_TTL_S["1h"] for pause in still)
         return bool(still) and soon / len(still) * (self._options.write_5m - self._options.read) > self._options.read
 
 

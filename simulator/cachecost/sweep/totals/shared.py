@@ -1,4 +1,8 @@
-"""Totals of many strategies, models, TTLs and prices over the same conversations."""
+"""Totals of many strategies, models, TTLs and prices over the same conversations.
+
+What no TTL changes is a table: the entries that each call may read and write, and their lengths. A walk through it with
+known TTLs says what the cache does at each call (rules 7 to 16).
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,33 @@ import gc
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import identity_struct
+from cachecost.caches.breakpoints import Writer, divide, write_at_breakpoints
+from cachecost.caches.expiry import CacheEntry
 from cachecost.conversations.model import Conversation
-from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook
+from cachecost.prompts.blocks import Block
+from cachecost.prompts.request import TTL, refusal
+from cachecost.providers.prices import PriceBook, Prices, terms_of
+from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.totals.walk import (
+from cachecost.sweep.entries import EntryIndex, Numbers, build_tree
+from cachecost.sweep.totals.plans import (
+    SOME_MODEL,
     AgentPlan,
-    CallTable,
+    CallTarget,
+    ModelPrompts,
     NotShared,
+    PlannedRequest,
     PlanStore,
     PromptStore,
-    Totals,
-    build_call_table,
-    compute_totals,
+    RequestExample,
     prompt_setup,
 )
 
@@ -107,3 +120,175 @@ def pause_gc() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+TOO_LONG = -1
+"""Instead of a number of prices: the prompt does not fit the model's window."""
+LONGEST = 10**12
+"""Tokens of a prompt that is longer than any."""
+
+
+class CallKind(NamedTuple):
+    """Calls that are alike but for their content."""
+
+    shape: RequestExample
+    rules: ModelRules
+
+
+@identity_struct
+class CallTable:
+    """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
+
+    `writes` are the entries that the breakpoints of each call write, in prompt order; `candidates` those that it
+    may find, in the order it looks (rule 9). `depths` and `sizes` are those of the entries. `kind` and `price` are
+    indices into `kinds` and `prices`.
+    """
+
+    starts: list[float]
+    first_tokens: list[float]
+    kind: list[int]
+    price: list[int]
+    totals: list[int]
+    outputs: list[int]
+    writes: list[Numbers]
+    candidates: list[Numbers]
+    depths: list[int]
+    sizes: list[int]
+    kinds: list[CallKind]
+    prices: list[Prices]
+
+
+def build_call_table(plan: AgentPlan, reading: PromptStore, prices: PriceBook, model: str | None) -> CallTable:
+    """The structure of a plan on `model`. Raises Unusual, CannotEvaluate."""
+    sides = [
+        reading.side(route.host, str(model) if route.model is SOME_MODEL else route.model, route.workspace)
+        for route in plan.routes
+    ]
+    entries, totals, writes = EntryIndex(), [], []
+    for sent in plan.sent:
+        tokens, prefixes = sides[sent.route].prompt(sent)
+        totals.append(tokens)
+        writes.append(tuple([entries.number(prefix) for prefix in prefixes]))
+    tree = build_tree(entries, writes, [side.rules for side in sides], [sent.route for sent in plan.sent])
+    quotes = _Quotes(prices, plan.routes, sides)
+    shapes = len(plan.shapes)
+    return CallTable(
+        plan.starts,
+        plan.first_tokens,
+        [sent.route * shapes + sent.shape for sent in plan.sent],
+        list(map(quotes.number, plan.sent, totals)),
+        totals,
+        [_output(one, sides[sent.route]) for one, sent in zip(plan.outputs, plan.sent, strict=True)],
+        writes,
+        plan.candidates(tree),
+        tree.depths,
+        [prefix.tokens for prefix in entries.prefixes],
+        [CallKind(shape, side.rules) for side in sides for shape in plan.shapes],
+        [one for _, one in quotes.known.values()],
+    )
+
+
+def _output(output: int | tuple[Block, ...], side: ModelPrompts) -> int:
+    return output if isinstance(output, int) else sum(map(side.counter.block, output))
+
+
+class _Quotes:
+    """The prices of calls, each numbered once. Those that are the same for no tokens and the most, are for all."""
+
+    def __init__(self, book: PriceBook, routes: Sequence[CallTarget], sides: Sequence[ModelPrompts]) -> None:
+        self._book = book
+        self._routes = routes
+        self._sides = sides
+        self._flat: dict[int, int | None] = {}
+        self.known: dict[int, tuple[int, Prices]] = {}
+
+    def number(self, sent: PlannedRequest, tokens: int) -> int:
+        """The number of a call's prices, or TOO_LONG."""
+        side = self._sides[sent.route]
+        if tokens > side.rules.context_window and side.counter.name != "bytes":
+            return TOO_LONG
+        if sent.route not in self._flat:
+            least, most = self._price_number(sent, 0), self._price_number(sent, LONGEST)
+            self._flat[sent.route] = least if least == most else None
+        flat = self._flat[sent.route]
+        return self._price_number(sent, tokens) if flat is None else flat
+
+    def _price_number(self, sent: PlannedRequest, tokens: int) -> int:
+        rules, route = self._sides[sent.route].rules, self._routes[sent.route]
+        terms = terms_of(sent.request.params, route.is_batch)
+        prices = self._book.quote(rules.host, rules.model, rules.day, terms).of(tokens)
+        return self.known.setdefault(id(prices), (len(self.known), prices))[0]
+
+
+class Totals(NamedTuple):
+    """What all calls of a strategy use and cost in USD; `errors` counts those without usage."""
+
+    calls: int
+    errors: int
+    usage: Usage
+    cost_usd: Decimal
+
+
+def compute_totals(table: CallTable, ttl: TTL) -> Totals:
+    """The totals when breakpoints without a TTL of their own get `ttl`."""
+    bills = [_Bill(prices) for prices in table.prices]
+    errors = _walk(table, ttl, bills)
+    used = [(bill.usage(), bill.prices) for bill in bills]
+    cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
+    return Totals(len(table.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
+
+
+class _Bill:
+    """What calls at the same prices use: tokens, summed up before they are priced."""
+
+    __slots__ = ("input", "output", "prices", "read", "write_1h", "write_5m")
+
+    def __init__(self, prices: Prices) -> None:
+        self.prices = prices
+        self.input = self.read = self.write_5m = self.write_1h = self.output = 0
+
+    def usage(self) -> Usage:
+        return Usage(self.input, self.read, self.write_5m, self.write_1h, self.output)
+
+
+def _walk(table: CallTable, ttl: TTL, bills: Sequence[_Bill]) -> int:
+    """Make all calls against one cache, whose entries are numbers; how many are refused."""
+    depths, sizes, errors = table.depths, table.sizes, 0
+    entries: dict[int, CacheEntry] = {}
+    kinds = [_accepted_ttls(kind, ttl) for kind in table.kinds]
+    calls = zip(
+        *(table.starts, table.first_tokens, table.kind, table.price),
+        *(table.totals, table.outputs, table.writes, table.candidates),
+        strict=True,
+    )
+    for start, first_token_s, kind, price, total, output, written, candidates in calls:
+        accepted = kinds[kind]
+        if accepted is None or price == TOO_LONG:
+            errors += 1
+            continue
+        rules, ttls = accepted
+        hit, depth, a = None, 0, 0
+        for number in candidates:
+            entry = entries.get(number)
+            if entry is not None and entry.is_hit(start, sizes[number]):
+                hit, depth, a = entry, depths[number], sizes[number]
+                break
+        writes = [(number, depths[number], ttl) for number, ttl in zip(written, ttls, strict=True)]
+        write_at_breakpoints(entries, hit, depth, writes, Writer(rules, start, start + first_token_s))
+        minimum = rules.minimum_tokens
+        b, c = divide(a, [(sizes[n], ttl) for n, at, ttl in writes if at > depth and sizes[n] >= minimum])
+        bill = bills[price]
+        bill.read += a
+        bill.write_1h += b - a
+        bill.write_5m += c - b
+        bill.input += total - c
+        bill.output += output
+    return errors
+
+
+def _accepted_ttls(kind: CallKind, ttl: TTL) -> tuple[ModelRules, tuple[str, ...]] | None:
+    """The rules of calls of this kind and the TTLs of their breakpoints; None: the API refuses them."""
+    request, sent = kind.shape.lasting(ttl)
+    if refusal(request, sent, kind.rules):
+        return None
+    return kind.rules, tuple([breakpoint.ttl for breakpoint in sent.breakpoints])

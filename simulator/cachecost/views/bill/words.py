@@ -15,7 +15,7 @@ from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, Cause
 from cachecost.analysis.explain.codes import codes
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent_column, token_column
 from cachecost.base.times import zone_name
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
 from cachecost.conversations.calls import BillTotal
 from cachecost.providers.usage import ZERO
 from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, shorten_middle

@@ -21,7 +21,7 @@ from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternati
 from cachecost.analysis.whatif.option import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
-from cachecost.caches.breakpoints import Cause
+from cachecost.caches.causes import Cause
 from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import ZERO, Usage

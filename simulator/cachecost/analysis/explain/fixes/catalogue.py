@@ -49,13 +49,13 @@ from cachecost.analysis.explain.fixes.fix import (
     with_part,
 )
 from cachecost.analysis.explain.fixes.scopes import conversation_of, in_kind, in_static_prefix
-from cachecost.analysis.optimum.plan_evaluator import places
-from cachecost.analysis.optimum.planner import find_markable
+from cachecost.analysis.optimum.plan_evaluator import find_markable, places
 from cachecost.analysis.replays.steps import NO_CALL, PartPool, ReplayStep, add_pings, in_order, set_hour_on, set_ttl
 from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
-from cachecost.caches.breakpoints import ALIKE, Cause, ancestor, common, first_difference, share_alike, text_of
+from cachecost.caches.causes import Cause
+from cachecost.caches.comparison import ALIKE, ancestor, common, first_difference, share_alike, text_of
 from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block

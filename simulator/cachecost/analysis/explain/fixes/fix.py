@@ -28,7 +28,7 @@ from cachecost.analysis.explain.fixes.scopes import Conversation, ScopeOf, in_co
 from cachecost.analysis.explain.observed_replay import ObservedReplay
 from cachecost.analysis.replays.steps import NO_CALL, PartPool, Replays, ReplayStep, ThreadChange
 from cachecost.base.structs import replace
-from cachecost.caches.breakpoints import ALIKE, ALIKE_IN_SIZE, alike, text_of
+from cachecost.caches.comparison import ALIKE, ALIKE_IN_SIZE, alike, text_of
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block

@@ -1,10 +1,6 @@
-"""Walks through a call table with known TTLs: what the cache does at each call (rules 7 to 16).
+"""What agents send, planned once for all models and TTLs of their placements, and the prompts of it.
 
-What agents send, planned once for all models and for all TTLs of their placements.
-
-Prompts under one set of assumptions: each is rendered once for all strategies and breakpoints.
-
-What no TTL changes: the entries that each call may read and write, and their lengths.
+Under one set of assumptions each prompt is rendered once for all strategies and breakpoints.
 """
 
 from __future__ import annotations
@@ -12,27 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from cachecost.base.structs import identity_struct, value
-from cachecost.caches.breakpoints import CacheEntry, new_entry, refresh_before_hit
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Prefix, Thread
 from cachecost.prompts.render import Renderer
-from cachecost.prompts.request import TTL, Breakpoint, Request, SentBreakpoints, as_sent, refusal, sent_breakpoints
+from cachecost.prompts.request import TTL, Breakpoint, Request, SentBreakpoints, as_sent, sent_breakpoints
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.hosts import host_of
-from cachecost.providers.prices import PriceBook, Prices, terms_of
 from cachecost.providers.rules import ModelRules, OwnRules, RuleBook
-from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.agent import Agent
-from cachecost.sweep.lookback import EntryIndex, EntryTree, Numbers, build_tree
+from cachecost.sweep.entries import EntryTree, Numbers
 
 UNSAID = cast("TTL", "as the placement says")
 """The TTL of breakpoints that have none of their own."""
@@ -321,230 +313,3 @@ class PromptStore:
 def prompt_setup(terms: ReplaySetup, book: RuleBook) -> PromptSetup:
     assumptions = book.assumptions
     return PromptSetup(terms.host, book.as_of, assumptions, assumptions.given, book.own, terms.tokens)
-
-
-TOO_LONG = -1
-"""Instead of a number of prices: the prompt does not fit the model's window."""
-LONGEST = 10**12
-"""Tokens of a prompt that is longer than any."""
-
-
-class CallKind(NamedTuple):
-    """Calls that are alike but for their content."""
-
-    shape: RequestExample
-    rules: ModelRules
-
-
-@identity_struct
-class CallTable:
-    """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
-
-    `writes` are the entries that the breakpoints of each call write, in prompt order; `candidates` those that it
-    may find, in the order it looks (rule 9). `depths` and `sizes` are those of the entries. `sort` and `price` are
-    indices into `sorts` and `prices`.
-    """
-
-    starts: list[float]
-    first_tokens: list[float]
-    sort: list[int]
-    price: list[int]
-    totals: list[int]
-    outputs: list[int]
-    writes: list[Numbers]
-    candidates: list[Numbers]
-    depths: list[int]
-    sizes: list[int]
-    sorts: list[CallKind]
-    prices: list[Prices]
-
-
-def build_call_table(plan: AgentPlan, reading: PromptStore, prices: PriceBook, model: str | None) -> CallTable:
-    """The structure of a plan on `model`. Raises Unusual, CannotEvaluate."""
-    sides = [
-        reading.side(route.host, str(model) if route.model is SOME_MODEL else route.model, route.workspace)
-        for route in plan.routes
-    ]
-    entries, totals, writes = EntryIndex(), [], []
-    for sent in plan.sent:
-        tokens, prefixes = sides[sent.route].prompt(sent)
-        totals.append(tokens)
-        writes.append(tuple([entries.number(prefix) for prefix in prefixes]))
-    tree = build_tree(entries, writes, [side.rules for side in sides], [sent.route for sent in plan.sent])
-    quotes = _Quotes(prices, plan.routes, sides)
-    shapes = len(plan.shapes)
-    return CallTable(
-        plan.starts,
-        plan.first_tokens,
-        [sent.route * shapes + sent.shape for sent in plan.sent],
-        list(map(quotes.number, plan.sent, totals)),
-        totals,
-        [_output(one, sides[sent.route]) for one, sent in zip(plan.outputs, plan.sent, strict=True)],
-        writes,
-        plan.candidates(tree),
-        tree.depths,
-        [prefix.tokens for prefix in entries.prefixes],
-        [CallKind(shape, side.rules) for side in sides for shape in plan.shapes],
-        [one for _, one in quotes.known.values()],
-    )
-
-
-def _output(output: int | tuple[Block, ...], side: ModelPrompts) -> int:
-    return output if isinstance(output, int) else sum(map(side.counter.block, output))
-
-
-class _Quotes:
-    """The prices of calls, each numbered once. Those that are the same for no tokens and the most, are for all."""
-
-    def __init__(self, book: PriceBook, routes: Sequence[CallTarget], sides: Sequence[ModelPrompts]) -> None:
-        self._book = book
-        self._routes = routes
-        self._sides = sides
-        self._flat: dict[int, int | None] = {}
-        self.known: dict[int, tuple[int, Prices]] = {}
-
-    def number(self, sent: PlannedRequest, tokens: int) -> int:
-        """The number of a call's prices, or TOO_LONG."""
-        side = self._sides[sent.route]
-        if tokens > side.rules.context_window and side.counter.name != "bytes":
-            return TOO_LONG
-        if sent.route not in self._flat:
-            least, most = self._price_number(sent, 0), self._price_number(sent, LONGEST)
-            self._flat[sent.route] = least if least == most else None
-        flat = self._flat[sent.route]
-        return self._price_number(sent, tokens) if flat is None else flat
-
-    def _price_number(self, sent: PlannedRequest, tokens: int) -> int:
-        rules, route = self._sides[sent.route].rules, self._routes[sent.route]
-        terms = terms_of(sent.request.params, route.is_batch)
-        prices = self._book.quote(rules.host, rules.model, rules.day, terms).of(tokens)
-        return self.known.setdefault(id(prices), (len(self.known), prices))[0]
-
-
-HOUR = "1h"
-
-
-class Totals(NamedTuple):
-    """What all calls of a strategy use and cost in USD; `errors` counts those without usage."""
-
-    calls: int
-    errors: int
-    usage: Usage
-    cost_usd: Decimal
-
-
-def compute_totals(table: CallTable, ttl: TTL) -> Totals:
-    """The totals when breakpoints without a TTL of their own get `ttl`."""
-    return _TotalsWalk(table, ttl).totals()
-
-
-class _Bill:
-    """What calls at the same prices use: tokens, summed up before they are priced."""
-
-    __slots__ = ("input", "output", "prices", "read", "write_1h", "write_5m")
-
-    def __init__(self, prices: Prices) -> None:
-        self.prices = prices
-        self.input = self.read = self.write_5m = self.write_1h = self.output = 0
-
-    def usage(self) -> Usage:
-        return Usage(self.input, self.read, self.write_5m, self.write_1h, self.output)
-
-
-class _TotalsWalk:
-    def __init__(self, table: CallTable, ttl: TTL) -> None:
-        self._table = table
-        self._depths = table.depths
-        self._sizes = table.sizes
-        self._entries: list[CacheEntry | None] = [None] * len(table.depths)
-        self._answers = [_call_rules(sort, ttl) for sort in table.sorts]
-        self._bills = [_Bill(prices) for prices in table.prices]
-
-    def totals(self) -> Totals:
-        errors = self._walk()
-        used = [(bill.usage(), bill.prices) for bill in self._bills]
-        cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
-        return Totals(len(self._table.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
-
-    def _walk(self) -> int:
-        """Make all calls; how many are refused."""
-        table, errors = self._table, 0
-        calls = zip(
-            *(table.starts, table.first_tokens, table.sort, table.price),
-            *(table.totals, table.outputs, table.writes, table.candidates),
-            strict=True,
-        )
-        for start, first_token_s, sort, price, total, output, writes, candidates in calls:
-            rules = self._answers[sort]
-            if rules is None or price == TOO_LONG:
-                errors += 1
-                continue
-            a, b, c = self._call(start, first_token_s, rules, writes, candidates)
-            bill = self._bills[price]
-            bill.read += a
-            bill.write_1h += b - a
-            bill.write_5m += c - b
-            bill.input += total - c
-            bill.output += output
-        return errors
-
-    def _call(
-        self, start: float, first_token_s: float, rules: _CallRules, writes: Numbers, candidates: Numbers
-    ) -> tuple[int, int, int]:
-        """A, B and C of rule 15: what is read, up to where an hour is paid for, and up to where anything is written."""
-        depths, sizes, entries = self._depths, self._sizes, self._entries
-        hit = self._find(candidates, start)
-        depth = a = 0
-        if hit is not None:
-            depth, a = depths[hit], sizes[hit]
-            self._read(hit, start, first_token_s, rules, writes)
-        b = c = a
-        for write, ttl in zip(writes, rules.ttls, strict=True):
-            if depths[write] > depth:
-                entries[write] = rules.entry(ttl, start, first_token_s)
-                if sizes[write] >= rules.minimum:
-                    c = sizes[write]
-                    b = c if ttl == HOUR else b
-        return a, b, c
-
-    def _find(self, candidates: Numbers, now: float) -> int | None:
-        """Rule 9: the first entry that is alive, readable and long enough."""
-        for number in candidates:
-            entry = self._entries[number]
-            if entry is not None and self._sizes[number] >= entry.minimum and entry.state(now) == "live":
-                return number
-        return None
-
-    def _read(self, hit: int, now: float, first_token_s: float, rules: _CallRules, writes: Numbers) -> None:
-        """Rule 13: the hit and what stands before it are refreshed, or written again at no charge."""
-        found, depth = self._entries[hit], self._depths[hit]
-        assert found is not None
-        found.read(now, rules.rules)
-        for write, ttl in zip(writes, rules.ttls, strict=True):
-            if self._depths[write] <= depth:
-                again = refresh_before_hit(self._entries[write], ttl, found.ttl, now, rules.rules)
-                if again is not None:
-                    self._entries[write] = rules.entry(again, now, first_token_s)
-
-
-class _CallRules:
-    """How the cache answers calls of one kind, once their TTLs are known."""
-
-    __slots__ = ("minimum", "rules", "ttls")
-
-    def __init__(self, rules: ModelRules, ttls: tuple[str, ...]) -> None:
-        self.rules = rules
-        self.minimum = rules.minimum_tokens
-        self.ttls = ttls
-
-    def entry(self, ttl: str, start: float, first_token_s: float) -> CacheEntry:
-        """What a call that starts now writes."""
-        return new_entry(self.rules, ttl, self.rules.ttl_s[ttl], start, start + first_token_s)
-
-
-def _call_rules(sort: CallKind, ttl: TTL) -> _CallRules | None:
-    """None: the API refuses calls of this kind."""
-    request, sent = sort.shape.lasting(ttl)
-    if refusal(request, sent, sort.rules):
-        return None
-    return _CallRules(sort.rules, tuple([breakpoint.ttl for breakpoint in sent.breakpoints]))

@@ -1,0 +1,216 @@
+"""The exact optimum of small cases: every legal set of breakpoints in every call, unless a bound rules it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import combinations
+
+from cachecost.analysis.optimum.extras import keep_alive_train
+from cachecost.analysis.optimum.lower_bound import are_alike, cheapest, fixed_usd, own_tokens
+from cachecost.analysis.optimum.plan_evaluator import (
+    NO_BREAKPOINTS,
+    Breakpoints,
+    PlanCache,
+    PlanEvaluator,
+    PlanStep,
+    accepts_breakpoints,
+    prefixes_back,
+)
+from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
+from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, merge_entries
+from cachecost.caches.comparison import begins_with
+from cachecost.caches.expiry import ttl_s_of
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.render import BreakpointPrefix
+from cachecost.providers.usage import PER_TOKEN, TTLS, ZERO
+
+MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSlot:
+    """A call that is made, or with `is_optional` one that may be. Of those of a `train` all are made, with the same one
+    of its `choices` of breakpoints, or none is."""
+
+    step: PlanStep
+    is_optional: bool = False
+    train: int | None = None
+    choices: tuple[Breakpoints, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExactPlan:
+    """The cheapest plan found, and whether the search finished, so that none is cheaper."""
+
+    steps: list[PlanStep] | None
+    usd: Decimal
+    is_finished: bool
+
+
+@dataclass(slots=True)
+class _PartialPlan:
+    """The plan of the first calls, the cache after them, and what they cost; the trains that have begun and go on."""
+
+    cache: PlanCache
+    usd: Decimal
+    steps: tuple[PlanStep, ...]
+    trains: frozenset[tuple[int, Breakpoints]] = frozenset()
+
+
+def is_small(evaluator: PlanEvaluator) -> bool:
+    """Whether the exact search is worth starting."""
+    few = len(evaluator.sent) <= MOST_CALLS and all(len(sent.passes) == 1 for sent in evaluator.sent)
+    return few and all(sent.prompt.end.depth <= MOST_BLOCKS for sent in evaluator.sent)
+
+
+def exact(
+    evaluator: PlanEvaluator, slots: Sequence[PlanSlot], known_usd: Decimal, most_tries: int = MOST_TRIES
+) -> ExactPlan:
+    """The cheapest legal plan of `slots`, in their order, if it is cheaper than `known_usd`; else no steps."""
+    return _Search(evaluator, slots, known_usd, most_tries).search()
+
+
+class _Search:
+    def __init__(
+        self, evaluator: PlanEvaluator, slots: Sequence[PlanSlot], known_usd: Decimal, most_tries: int
+    ) -> None:
+        self._evaluator = evaluator
+        self._slots = slots
+        self._best = ExactPlan(None, known_usd, True)
+        self._left = most_tries
+        trains = [slot.train for slot in slots]
+        self._begins = [one is not None and one not in trains[:number] for number, one in enumerate(trains)]
+        self._ends = [one is not None and one not in trains[number + 1 :] for number, one in enumerate(trains)]
+        has_extras = any(slot.is_optional for slot in slots)
+        self._bounds = [_Bound(evaluator, slots[number:], has_extras) for number in range(len(slots) + 1)]
+
+    def search(self) -> ExactPlan:
+        grown = [_PartialPlan(self._evaluator.new_cache(), ZERO, ())]
+        for number, slot in enumerate(self._slots):
+            grown = self._next(number, slot, grown)
+        for one in grown:
+            if one.usd < self._best.usd:
+                self._best = ExactPlan(list(one.steps), one.usd, True)
+        return replace(self._best, is_finished=self._left > 0)
+
+    def _next(self, number: int, slot: PlanSlot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
+        bound = self._bounds[number + 1]
+        kept: dict[tuple[frozenset[tuple[object, ...]], frozenset[tuple[int, Breakpoints]]], _PartialPlan] = {}
+        for one in grown:
+            for made in self._options(number, slot, one):
+                if self._left <= 0:
+                    return list(kept.values())
+                if made.usd >= self._best.usd:
+                    continue
+                key = bound.useful_entries(made.cache), made.trains
+                if key in kept and kept[key].usd <= made.usd:
+                    continue
+                if made.usd + bound.usd(made.cache) < self._best.usd:
+                    kept[key] = made
+        return list(kept.values())
+
+    def _options(self, number: int, slot: PlanSlot, one: _PartialPlan) -> Iterator[_PartialPlan]:
+        begun = [breakpoints for train, breakpoints in one.trains if train == slot.train]
+        if slot.is_optional and not begun:
+            yield one
+        if slot.train is None:
+            choices: Iterable[Breakpoints] = breakpoint_sets(slot.step)
+        else:
+            choices = slot.choices if self._begins[number] else begun
+        for breakpoints in choices:
+            self._left -= 1
+            cache, step = one.cache.copy(), PlanStep(slot.step.sent, breakpoints)
+            usd = one.usd + self._evaluator.run_step(cache, step).usd
+            trains = one.trains
+            if slot.train is not None:
+                here = frozenset({(slot.train, breakpoints)})
+                trains = trains - here if self._ends[number] else trains | here
+            yield _PartialPlan(cache, usd, (*one.steps, step), trains)
+
+
+def breakpoint_sets(step: PlanStep) -> Iterator[Breakpoints]:
+    """Every legal set of breakpoints on a call, without those below the minimum, which change nothing."""
+    sent, nodes = step.sent, list[Prefix]()
+    node: Prefix | None = sent.prompt.end
+    while node is not None:
+        if accepts_breakpoints(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens:
+            nodes.append(node)
+        node = node.parent
+    nodes.reverse()
+    yield NO_BREAKPOINTS
+    for count in range(1, sent.rules.maximum_breakpoints + 1):
+        for chosen in combinations(nodes, count):
+            for hours in range(count + 1):
+                ttls = ["1h"] * hours + ["5m"] * (count - hours)
+                if set(ttls) <= set(sent.rules.accepted_ttls):
+                    yield tuple(
+                        BreakpointPrefix(prefix, "1h" if number < hours else "5m")
+                        for number, prefix in enumerate(chosen)
+                    )
+
+
+class _Bound:
+    """A lower bound of the cost of the remaining calls, given what is cached before them."""
+
+    def __init__(self, evaluator: PlanEvaluator, slots: Sequence[PlanSlot], has_extras: bool) -> None:
+        sent = [slot.step.sent for slot in slots if not slot.is_optional]
+        tree = BlockTree(sent)
+        self.start = slots[0].step.sent.start if slots else float("inf")
+        self._ttls = TTLCosts(cheapest(evaluator), has_extras, is_generous=True)
+        self._fixed = fixed_usd(tree) + sum((one.output_usd for one in sent), ZERO)
+        self._are_alike = are_alike(evaluator)
+        self._tails = [(node, node.own) for node in tree.nodes.values() if node.own is not None]
+        everything = BlockTree([slot.step.sent for slot in slots])
+        self.prefixes = frozenset(everything.nodes)
+
+    def useful_entries(self, cache: PlanCache) -> frozenset[tuple[object, ...]]:
+        """The cached entries that can matter to these calls. Caches for which it is equal serve them equally."""
+        return frozenset(
+            (key, entry.ttl, entry.touched, entry.started, entry.readable_at)
+            for key, entry in cache.entries()
+            if key[0] in self.prefixes and entry.state(self.start) != "expired"
+        )
+
+    def usd(self, cache: PlanCache) -> Decimal:
+        if not self._are_alike:
+            return self._fixed
+        states: dict[Prefix, BlockState] = {}
+        for (prefix, _), entry in cache.entries():
+            node: Prefix | None = prefix if entry.state(self.start) != "expired" else None
+            block = HeldBlock(entry.touched, "1h" if entry.ttl == "1h" else "5m", entry.readable_at, entry.started)
+            while node is not None:
+                states[node] = merge_entries(block, states.get(node))
+                node = node.parent
+        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
+
+    def _cost(self, node: BlockNode, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
+        return self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node)
+
+
+def train_slots(evaluator: PlanEvaluator) -> list[PlanSlot]:
+    """All calls, and before each of them the trains that can keep alive what it shares with an earlier one. The number
+    of their keep-alives is the least that does it, for each TTL."""
+    slots = [PlanSlot(PlanStep(sent, ())) for sent in evaluator.sent]
+    made: list[PlanSlot] = []
+    for number, later in enumerate(evaluator.sent):
+        deepest_shared = 0
+        for earlier in reversed(evaluator.sent[:number]):
+            nodes = [
+                node
+                for node in prefixes_back(later.prompt.end)
+                if accepts_breakpoints(node) and begins_with(earlier.prompt.end, node)
+            ]
+            nodes = [node for node in nodes if later.sizes.of(node) >= later.rules.minimum_tokens]
+            if not nodes or nodes[0].depth <= deepest_shared:
+                continue
+            deepest_shared = nodes[0].depth
+            for ttl in (one for one in TTLS if one in earlier.rules.accepted_ttls):
+                choices = tuple((BreakpointPrefix(node, ttl),) for node in nodes)
+                train = keep_alive_train(
+                    evaluator, earlier, choices[0], earlier.start, later.start, ttl_s_of(earlier.rules, ttl)
+                )
+                made += [PlanSlot(step, True, len(made), choices) for step in train[:1]]
+                made += [PlanSlot(step, True, made[-1].train, choices) for step in train[1:]]
+    return sorted([*slots, *made], key=lambda slot: slot.step.sent.start)

@@ -1,0 +1,347 @@
+"""Automatic caches of every prefix, in fixed-size blocks of tokens (OpenAI before GPT-5.6, xAI, Mistral, vLLM …).
+
+Prefixes by when they were last sent: the longest live one is found, and the least recently used goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+
+from cachecost.caches.breakpoints import Outcome
+from cachecost.caches.expiry import BEFORE_TIME, State, has_expired, is_readable, ttl_s_of
+from cachecost.caches.reporting import NO_PRIOR_PROMPT, PromptHistory, build_outcome, shared_with, tail_of
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
+from cachecost.providers.rules import ModelRules
+
+Moment = tuple[float, float]
+"""When tokens can be read (seconds), and the start of the call that sent them: never at that start itself (rule 11)."""
+FROM_BEST: tuple[State, ...] = ("live", "unreadable", "expired", "absent")
+READ_BEFORE: Moment = (BEFORE_TIME, BEFORE_TIME)
+
+
+@dataclass(slots=True)
+class ChainStep:
+    """Tokens up to `end` that were last sent by the same call, the `call`-th. `touched` is when the call that wrote or
+    refreshed them started (seconds)."""
+
+    end: int
+    call: int
+    touched: float
+    ready: Moment
+
+    def state(self, now: float, ttl_s: float) -> State:
+        """Expired once no call sent them for a TTL; before that readable from the earliest sender's first token."""
+        if has_expired(now, self.touched, ttl_s):
+            return "expired"
+        return "live" if is_readable(now, self.ready[1], self.ready[0]) else "unreadable"
+
+
+class Chain:
+    """Prefixes that each extend the one before, from `start` tokens on, where they diverge from `parent`.
+
+    `steps` are their cached tokens, the deepest first. A call that sends a prefix sends everything before it, so less
+    deep tokens were sent later, can be read earlier and, if reads refresh, expire later: the whole state is a short
+    staircase.
+    """
+
+    __slots__ = ("fork", "last", "number", "parent", "queued", "start", "steps")
+
+    def __init__(self, number: int, parent: Chain | None, start: int, last: Prefix) -> None:
+        self.number = number
+        self.parent = parent
+        self.start = start
+        self.last = last
+        self.fork = 0
+        """The number of tokens after which the last chain diverges from this one; 0: none does."""
+        self.queued = False
+        self.steps: list[ChainStep] = []
+
+    @property
+    def cached_end(self) -> int:
+        """The number of tokens up to the last cached one."""
+        return self.steps[0].end if self.steps else self.start
+
+    def state(self, tokens: int, now: float, ttl_s: float) -> State:
+        """The state of the first `tokens` of the prompt."""
+        worst = FROM_BEST[0]
+        for step in reversed(self.steps):
+            worst = max(worst, step.state(now, ttl_s), key=FROM_BEST.index)
+            if step.end >= tokens:
+                return worst
+        return "absent"
+
+    def send(
+        self,
+        upto: int,
+        call: int,
+        now: float,
+        ready: Moment,
+        ttl_s: float,
+        refreshes: bool = True,
+        is_reached: bool = True,
+    ) -> int:
+        """Record a call that sends the tokens up to `upto`. Returns how far they could be read; `start`: not at all.
+
+        Live tokens are refreshed, if reads do that. Tokens that cannot be read yet become readable when they would
+        have, or with this call if that is earlier. What expired, and all after it, is written again; without
+        `is_reached` everything is.
+        """
+        live = self.start
+        pieces: list[ChainStep] = []
+        while self.steps:
+            step = self.steps[-1]
+            state, end = step.state(now, ttl_s), min(step.end, upto)
+            is_reached = is_reached and state == "live"
+            if is_reached:
+                live = end
+                _extend(pieces, ChainStep(end, call, now if refreshes else step.touched, READ_BEFORE))
+            elif state == "unreadable" and step.ready < ready:
+                pieces.append(ChainStep(end, call, now, step.ready))
+            else:
+                _extend(pieces, ChainStep(end, call, now, ready))
+            if step.end > upto:
+                break
+            self.steps.pop()
+        _extend(pieces, ChainStep(upto, call, now, ready))
+        self.steps += reversed(pieces)
+        return live
+
+    def split(self, number: int, at: Prefix) -> Chain:
+        """End this chain at `at`. Returns the rest as a chain that diverges from it there."""
+        tail = Chain(number, self, at.tokens, self.last)
+        tail.steps = [step for step in self.steps if step.end > at.tokens]
+        self.steps = self.steps[len(tail.steps) :]
+        self.last = at
+        if tail.steps and self.cached_end < at.tokens:
+            self.steps.insert(0, replace(tail.steps[-1], end=at.tokens))
+        return tail
+
+    def drop(self, most: int) -> int:
+        """Evict up to `most` tokens of the deepest step, its last ones first. Returns how many."""
+        step = self.steps[0]
+        begin = self.steps[1].end if len(self.steps) > 1 else self.start
+        dropped = min(most, step.end - begin)
+        step.end -= dropped
+        if step.end == begin:
+            del self.steps[0]
+        return dropped
+
+
+def _extend(pieces: list[ChainStep], step: ChainStep) -> None:
+    """Add a step after `pieces`; the last of them goes on where nothing else differs."""
+    last = pieces[-1] if pieces else None
+    if last and last.end >= step.end:
+        return
+    if last and (last.touched, last.ready) == (step.touched, step.ready):
+        last.end = step.end
+    else:
+        pieces.append(step)
+
+
+MOST_MOVED = 32
+"""A side call of at most so many blocks is moved aside when the conversation continues."""
+LeastRecent = tuple[int, int, int]
+"""The call that last sent a chain's deepest tokens, where the chain starts (the deepest first), its number."""
+
+
+class Recency:
+    """All prefixes that calls of one model sent, token by token. Calls come in the order they start.
+
+    A call takes time for the blocks that are new in it and for the forks on its way, not for its length. Prompts
+    share whole blocks only, and nothing of a message that was extended. Tokens are as counted.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        """Cached tokens, including those that expired and were not evicted."""
+        self._calls = 0
+        self._chains: list[Chain] = []
+        self._of: dict[Prefix, Chain] = {}
+        self._queued: list[LeastRecent] = []
+
+    def record_call(
+        self,
+        end: Prefix,
+        now: float,
+        readable_at: float,
+        ttl_s: float,
+        capacity: int | None = None,
+        refreshes: bool = True,
+    ) -> int:
+        """Record a call whose prompt ends at `end`. Returns how many of its tokens it reads. Times are seconds.
+
+        `capacity` is a limit in tokens: the least recently sent are evicted first, the last tokens of a call before
+        its first ones. Without `refreshes`, what a call reads expires as if it had not.
+        """
+        self._calls += 1
+        found = 0
+        chains = [(chain, upto) for chain, upto in _chains_to_root(self._chain(end), end.tokens) if upto > chain.start]
+        for chain, upto in reversed(chains):
+            before, is_reached = chain.cached_end, found == chain.start
+            live = chain.send(upto, self._calls, now, (readable_at, now), ttl_s, refreshes, is_reached)
+            self.tokens += chain.cached_end - before
+            found = live if is_reached else found
+            self._queue(chain)
+        if capacity is not None:
+            self._shrink(capacity)
+        return found
+
+    def state(self, prefix: Prefix, now: float, ttl_s: float) -> State:
+        """The state of the tokens of `prefix`."""
+        chain = self._of.get(prefix)
+        chains = _chains_to_root(chain, prefix.tokens) if chain else ()
+        states = [one.state(upto, now, ttl_s) for one, upto in chains if upto > one.start]
+        return max(states, key=FROM_BEST.index, default="absent")
+
+    def _chain(self, end: Prefix) -> Chain:
+        """The chain of `end`. New blocks extend a chain that ends where they start, or start a new one."""
+        new: list[Prefix] = []
+        node: Prefix | None = end
+        while node is not None and node not in self._of:
+            new.append(node)
+            node = node.parent
+        chain = self._of[node] if node is not None else None
+        if not new and chain is not None:
+            return chain
+        if node is None or chain is None or not self._can_extend(chain, node):
+            chain = self._start_chain(chain, node, end)
+        chain.last = end
+        self._of.update(dict.fromkeys(new, chain))
+        return chain
+
+    def _start_chain(self, parent: Chain | None, node: Prefix | None, end: Prefix) -> Chain:
+        """A new chain that leaves `parent` at `node`."""
+        chain = Chain(len(self._chains), parent, node.tokens if node else 0, end)
+        self._chains.append(chain)
+        if parent and node:
+            parent.fork = max(parent.fork, node.tokens)
+        return chain
+
+    def _can_extend(self, chain: Chain, node: Prefix) -> bool:
+        """Whether the chain can be extended at `node`: it ends there, or its rest is short and has no forks.
+
+        Side calls mostly come before the conversation continues. Without this, each would start a new chain for
+        everything after it, and a call would take time for every side call before it.
+        """
+        if chain.last is node:
+            return True
+        if chain.fork > node.tokens or chain.last.depth - node.depth > MOST_MOVED:
+            return False
+        self._split(chain, node)
+        return True
+
+    def _split(self, chain: Chain, node: Prefix) -> None:
+        """Split off what comes after `node` as a separate chain."""
+        last = chain.last
+        tail = chain.split(len(self._chains), node)
+        self._chains.append(tail)
+        while last is not node and last.parent is not None:
+            self._of[last] = tail
+            last = last.parent
+        chain.fork = max(chain.fork, node.tokens)
+        self._queue(tail)
+
+    def _queue(self, chain: Chain) -> None:
+        """Queue a chain with cached tokens for eviction. Its place may be too early, never too late."""
+        if chain.steps and not chain.queued:
+            chain.queued = True
+            heappush(self._queued, (chain.steps[0].call, -chain.start, chain.number))
+
+    def _shrink(self, capacity: int) -> None:
+        while self.tokens > capacity:
+            call, _, number = heappop(self._queued)
+            chain = self._chains[number]
+            chain.queued = False
+            if chain.steps and chain.steps[0].call == call:
+                self.tokens -= chain.drop(self.tokens - capacity)
+            self._queue(chain)
+
+
+def _chains_to_root(chain: Chain, tokens: int) -> Iterator[tuple[Chain, int]]:
+    """The chains from the last one back to the root, each with the number of prompt tokens at its end."""
+    yield chain, tokens
+    while chain.parent is not None:
+        yield chain.parent, chain.start
+        chain = chain.parent
+
+
+Engine = tuple[str, str]
+"""Host and model: each has its own capacity."""
+
+
+class FixedBlockCache:
+    """Everything that calls sent, by host and model.
+
+    Where the rules state `keeps_answers` (vLLM, SGLang), an answer is read the first time it is sent back. It counts
+    towards the capacity from then on. Where they state `keeps_unreasoned_answers` (OpenAI), only one whose length is
+    billed. A prompt that goes on from an earlier one shares all of that but what opened its answer.
+    """
+
+    def __init__(self) -> None:
+        self._histories: dict[Engine, PromptHistory] = {}
+        self._sent: dict[Engine, Recency] = {}
+        self._tails: dict[Prefix, int] = {}
+        """What is counted after the last block of each prompt."""
+
+    def call(
+        self,
+        prompt: Prompt,
+        rules: ModelRules,
+        start: float,
+        first_token_s: float = 0.0,
+        sizes: PrefixSizes = AS_COUNTED,
+    ) -> Outcome:
+        """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
+        sent = self._of(rules)
+        known = self._history(rules).add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
+        matched = sent.record_call(
+            prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
+        )
+        if not matched:
+            self._tails[prompt.end] = tail_of(prompt)
+            return build_outcome(prompt, sizes, 0, None, rules)
+        is_shared = known.shared is not None and matched == known.shared.tokens
+        keeps = rules.keeps_answers or (rules.keeps_unreasoned_answers and known.is_billed)
+        if is_shared and known.answer and keeps:
+            matched, is_shared = known.answer.tokens, False
+        hit = _at(prompt.end, matched)
+        tail, self._tails[prompt.end] = self._tails.get(hit), tail_of(prompt)
+        if is_shared and tail is not None and hit is not prompt.end:
+            return build_outcome(prompt, sizes, shared_with(hit, tail, sizes, rules), hit, rules)
+        return build_outcome(prompt, sizes, _size(hit, matched, sizes), hit, rules)
+
+    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
+        """The answer to the latest call with this prompt was billed with so many tokens."""
+        if _uses_history(rules) and not rules.keeps_reasoning:  # with it, what comes back is shorter than its bill
+            self._history(rules).note_answer(prompt.end, tokens)
+
+    def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
+        """The state of `prefix` at `now`. There is one TTL; `ttl` is ignored."""
+        return self._of(rules).state(prefix, now, ttl_s_of(rules))
+
+    def _history(self, rules: ModelRules) -> PromptHistory:
+        return self._histories.setdefault((rules.host, rules.model), PromptHistory())
+
+    def _of(self, rules: ModelRules) -> Recency:
+        return self._sent.setdefault((rules.host, rules.model), Recency())
+
+
+def _uses_history(rules: ModelRules) -> bool:
+    ends_anywhere = rules.matching == "grid" and rules.step_tokens == 1
+    return rules.keeps_answers or rules.keeps_unreasoned_answers or rules.opener_tokens > 0 or ends_anywhere
+
+
+def _at(end: Prefix, tokens: int) -> Prefix:
+    """The longest prefix of `end` with at most `tokens`. Takes time for the blocks after it."""
+    node = end
+    while node.tokens > tokens and node.parent is not None:
+        node = node.parent
+    return node
+
+
+def _size(hit: Prefix, matched: int, sizes: PrefixSizes) -> int:
+    """The length of the `matched` tokens according to `sizes`: of a prefix, or up to a place inside a block."""
+    return sizes.of(hit) if hit.tokens == matched else sizes.at(matched)

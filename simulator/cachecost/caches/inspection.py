@@ -1,0 +1,303 @@
+"""Finds what a call paid for again although an earlier call had sent it: the one classification of all commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cachecost.base.structs import value
+from cachecost.caches.breakpoints import PrefixCache
+from cachecost.caches.causes import (
+    UNWRITTEN,
+    Cause,
+    UnreadPrefix,
+    cause_of_unread,
+    find_change,
+    find_change_or_compaction,
+    is_fork,
+)
+from cachecost.caches.comparison import ancestor, begins_with, path
+from cachecost.caches.expiry import State
+from cachecost.caches.losses import (
+    ContentChange,
+    EarlierCall,
+    Loss,
+    Relatives,
+    find_change_since,
+    find_shared_content,
+    first_message_end,
+    have_one_static,
+    may_share,
+    tokens_between,
+)
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.exact_json import is_within_lookback, lookback_steps
+from cachecost.prompts.render import PrefixSizes, Prompt
+from cachecost.prompts.request import Request
+from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import TTLS
+
+MATERIAL = 0.01
+"""The share of a prompt that must be unread before other breakpoints would be worth a change."""
+SMALLEST = 100
+"""Tokens; fewer are not worth a change either, as a question that no breakpoint follows."""
+EXCHANGE = 2
+"""Messages by which a conversation grows from call to call."""
+
+
+@value
+class CallInspection:
+    """One call before it is made: the prompt, the cache, and the earlier calls to compare with."""
+
+    call: int
+    request: Request
+    prompt: Prompt
+    rules: ModelRules
+    start: float
+    sizes: PrefixSizes
+    cache: PrefixCache
+    read: int
+    shared: Prefix
+    relatives: Relatives
+
+    def is_healthy(self) -> bool:
+        """Whether the call reads all that was sent before, as most do: then nothing need be compared."""
+        nearest, breakpoints = self.relatives.nearest, self.prompt.breakpoints
+        entry = nearest.entry if nearest else None
+        if nearest is None or entry is not self.shared or not breakpoints:
+            return False
+        last, grown = breakpoints[-1], self.request.thread.length - nearest.thread.length
+        return (
+            grown <= EXCHANGE
+            and is_within_lookback(last.prefix, entry, self.rules)
+            and self.cache.state(entry, last.ttl, self.rules, self.start) == "live"
+            and self._reaches_minimum(entry)
+        )
+
+    def losses(self) -> Iterator[Loss]:
+        """What comes after a change, else what was sent before unchanged: at most one."""
+        changed, unread = self._find_changed(), None
+        if changed:
+            yield self._loss_by(changed)
+            return
+        if self.shared.depth > self.read:
+            unread = self._find_unread(self._sent_again())
+        behind = self._find_shared_behind()
+        if behind and (unread is None or unread.tokens < behind.tokens):
+            yield behind
+        elif unread:
+            yield unread
+
+    # ------------------------------------------------------------------------------- sent before, and not read
+
+    def _sent_again(self) -> Prefix:
+        """What was sent before, without the beginning of an answer that is another one: both begin alike by chance."""
+        node = self.shared
+        after = path(self.prompt.end, node.depth)[:1]
+        while (
+            after
+            and all(
+                (one.layer is Layer.MESSAGES and one.block is not None and one.block.role == "assistant")
+                for one in (node, *after)
+            )
+            and node.parent is not None
+        ):
+            node = node.parent
+        return node
+
+    def _find_unread(self, shared: Prefix) -> Loss | None:
+        """The prefix that was sent before, byte for byte, and was not read this time."""
+        entry, state, ttl, touched = self._deepest_entry(shared)
+        if entry is None and not self._is_one_prefix():
+            return None
+        end = entry or shared
+        since = self._sender(end)
+        cause = self._cause(end, state if entry else "absent", since)
+        tokens, first = tokens_between(self._read_prefix(), end, self.sizes), next(iter(path(end, self.read)), None)
+        if first is None or (cause in UNWRITTEN and not self._is_material(tokens)):
+            return None
+        return Loss(
+            self.call,
+            cause,
+            first,
+            end.depth,
+            since=since,
+            gap_s=self.start - touched if touched is not None else 0.0,
+            ttl=ttl,
+            positions=self._behind(end),
+            window=self.rules.lookback_positions,
+            minimum=self.rules.minimum_tokens,
+            tokens=tokens,
+        )
+
+    def _is_one_prefix(self) -> bool:
+        """Whether what was sent before is of this conversation, or a static prefix that conversations share.
+
+        Some equal tools at the beginning of another list are none: no breakpoint between them helps both lists.
+        """
+        if self.relatives.line is not None:
+            return True
+        shared = self.shared
+        if shared.layer is Layer.TOOLS:
+            return shared.depth == len(self.request.tools.blocks) and self._reaches_minimum(shared)
+        return shared.depth >= self.prompt.head.depth or self._reaches_minimum(shared)
+
+    def _is_material(self, tokens: int) -> bool:
+        return tokens >= max(SMALLEST, MATERIAL * self.sizes.total(self.prompt))
+
+    def _reaches_minimum(self, prefix: Prefix) -> bool:
+        return self.sizes.of(prefix) >= self.rules.minimum_tokens
+
+    def _sender(self, prefix: Prefix) -> EarlierCall | None:
+        """The call that sent a prefix: the nearest one, the latest of the conversation, else the first of all."""
+        for call in (self.relatives.nearest, self.relatives.latest):
+            if call and call.pool == self.relatives.pool and begins_with(call.end, prefix):
+                return call
+        return self.relatives.lineage.sender(prefix)
+
+    def _read_prefix(self) -> Prefix | None:
+        return ancestor(self.prompt.end, self.read) if self.read else None
+
+    def _behind(self, entry: Prefix) -> int:
+        """Positions from an entry to the last breakpoint, both counted; below 0 if the breakpoint is before it."""
+        if not self.prompt.breakpoints:
+            return 0
+        steps = lookback_steps(self.prompt.breakpoints[-1].prefix, entry, self.rules)
+        return steps + 1 if steps >= 0 else steps
+
+    def _deepest_entry(self, shared: Prefix) -> tuple[Prefix | None, State, str, float | None]:
+        for node, entry in self.cache.entries_back(shared, self.read, self.rules):
+            if self.sizes.of(node) >= entry.minimum:
+                return node, entry.state(self.start), entry.ttl, entry.touched
+        return None, "absent", "", None
+
+    def _cause(self, end: Prefix, state: State, since: EarlierCall | None) -> Cause:
+        unread = UnreadPrefix(
+            tokens=self.sizes.of(end),
+            entry=None if state == "absent" else end,
+            state=state,
+            is_fork=self._is_fork(),
+            is_off_path=bool(since and since.entry and not begins_with(self.prompt.end, since.entry)),
+        )
+        return cause_of_unread(unread, self.prompt, self.rules)
+
+    def _is_fork(self) -> bool:
+        """Whether the call goes on from a place in another call than the one whose messages it repeats.
+
+        A conversation that expired as a whole lost to time, wherever it goes on.
+        """
+        nearest, latest = self.relatives.nearest, self.relatives.latest
+        if nearest and nearest.pool == self.relatives.pool and begins_with(nearest.end, self.shared):
+            return False
+        if latest is None or (latest.entry and self._is_out_of_reach(latest)):
+            return False
+        return is_fork(self.request, self.prompt, self.rules, self.shared, latest)
+
+    # ------------------------------------------------------------------------------- behind a change
+
+    def _find_changed(self) -> ContentChange | None:
+        """What comes after a block or a parameter that changed since an earlier call."""
+        if not self.prompt.breakpoints:
+            return None
+        reached, read = max(self.read, self.shared.depth), self._read_prefix()
+        last, found = self.prompt.breakpoints[-1].prefix, []
+        for before in self._compared():
+            change = None if self._is_out_of_reach(before) else find_change_since(before, last)
+            if change and change.is_loss(reached, read, self.sizes):
+                found.append(change)
+        return max(found, key=lambda change: change.end.depth, default=None)
+
+    def _loss_by(self, change: ContentChange) -> Loss:
+        """What is lost by a change, and what of it is new."""
+        before, read = change.before, self._read_prefix()
+        tokens, whole = change.tokens(read, self.sizes), tokens_between(read, change.end, self.sizes)
+        first, other = change.first_pair(self.read)
+        is_moved = self.relatives.pool != before.pool
+        return Loss(
+            self.call,
+            "unknown" if is_moved else find_change_or_compaction(self.request, self.prompt, before, self.rules),
+            first,
+            change.end.depth,
+            None if is_moved else other,
+            before,
+            self.start - before.start,
+            tokens=tokens,
+            added=whole - tokens,
+            is_whole=len(change.kept) == len(change.was),
+            place=self.relatives.pool if is_moved else "",
+            place_before=before.pool if is_moved else "",
+            is_apart=self.relatives.line is None,
+        )
+
+    def _compared(self) -> Iterator[EarlierCall]:
+        """The calls that a change is looked for in: those of the conversation, else one with this static prefix.
+
+        The latest call of the conversation counts besides the one that this call goes on from where calls must have
+        been made in between: it sent their messages in another shape.
+        """
+        nearest, latest = self.relatives.nearest, self.relatives.latest
+        length = self.request.thread.length
+        if nearest:
+            yield nearest
+        if latest and latest is not nearest and length - (nearest.thread.length if nearest else 0) > EXCHANGE:
+            if self._is_here(latest) or latest.thread.length < length:
+                yield latest
+        elif latest and nearest is None and self._is_here(latest):
+            yield latest
+        if latest is None and self.shared.depth < self.prompt.head.depth:
+            yield from self._same_static_prefix()
+
+    def _is_here(self, call: EarlierCall) -> bool:
+        return call.pool == self.relatives.pool and call.rules.model == self.rules.model
+
+    def _same_static_prefix(self) -> Iterator[EarlierCall]:
+        """The latest call of another conversation with this static prefix but for an order or a few characters."""
+        for call in self.relatives.others():
+            has_keys = call.shape.prompt.cache_keys[:2] == self.prompt.cache_keys[:2]
+            if has_keys and have_one_static(call.shape.request, self.request):
+                yield call
+                return
+
+    def _find_shared_behind(self) -> Loss | None:
+        """What a new conversation shares with an earlier one, long enough to be cached, behind what differs."""
+        if self.relatives.nearest or self.relatives.latest:
+            return None
+        breakpoints, read, known = self.prompt.breakpoints, self._read_prefix(), max(self.read, self.shared.depth)
+        last = breakpoints[-1].prefix if breakpoints else self.prompt.end
+        own = [node.block for node in path(first_message_end(last, self.request), known) if node.block]
+        for before in self.relatives.others() if own else ():
+            if before.shape.prompt.cache_keys != self.prompt.cache_keys or not may_share(before, own):
+                continue
+            if not self._is_near(before):
+                continue
+            end = before.entry or before.end
+            found = find_shared_content(before.request, end, self.request, last, self.sizes, known)
+            parted = found.now[0].parent if found else None
+            length = self.sizes.of(parted) + found.tokens if found and parted else 0
+            if not found or not self._is_material(found.tokens) or length < self.rules.minimum_tokens:
+                continue
+            change = ContentChange(before, found.was, found.now, found.kept)
+            first, other = change.first_pair(self.read)
+            return Loss(
+                self.call,
+                find_change(self.request, self.prompt, before, self.rules),
+                first,
+                change.end.depth,
+                other,
+                before,
+                self.start - before.start,
+                tokens=length - (self.sizes.of(read) if read else 0),
+                is_apart=True,
+                is_out_of_order=True,
+            )
+        return None
+
+    def _is_near(self, before: EarlierCall) -> bool:
+        """Whether what a call cached can be read at this time, or could if it had had a breakpoint."""
+        if before.entry is None:
+            return self.start - before.start < min(self.rules.ttl_s.values(), default=0.0)
+        return not self._is_out_of_reach(before)
+
+    def _is_out_of_reach(self, before: EarlierCall) -> bool:
+        """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""
+        states = {self.cache.state(before.entry, ttl, before.rules, self.start) for ttl in TTLS if before.entry}
+        return bool(states & {"expired", "unreadable"}) and "live" not in states
