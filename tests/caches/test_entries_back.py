@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bodies import RULES
-from cachecost.caches.breakpoints import TTLS, PrefixCache, new_entry, path
+from cachecost.caches.breakpoints import TTLS, PrefixCache, new_entry
 from cachecost.prompts.blocks import Layer, Prefix, given_block
+from cachecost.prompts.compare import path
 from cachecost.providers.assumptions import Assumptions
 
 NODES = 8

@@ -26,7 +26,6 @@ from cachecost.budgets.request_edits import (
     RequestPair,
     key_by_digest,
     key_by_shape,
-    pair_in_order,
     pair_requests,
 )
 from cachecost.budgets.source_lines import place_of, place_of_call, version_of
@@ -45,6 +44,7 @@ from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_shar
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block
+from cachecost.prompts.compare import pair_in_order
 from cachecost.prompts.render import TokenCounter
 from cachecost.providers.usage import ZERO
 from cachecost.scenario import Scenario, load

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.analysis.explain.explaining import explain
-from cachecost.analysis.lint.loaded_request import texts
 from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.base.formatting import count_text, dollars
 from cachecost.base.times import day_of, iso_milliseconds
@@ -38,12 +37,13 @@ from cachecost.budgets.strategy_replays import (
     ReplayedStrategy,
 )
 from cachecost.budgets.verdicts import CostChange, State, Verdict
-from cachecost.caches.breakpoints import Outcome, first_difference
+from cachecost.caches.breakpoints import Outcome
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.findings import Finding
 from cachecost.ledger.rows import CallRow, LayerTokens
 from cachecost.ledger.unread import UnreadTracker
 from cachecost.prompts.blocks import Block, Layer, Thread
+from cachecost.prompts.compare import first_changed_block, first_difference, texts
 from cachecost.prompts.exact_json import lookback_steps
 from cachecost.prompts.request import Breakpoint, Request, block_at, place_as_sent, sent_breakpoints, wire_path
 from cachecost.providers.rules import ModelRules
@@ -64,7 +64,7 @@ def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
         old, new = was.tools.blocks, now.tools.blocks
         if len(old) != len(new):
             return f"{_many(len(new))} instead of {len(old) or 'none'}"
-        index = _first(old, new)
+        index = first_changed_block(old, new)
         if sorted(block.digest for block in old) == sorted(block.digest for block in new):
             number = place_as_sent(now, Breakpoint(Layer.TOOLS, index))[2] + 1
             return f"{REORDERED} ({_block_name(now, Layer.TOOLS, index)} is now number {number})"
@@ -82,16 +82,11 @@ def _system(was: Request, now: Request, finding: Finding) -> str:
     old, new = was.system.blocks, now.system.blocks
     if len(old) != len(new):
         return f"{count_text(len(new), 'system block')} instead of {len(old) or 'none'}"
-    index = _first(old, new)
+    index = first_changed_block(old, new)
     if index == len(new):
         return "a parameter that the system prompt depends on changed"
     more = f" ({finding.excerpt.replace(' at character', ', character')})" if finding.excerpt else ""
     return f"{_block_name(now, Layer.SYSTEM, index)} changed{more or _where(old[index], new[index])}"
-
-
-def _first(old: Sequence[Block], new: Sequence[Block]) -> int:
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((at for at, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
 def _block_name(request: Request, layer: Layer, index: int) -> str:

@@ -23,11 +23,20 @@ from dataclasses import dataclass, replace
 from json import dumps
 from typing import Any, Literal
 
-from cachecost.analysis.lint.loaded_request import excerpt_around, first_changed_text, texts
-from cachecost.budgets.request_edits import Edit, RequestPair, Slot, SlotBreakpoint, SlotList
-from cachecost.caches.breakpoints import first_difference, text_of
+from cachecost.analysis.lint.loaded_request import excerpt_around
+from cachecost.budgets.request_edits import Edit, RequestPair, SlotBreakpoint, SlotList
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Message
+from cachecost.prompts.compare import (
+    ChangedText,
+    first_changed_block,
+    first_changed_text,
+    first_difference,
+    pair_anywhere,
+    shared_ends,
+    text_of,
+    texts,
+)
 from cachecost.prompts.render import CannotCount, TokenCounter
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 
@@ -60,8 +69,7 @@ def search_texts(old: str, new: str, at: int = 0) -> tuple[str, ...]:
 
 
 def _pieces(old: str, new: str, at: int) -> Iterator[str]:
-    rest = min(len(old), len(new)) - at
-    same = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
+    _, same = shared_ends(old[at:], new[at:])
     come = new[at : len(new) - same]
     yield from (line.strip() for line in come.splitlines() if len(line) <= LONGEST)
     pieces = sorted((piece.strip() for piece in VARYING.split(come[:LONGEST])), key=len, reverse=True)
@@ -295,7 +303,7 @@ def _place_slot(edit: Edit, pair: RequestPair, slots: SlotList[Any], counter: To
         path = wire_path(request, Breakpoint(Layer(edit.layer), number))
         name = _name(slot.new or slot.old) if edit.layer == Layer.TOOLS else ""
         return replace(_place_block(path, slot.old, slot.new, sizes), name=name)
-    at = _first_changed_block(slot)
+    at = first_changed_block(*(message.blocks if message else () for message in (slot.old, slot.new)))
     old, new = (
         (message.blocks[at] if message and at < len(message.blocks) else None) for message in (slot.old, slot.new)
     )
@@ -303,20 +311,14 @@ def _place_slot(edit: Edit, pair: RequestPair, slots: SlotList[Any], counter: To
     return _place_block(path, old, new, sizes)
 
 
-def _first_changed_block(slot: Slot[Message]) -> int:
-    old, new = (message.blocks if message else () for message in (slot.old, slot.new))
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((at for at, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
-
-
 def _place_block(path: str, old: Block | None, new: Block | None, sizes: tuple[int | None, int | None]) -> ChangePlace:
     if old is None or new is None:
         return _place_whole(path, old, new, sizes)
     if old.content is None or new.content is None:
         return ChangePlace(path, None, None, None, *sizes)
-    inner, was, now = first_changed_text(old.content, new.content) or ("", text_of(old), text_of(new))
-    at = first_difference(was, now)
-    place = f"{path}.{inner}" if inner else path
+    found = first_changed_text(old, new) or ChangedText.find(text_of(old), text_of(new))
+    was, now, at = found.was, found.now, found.at
+    place = f"{path}.{found.path}" if found.path else path
     return ChangePlace(place, excerpt_around(was, at), excerpt_around(now, at), at, *sizes, search_texts(was, now, at))
 
 
@@ -506,20 +508,8 @@ def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list
     calls, found = (compared_calls(first), compared_calls(second)), dict[int, int]()
     for key in (_all_of, _messages_of, _nothing_of):
         ones, others = ([key(call) for call in run] for run in calls)
-        _match(ones, others, found)
+        found |= pair_anywhere(ones, others, found)
     return [second[found[place]] for place in range(len(first))]
-
-
-def _match(first: Sequence[object], second: Sequence[object], found: dict[int, int]) -> None:
-    """Add to `found`, by place in the first run, the first call of the second that has the same key and is free."""
-    free: dict[object, list[int]] = {}
-    taken = set(found.values())
-    for place, key in enumerate(second):
-        if place not in taken:
-            free.setdefault(key, []).append(place)
-    for place, key in enumerate(first):
-        if place not in found and (places := free.get(key)):
-            found[place] = places.pop(0)
 
 
 def _all_of(call: ComparedCall) -> object:

@@ -27,7 +27,6 @@ from cachecost.caches.breakpoints import (
     PrefixCache,
     State,
     UnreadPrefix,
-    ancestor,
     cause_of,
     cause_of_unread,
     find_change,
@@ -35,7 +34,6 @@ from cachecost.caches.breakpoints import (
     find_earlier_entry,
     is_fork,
     new_entry,
-    path,
 )
 from cachecost.caches.losses import (
     ContentChange,
@@ -53,6 +51,7 @@ from cachecost.caches.losses import (
 )
 from cachecost.caches.reporting import PromptHistory, build_outcome, round_read, ttl_s_of
 from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.compare import ancestor, path
 from cachecost.prompts.exact_json import is_within_lookback, lookback_steps
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt

@@ -40,12 +40,11 @@ from cachecost.analysis.lint.loaded_request import (
     length_state,
     message_blocks,
     message_place,
-    texts,
 )
 from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words, kind_of, only_words_changed
-from cachecost.caches.breakpoints import first_difference
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
+from cachecost.prompts.compare import first_changed_block, first_difference, texts
 from cachecost.prompts.exact_json import lookback_steps
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.rules import RuleBook
@@ -286,7 +285,7 @@ def difference_finding(
 def check_tools(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """Tools in another order, other tools, tools that are defined otherwise."""
     old, new = a.request.tools.blocks, b.request.tools.blocks
-    first = _changes_first(old, new)
+    first = first_changed_block(old, new)
     if a.request.tools.digest == b.request.tools.digest or not a.reaches((TOOLS, 0, first)):
         return
     if Counter(one.digest for one in old) == Counter(one.digest for one in new):
@@ -343,11 +342,6 @@ def _set_finding(a: LoadedRequest, b: LoadedRequest, first: int, words: str) -> 
     path = b.path((TOOLS, 0, first)) if first < len(new) else "tools"
     lost = a.behind(old[first]) if first < len(old) else a.live[-1].tokens - a.start_of(SYSTEM)
     return LintFinding(TOOL_SET, path, words, lost if a.sized else None)
-
-
-def _changes_first(old: Sequence[Block], new: Sequence[Block]) -> int:
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
 def _name(block: Block) -> str:

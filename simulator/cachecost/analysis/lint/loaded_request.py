@@ -24,6 +24,7 @@ from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.bare_body import NAMES, api_of, messages_body
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
+from cachecost.prompts.compare import texts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import is_server_result, passes
 from cachecost.prompts.render import AS_COUNTED, CannotCount, PrefixSizes, Prompt, Renderer, since_compaction
@@ -407,13 +408,6 @@ def excerpt_around(text: str, at: int, before: int = BEFORE, after: int = AFTER)
     return f"{CUT if start else ''}{' '.join(shown.split())}{CUT if end < len(text) else ''}"
 
 
-def first_changed_text(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """(path within, text before, text now) of the first text of two blocks that is another one; None: none is."""
-    known = dict(texts(old))
-    found = ((path, known[path], text) for path, text in texts(new) if known.get(path, text) != text)
-    return next(found, None)
-
-
 def _word_start(text: str, start: int, end: int) -> int:
     """Where the first whole word from `start` on begins; `start` itself where none begins before `end`."""
     if start == 0 or text[start - 1].isspace():
@@ -427,24 +421,6 @@ def _without_keys(text: str, start: int, end: int) -> Iterator[str]:
     spans = [(one + shift, other + shift) for one, other in keys_in(text[shift : end + KEY_LENGTH])]
     for number in range(start, end):
         yield "*" if any(one <= number < other for one, other in spans) else text[number]
-
-
-def texts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(path within, text) of every text in a block, in order; its type and names of keys are none."""
-    for key, value in content.items():
-        if key not in ("type", "cache_control"):
-            yield from _texts(key, value)
-
-
-def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _texts(f"{path}.{key}", inner)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _texts(f"{path}.{number}", inner)
 
 
 REPEATED_LETTER = re.compile(r"([^\W\d_])\1{15,}")

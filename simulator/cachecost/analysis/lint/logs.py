@@ -12,11 +12,11 @@ from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN, Linter
 from cachecost.analysis.lint.loaded_request import LoadedRequest, RequestLoader, SizedBreakpoint
 from cachecost.base.errors import CannotEvaluate, OtherCache
-from cachecost.caches.breakpoints import ancestor
 from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.compare import ancestor
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.hosts import host_of
 from cachecost.simulation.strategy_ledger import LeftOut

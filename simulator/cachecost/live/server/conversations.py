@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
+from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Breakpoint, Request, block_at, sent_breakpoints
 
@@ -154,7 +155,7 @@ def divergence(before: Request, after: Request, size: Size = by_bytes) -> Diverg
         return _divergence_before_messages("unavailable", before, size)
     parting = before.thread.common(after.thread).length
     old = _blocks(before, parting)
-    left = old[_equal(old, _blocks(after, parting)) :]
+    left = old[first_changed_block(old, _blocks(after, parting)) :]
     return Divergence("messages_changed", sum(map(size, left))) if left else None
 
 
@@ -167,13 +168,7 @@ def _differs(before: Part, after: Part) -> Sequence[Block] | None:
     """The blocks of a layer from its first difference on; None if both are equal."""
     if before.digest == after.digest:
         return None
-    return before.blocks[_equal(before.blocks, after.blocks) :]
-
-
-def _equal(old: Sequence[Block], new: Sequence[Block]) -> int:
-    """How many leading blocks are equal."""
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
+    return before.blocks[first_changed_block(before.blocks, after.blocks) :]
 
 
 def _blocks(request: Request, after: int) -> list[Block]:
