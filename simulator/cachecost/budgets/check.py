@@ -143,7 +143,12 @@ def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: Replayed
 
 def _pair_calls(accepted: ReplayedStrategy, now: ReplayedStrategy) -> list[_CallPair]:
     """The calls of both, in today's order; one that is no longer made stands behind the one that it followed."""
-    key = _block_key(accepted, now)
+    # What makes blocks equal: their digests, unless these were made under different keys.
+    ours, theirs = (
+        {block.digest: block for call in replay.calls for block in _blocks(call)} for replay in (accepted, now)
+    )
+    is_bare = any(block.content is None and block.tokens is None for block in (*ours.values(), *theirs.values()))
+    key = key_by_shape if is_bare and ours.keys().isdisjoint(theirs) else key_by_digest
     old, new = accepted.calls, now.calls
     pairs, shift = [], 0.0
     for one, other in pair_in_order([_call_key(call, key) for call in old], [_call_key(call, key) for call in new]):
@@ -158,15 +163,6 @@ def _pair_calls(accepted: ReplayedStrategy, now: ReplayedStrategy) -> list[_Call
         assert number is not None
         pairs.append(_CallPair(before, after, number + 1, both))
     return pairs
-
-
-def _block_key(accepted: ReplayedStrategy, now: ReplayedStrategy) -> BlockKey:
-    """What makes blocks equal: their digests, unless these were made under different keys."""
-    ours, theirs = (
-        {block.digest: block for call in replay.calls for block in _blocks(call)} for replay in (accepted, now)
-    )
-    is_bare = any(block.content is None and block.tokens is None for block in (*ours.values(), *theirs.values()))
-    return key_by_shape if is_bare and ours.keys().isdisjoint(theirs) else key_by_digest
 
 
 def _blocks(call: Call) -> Iterator[Block]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from json import dumps
 from typing import Any, Literal
 
-from cachecost.analysis.lint.loaded_request import excerpt_around
+from cachecost.analysis.lint.excerpts import excerpt_around
 from cachecost.budgets.request_edits import Edit, RequestPair, SlotBreakpoint, SlotList
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Message

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from cachecost.analysis.lint.loaded_request import excerpt
+from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.base.times import midnight

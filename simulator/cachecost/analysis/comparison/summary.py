@@ -415,12 +415,8 @@ def _reasons(lines: Sequence[StrategyLine]) -> str:
 
 def reason(line: StrategyLine) -> str:
     """Why a strategy is not like the others; "" where only the scenario says so."""
-    less = "" if line.less is None else _left_out(line.less)
+    less = "" if line.less is None else ("; ".join(part for part in (_measured(line.less), line.less.words) if part))
     return "; ".join(part for part in (less, f"assumes {line.assumes}" if line.assumes else "") if part)
-
-
-def _left_out(less: LessInput) -> str:
-    return "; ".join(part for part in (_measured(less), less.words) if part)
 
 
 def _measured(less: LessInput) -> str:

@@ -125,6 +125,14 @@ class _TranscriptCheck(RecordingCheck):
     ) -> Judgement:
         kind, exact = _verdict(step, prediction, written)
         knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
+        told = {
+            "transcript": True,
+            prediction.ttl: bool(prediction.ttl),
+            prediction.standing: True,
+            "tool loop": in_loop(step),
+            "after a person's words": "human" in step.between and step.before is not None,
+            "side chain": step.chain.startswith("side"),
+        }
         return Judgement(
             self.source,
             step.number,
@@ -137,7 +145,7 @@ class _TranscriptCheck(RecordingCheck):
             self._dollars(step, rules, usage),
             self._dollars(step, rules, step.usage),
             _reason(step, prediction, kind, exact),
-            features=_features(step, prediction),
+            features=(tuple(sorted(name for name, holds in told.items() if holds))),
             rules=RULES.get(prediction.standing, ()) if knowable else (),
             host=rules.host,
             way=rules.matching,
@@ -271,15 +279,3 @@ def _where(step: TranscriptStep, prediction: _StepPrediction) -> str:
     if prediction.standing == EXPIRED:
         return f"; predicted {prediction.read:,}: others may have kept it alive"
     return f"; predicted {prediction.read:,}: the client may have changed what comes after them"
-
-
-def _features(step: TranscriptStep, prediction: _StepPrediction) -> tuple[str, ...]:
-    told = {
-        "transcript": True,
-        prediction.ttl: bool(prediction.ttl),
-        prediction.standing: True,
-        "tool loop": in_loop(step),
-        "after a person's words": "human" in step.between and step.before is not None,
-        "side chain": step.chain.startswith("side"),
-    }
-    return tuple(sorted(name for name, holds in told.items() if holds))

@@ -300,23 +300,20 @@ def break_even(
     new = sum(usage.write for usage in at_1h)
     again = sum(usage.write for usage in at_5m) - new
     counts = (found.between(float("-inf"), short), found.between(short, hour), found.between(hour))
+    # As pauses: by what one of them has written again here, else by what one would have, the mean cached prefix.
+    there = counts[1]
+    cached = [usage.read + usage.write for usage in at_5m if usage.read + usage.write]
+    mean = Decimal(again) / there if there and again > 0 else Decimal(sum(cached)) / len(cached) if cached else ZERO
     return TTLBreakEven(
         rules.model,
         limit,
         Decimal(again) / new if new else None,
-        _needed_pauses(limit, new, again, counts[1], at_5m),
+        (limit * new / mean if mean > 0 else None),
         counts,
         found.longest,
         found.hours,
         pings_worth(prices),
     )
-
-
-def _needed_pauses(limit: Decimal, new: int, again: int, there: int, usages: Sequence[Usage]) -> Decimal | None:
-    """As pauses: by what one of them has written again here, else by what one would have, the mean cached prefix."""
-    cached = [usage.read + usage.write for usage in usages if usage.read + usage.write]
-    mean = Decimal(again) / there if there and again > 0 else Decimal(sum(cached)) / len(cached) if cached else ZERO
-    return limit * new / mean if mean > 0 else None
 
 
 ASSUMED = (

@@ -363,6 +363,7 @@ class _Future:
             raise CannotEvaluate(f"--action {switch.name}: {rows[0].error or without[0].error}")
         pairs = [pair for pair in zip(rows, without, strict=True) if not (pair[0].error or pair[1].error)]
         later = pairs[1] if len(pairs) > 1 else pairs[0]
+        sums = accumulate(with_.cost.total - without.cost.total for with_, without in pairs)
         return Action(
             switch.name,
             self.at,
@@ -371,7 +372,7 @@ class _Future:
             max(0, without[0].usage.read - rows[0].usage.read),
             later[0].cost.total,
             later[1].cost.total,
-            _pays_after(pairs),
+            (next((number for number, more in enumerate(sums, 1) if more <= 0), None)),
             f"{switch.assumption}; {self.assumption}",
             self.before[-1].call.session,
             self.before[-1].call.file,
@@ -380,11 +381,6 @@ class _Future:
 
     def _rows(self, pricing: AlternativePricing, after: Sequence[ReplayStep]) -> list[CallRow]:
         return pricing.replays.rows([*self.before, *after], "action")[len(self.before) :]
-
-
-def _pays_after(pairs: Sequence[tuple[CallRow, CallRow]]) -> int | None:
-    sums = accumulate(with_.cost.total - without.cost.total for with_, without in pairs)
-    return next((number for number, more in enumerate(sums, 1) if more <= 0), None)
 
 
 @dataclass(frozen=True, slots=True)
