@@ -58,7 +58,7 @@ def check_choices(traffic: Workload, choices: Mapping[str, str], today: date | N
         errors = []
         for one in profiles:
             try:
-                _find_option(one, {option.name: option for option in one.offered_options()}, kind, value)
+                _find_option(one, {option.name: option for option in one.options(reads_prompts=False)}, kind, value)
                 break
             except WrongChoice as error:
                 errors.append(error)
@@ -144,7 +144,7 @@ class SessionAlternatives:
     def known(self) -> Mapping[str, Option]:
         """The options by name, without presets."""
         if not self._known:
-            self._known = {option.name: option for option in self.profile.offered_options()}
+            self._known = {option.name: option for option in self.profile.options(reads_prompts=False)}
         return self._known
 
     def values(self, kind: str) -> list[str]:

@@ -19,7 +19,6 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, digest_of, given_block
 from cachecost.prompts.render import TokenCounter
 from cachecost.prompts.request import Breakpoint, Request
-from cachecost.providers.hosts import host_of
 from cachecost.simulation.workload import Workload
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
@@ -93,7 +92,7 @@ class _RewrittenConversation:
         ):
             return [step.with_change(self._short)]
         ask = self._summary_call(step, end)
-        self.cut, self.summary = end, _summary(end)
+        self.cut, self.summary = end, Message.of("user", (_block("summary", end, SUMMARY_TOKENS),))
         return [ask, step.with_change(self._short)]
 
     def _length(self, step: ReplayStep) -> int:
@@ -113,10 +112,7 @@ class _RewrittenConversation:
 
     def _counter(self, call: Call) -> TokenCounter | None:
         try:
-            host = host_of(call.host, self.traffic.setup.host, call.request.model)
-            return self.traffic.setup.counter(
-                self.traffic.setup.rules.rules(host, call.request.model, call.day).generation
-            )
+            return self.traffic.setup.counter(self.traffic.setup.rules_for(call).generation)
         except CannotEvaluate:
             return None
 
@@ -172,10 +168,6 @@ def _end_of_summary(thread: Thread, cut: Thread | None) -> Thread | None:
     answer = next((node for node in thread.back() if node.message and node.message.role == "assistant"), None)
     before = answer.parent if answer else None
     return before if before is not None and before.length > least else None
-
-
-def _summary(end: Thread) -> Message:
-    return Message.of("user", (_block("summary", end, SUMMARY_TOKENS),))
 
 
 def _block(what: str, end: Thread, tokens: int) -> Block:

@@ -32,7 +32,6 @@ from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Message, Thread
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place, sent_breakpoints
-from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO, Usage
@@ -300,15 +299,15 @@ def break_even(
     new = sum(usage.write for usage in at_1h)
     again = sum(usage.write for usage in at_5m) - new
     counts = (found.between(float("-inf"), short), found.between(short, hour), found.between(hour))
-    # As pauses: by what one of them has written again here, else by what one would have, the mean cached prefix.
-    there = counts[1]
+    # What one pause has written again here; else what one would have, the mean cached prefix.
     cached = [usage.read + usage.write for usage in at_5m if usage.read + usage.write]
-    mean = Decimal(again) / there if there and again > 0 else Decimal(sum(cached)) / len(cached) if cached else ZERO
+    usual = Decimal(sum(cached)) / len(cached) if cached else ZERO
+    mean = Decimal(again) / counts[1] if counts[1] and again > 0 else usual
     return TTLBreakEven(
         rules.model,
         limit,
         Decimal(again) / new if new else None,
-        (limit * new / mean if mean > 0 else None),
+        limit * new / mean if mean > 0 else None,
         counts,
         found.longest,
         found.hours,
@@ -370,9 +369,7 @@ class ThinkingRemover:
         later = self._answers.get(call.request.thread)
         blocks = call.simulated_response or (later.blocks if later else ())
         try:
-            host = host_of(call.host, self._traffic.setup.host, call.request.model)
-            generation = self._traffic.setup.rules.rules(host, call.request.model, call.day).generation
-            counter = self._traffic.setup.counter(generation)
+            counter = self._traffic.setup.counter(self._traffic.setup.rules_for(call).generation)
             return sum(counter.block(block) for block in blocks if block.is_thinking)
         except CannotEvaluate:
             return 0
@@ -390,24 +387,22 @@ SHORT, HOUR = 300.0, 3600.0
 
 def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
-    for ttl in ("5m", "1h"):
-        timed = set_ttl(ttl)
-        same = all(timed(call.request) is call.request for call in calls)
-        unchanged = "already so" if same else ""
-        why = _missing_reason(calls, timed, found, short_s)
-        yield _option(f"ttl={ttl}", f"every breakpoint has a TTL of {ttl}", timed, why, unchanged)
-    for name, layers, words in (
-        ("ttl=1h:tools", (Layer.TOOLS,), "a TTL of 1h on tools, 5m on everything else"),
-        (
-            "ttl=1h:tools+system",
-            (Layer.TOOLS, Layer.SYSTEM),
-            "a TTL of 1h on tools and system, 5m on messages",
-        ),
+    head = (Layer.TOOLS, Layer.SYSTEM)
+    for name, does, timed, layers in (
+        ("ttl=5m", "every breakpoint has a TTL of 5m", set_ttl("5m"), ()),
+        ("ttl=1h", "every breakpoint has a TTL of 1h", set_ttl("1h"), ()),
+        ("ttl=1h:tools", "a TTL of 1h on tools, 5m on everything else", set_hour_on(head[:1]), head[:1]),
+        ("ttl=1h:tools+system", "a TTL of 1h on tools and system, 5m on messages", set_hour_on(head), head),
     ):
-        there = any(breakpoint.layer in layers for call in calls for breakpoint in call.request.breakpoints)
-        missing = "" if there else f"no call has a breakpoint on {' or '.join(layers)}"
-        timed = set_hour_on(layers)
-        yield _option(name, words, timed, _missing_reason(calls, timed, found, short_s), missing)
+        if not layers:
+            unchanged = "already so" if all(timed(call.request) is call.request for call in calls) else ""
+        elif any(breakpoint.layer in layers for call in calls for breakpoint in call.request.breakpoints):
+            unchanged = ""
+        else:
+            unchanged = f"no call has a breakpoint on {' or '.join(layers)}"
+        why = _missing_reason(calls, timed, found, short_s)
+        change = change_breakpoints(timed)
+        yield Option(name, "ttl", does, change, TTL_LEVER, unsupported=why, unchanged=unchanged)
 
 
 def _missing_reason(
@@ -417,17 +412,11 @@ def _missing_reason(
     lengthens = any(
         then.ttl == "1h" and now.ttl == "5m"
         for call in calls
-        for now, then in zip(_ttls(call.request), _ttls(timed(call.request)), strict=True)
+        for now, then in zip(
+            *(sent_breakpoints(one).breakpoints for one in (call.request, timed(call.request))), strict=True
+        )
     )
     return found.missing_reason(short_s if lengthens else 0.0)
-
-
-def _ttls(request: Request) -> Sequence[Breakpoint]:
-    return sent_breakpoints(request).breakpoints
-
-
-def _option(name: str, does: str, timed: Callable[[Request], Request], why: str, unchanged: str) -> Option:
-    return Option(name, "ttl", does, change_breakpoints(timed), TTL_LEVER, unsupported=why, unchanged=unchanged)
 
 
 def own_ttl(request: Request) -> TTL:

@@ -7,7 +7,6 @@ Alternatives under other assumptions: which turn from a gain into a loss, or bac
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -24,7 +23,7 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.findings import count_margin, open_usd
 from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED
 from cachecost.ledger.rows import WARM_START, CallRow
-from cachecost.prompts.blocks import TOOL_RUNS, Layer, Message, Thread, given_block
+from cachecost.prompts.blocks import TOOL_RUNS, Layer, Message, given_block
 from cachecost.prompts.request import Breakpoint, sent_breakpoints
 from cachecost.providers.hosts import host_of
 from cachecost.providers.listing import assumption_rows
@@ -303,28 +302,26 @@ def price_actions(
     if not fine:
         raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
     last = calls[(at or fine[-1]) - 1]
-    for one in found:
-        _must_be_served(profile, one, last)
+    switches = [_checked_switch(profile, one, last) for one in found]
     future = _Future.of(profile, pricing, at or fine[-1])
-    return [future.action(pricing, replace(one, assumption=_assumed(profile, one, last))) for one in found]
+    return [future.action(pricing, one) for one in switches]
 
 
-def _assumed(profile: RecordingProfile, switch: SettingChange, before: Call) -> str:
-    """What the change takes for granted; that its model is retired by today, where it is."""
-    host = host_of(before.host, profile.traffic.setup.host, before.request.model)
-    gone = withdrawn(host, switch.model, profile.today) if switch.model and profile.today else ""
-    return "; ".join(part for part in (gone, switch.assumption) if part)
+def _checked_switch(profile: RecordingProfile, switch: SettingChange, before: Call) -> SettingChange:
+    """The change with what it takes for granted: also that its model is retired by today, where it is.
 
-
-def _must_be_served(profile: RecordingProfile, switch: SettingChange, before: Call) -> None:
+    Raises CannotEvaluate where the model was not served on the day of the call before.
+    """
     if not switch.model:
-        return
-    traffic = profile.traffic
+        return switch
+    setup = profile.traffic.setup
     try:
-        host = host_of(before.host, traffic.setup.host, before.request.model)
-        must_be_served(host, switch.model, traffic.setup.day or before.day)
+        host = host_of(before.host, setup.host, before.request.model)
+        must_be_served(host, switch.model, setup.day or before.day)
     except CannotEvaluate as error:
         raise CannotEvaluate(f"--action {switch.name}: {error}") from None
+    gone = withdrawn(host, switch.model, profile.today) if profile.today else ""
+    return replace(switch, assumption="; ".join(part for part in (gone, switch.assumption) if part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +369,7 @@ class _Future:
             max(0, without[0].usage.read - rows[0].usage.read),
             later[0].cost.total,
             later[1].cost.total,
-            (next((number for number, more in enumerate(sums, 1) if more <= 0), None)),
+            next((number for number, more in enumerate(sums, 1) if more <= 0), None),
             f"{switch.assumption}; {self.assumption}",
             self.before[-1].call.session,
             self.before[-1].call.file,
@@ -420,12 +417,13 @@ class _Growth:
         said = given_block("text", "user", f"said {number}", self.said)
         thread = call.request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
         start = call.start + self.gap_s
-        breakpoints = [
-            breakpoint
-            if breakpoint.node is None
-            else _as_far(breakpoint, call.request.thread.length - breakpoint.node.length, thread)
-            for breakpoint in call.request.breakpoints
-        ]
+        breakpoints = []
+        for breakpoint in call.request.breakpoints:
+            if breakpoint.node is not None:  # as far from the end as it was
+                node = thread.up_to(thread.length - call.request.thread.length + breakpoint.node.length)
+                assert node.message is not None
+                breakpoint = Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)
+            breakpoints.append(breakpoint)
         unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints}
         made = derive_call(
             call,
@@ -437,17 +435,17 @@ class _Growth:
         return replace(made, first_token_s=call.first_token_s)
 
 
-def _as_far(breakpoint: Breakpoint, behind: int, thread: Thread) -> Breakpoint:
-    node = thread.up_to(thread.length - behind)
-    assert node.message is not None
-    return Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)
+def _has_run(call: Call) -> bool:
+    node = call.request.thread
+    kinds = [block.kind in TOOL_RUNS for one in node.back() if one.message for block in one.message.blocks]
+    return any(one and other for one, other in pairwise(kinds))
 
 
 PLAYS: dict[str, Callable[[Call], bool]] = {
     "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,
     "thinking_rendered_at": lambda call: bool({"thinking", "output_config"} & call.request.params.keys()),
     "structured_output_at": lambda call: bool({"output_config", "output_format"} & call.request.params.keys()),
-    "lookback_runs": lambda call: _has_run(call),
+    "lookback_runs": _has_run,
     "shallow_breakpoints": lambda call: (
         len(sent_breakpoints(call.request).breakpoints) > 1 or bool(call.request.system.blocks)
     ),
@@ -468,12 +466,6 @@ def other_assumptions(traffic: Workload) -> Iterator[tuple[str, str]]:
             yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)
 
 
-def _has_run(call: Call) -> bool:
-    node = call.request.thread
-    kinds = [block.kind in TOOL_RUNS for one in node.back() if one.message for block in one.message.blocks]
-    return any(one and other for one, other in itertools.pairwise(kinds))
-
-
 def find_reversals(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> dict[str, list[str]]:
@@ -482,7 +474,8 @@ def find_reversals(
     asked = [one for one in alternatives if not known[one.name].unchanged and _may_reverse(one, pricing.now)]
     found: dict[str, list[str]] = {}
     for switch, value in other_assumptions(pricing.replays.traffic):
-        other = _with_assumption(pricing, switch, value)
+        traffic = pricing.replays.traffic.with_assumptions({switch: value})
+        other = AlternativePricing(pricing.replays.with_workload(traffic), pricing.now)
         again = {option.name: option for option in RecordingProfile.of(other.replays.traffic, other.base).options()}
         for alternative in asked:
             saving = other.saving([again[alternative.name]]) if alternative.name in again else alternative.saving
@@ -497,11 +490,6 @@ def _may_reverse(alternative: Alternative, now: Decimal) -> bool:
     if alternative.saving is None or alternative.saving <= -NEAR * now:
         return False
     return alternative.kind not in BY_PRICE or alternative.saving < FAR * now
-
-
-def _with_assumption(pricing: AlternativePricing, switch: str, value: str) -> AlternativePricing:
-    other = pricing.replays.with_workload(pricing.replays.traffic.with_assumptions({switch: value}))
-    return AlternativePricing(other, pricing.now)
 
 
 def _sign(saving: Decimal | None) -> int:
