@@ -233,20 +233,17 @@ def pair_requests(old: Request, new: Request, key: BlockKey) -> RequestPair:
     tools = _pair_tools(old.tools.blocks, new.tools.blocks, key)
     system = _pair_system(old.system.blocks, new.system.blocks, key)
     messages = _pair_messages(old.thread.messages(), new.thread.messages(), key)
+    names = dict.fromkeys([*old.params, *new.params])
+    changed = [name for name in names if dumps(old.params.get(name)) != dumps(new.params.get(name))]
     return RequestPair(
         old,
         new,
         tools,
         system,
         messages,
-        {name: Edit("parameters", "parameter_changed", name) for name in _changed_parameters(old, new)},
+        {name: Edit("parameters", "parameter_changed", name) for name in changed},
         BreakpointEdits.of(old, new, {Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages}),
     )
-
-
-def _changed_parameters(old: Request, new: Request) -> list[str]:
-    names = dict.fromkeys([*old.params, *new.params])
-    return [name for name in names if dumps(old.params.get(name)) != dumps(new.params.get(name))]
 
 
 # ------------------------------------------------------------------------------------------------ slots

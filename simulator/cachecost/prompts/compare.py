@@ -149,6 +149,11 @@ def text_of(block: Block) -> str:
     return text if block.kind == "text" and isinstance(text, str) else dumps(content, ensure_ascii=False)
 
 
+def value_text(content: Any) -> str:
+    """A string as it is, any other value as JSON."""
+    return content if isinstance(content, str) else dumps(content, ensure_ascii=False)
+
+
 @value
 class ChangedText:
     """Where two texts first differ: at the character `at`, from 0. `path` is that of the text in its block."""

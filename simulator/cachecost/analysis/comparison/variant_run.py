@@ -333,12 +333,12 @@ class VariantRun:
         return versions_of(self.scenario.host, self.setup.prices)
 
 
-def versions_of(host: str, prices: PriceBook) -> dict[str, str]:
-    """What the figures of a run follow from besides its scenario."""
+def versions_of(host: str, prices: PriceBook | None) -> dict[str, str]:
+    """What the figures of a run follow from besides its scenario. Without `prices` nothing was priced."""
     return {
         "cachecost": __version__,
         "rules": str(data_date(host)),
-        "prices": prices.versions,
+        "prices": prices.versions if prices else "",
         "tiktoken": version("tiktoken"),
     }
 
