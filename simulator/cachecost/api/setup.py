@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.analysis.whatif.option import Alternative, WhatifReport
+    from cachecost.analysis.whatif.results import Alternative, WhatifReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)

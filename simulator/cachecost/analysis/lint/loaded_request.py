@@ -125,12 +125,6 @@ State = Literal["short", "near", "enough"]
 LAYERS = tuple(Layer)
 
 
-def place_of(breakpoint: Breakpoint) -> Place:
-    """Where a breakpoint stands."""
-    layer, message, index = breakpoint.block_key
-    return LAYERS.index(layer), message, index
-
-
 @dataclass(frozen=True, slots=True)
 class SizedBreakpoint:
     """A breakpoint with its path, the prefix that it ends, how long that is in tokens, and whether that is enough."""
@@ -143,7 +137,7 @@ class SizedBreakpoint:
 
     @property
     def place(self) -> Place:
-        return place_of(self.breakpoint)
+        return self.breakpoint.prompt_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,6 @@ from cachecost.analysis.lint.loaded_request import (
     message_blocks,
     message_place,
     only_breakpoints,
-    place_of,
     strip_request,
     without_cache,
 )
@@ -74,7 +73,7 @@ def _refusal(
 
 
 def _path(loaded: LoadedRequest, breakpoint: Breakpoint) -> str:
-    return loaded.path(place_of(breakpoint))
+    return loaded.path(breakpoint.prompt_order)
 
 
 def _check_count(loaded: LoadedRequest) -> Iterator[LintFinding]:

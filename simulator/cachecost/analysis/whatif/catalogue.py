@@ -33,13 +33,11 @@ from cachecost.analysis.whatif.option import (
     MODEL,
     PINGS,
     Option,
-    RecordedPauses,
     breakpoint_options,
-    measure_pauses,
-    pings_worth,
     thinking_options,
     ttl_options,
 )
+from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses, pings_worth
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call

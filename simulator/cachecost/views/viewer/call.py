@@ -29,7 +29,7 @@ from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
 from cachecost.analysis.viewing.call_view import Blocks, SentBlock, ViewedCall, compared_texts, readable_text
 from cachecost.analysis.viewing.listing import SessionReplay, ViewedSession
 from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
-from cachecost.analysis.whatif.option import pings_worth
+from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, percent
 from cachecost.caches.breakpoints import Cause

@@ -17,7 +17,8 @@ from typing import IO, Any
 
 from rich.console import Console
 
-from cachecost.analysis.whatif.option import (
+from cachecost.analysis.whatif.pauses import TTLBreakEven
+from cachecost.analysis.whatif.results import (
     NO_CHANGE,
     NOT_EVALUATED,
     NOT_SUPPORTED,
@@ -25,7 +26,6 @@ from cachecost.analysis.whatif.option import (
     Action,
     Alternative,
     Combination,
-    TTLBreakEven,
     WhatifReport,
 )
 from cachecost.base.formatting import (
