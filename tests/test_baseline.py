@@ -12,16 +12,9 @@ import pytest
 
 from cachecost.base.atomic_files import write_together
 from cachecost.base.errors import InputError
+from cachecost.budgets.baseline import LARGEST, Baseline, baseline_of, baseline_text, is_same_but_day, read_baseline
 from cachecost.budgets.check import BudgetResult, CheckOptions, check_scenarios
-from cachecost.budgets.strategy_replays import (
-    LARGEST,
-    Baseline,
-    baseline_of,
-    baseline_text,
-    is_same_but_day,
-    read_baseline,
-    replay_strategies,
-)
+from cachecost.budgets.strategy_replays import replay_strategies
 from cachecost.budgets.verdicts import Verdict
 from cachecost.scenario import load
 from cachecost.views.check.json_output import check_object

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.budgets.check import PromptChange, PromptComparison, find_prompt_changes
+from cachecost.budgets.prompt_changes import PromptChange, PromptComparison, find_prompt_changes
 from cachecost.budgets.request_edits import EditedRequestBuilder, key_by_digest, pair_requests
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.conversations.readers.detect import read_calls

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.structs import replace
-from cachecost.budgets.source_lines import AROUND, align, excerpt, find_difference, find_differences
+from cachecost.budgets.determinism import AROUND, align, excerpt, find_difference, find_differences
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, compact, digest_of
 from cachecost.prompts.intake import Intake

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachecost.budgets.source_lines import SourceLine, find_source_line, search_texts
-from cachecost.caches.comparison import first_difference
+from cachecost.prompts.compare import first_difference
 
 PROMPT = "You are a careful agent of a small project. Answer in one sentence."
 AGENT = """\

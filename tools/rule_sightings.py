@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cachecost.analysis.fidelity.recording_check import find_sightings
+from cachecost.analysis.fidelity.rules_seen import find_sightings
 from cachecost.analysis.fidelity.validation import Validation
 from cachecost.ledger.results import Fidelity
 from cachecost.providers import listing

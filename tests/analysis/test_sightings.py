@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cachecost.analysis.fidelity.checker import BY_CAUSE
-from cachecost.analysis.fidelity.recording_check import CLAIMS, RULES, TESTED, find_sightings
+from cachecost.analysis.fidelity.rules_seen import BY_CAUSE, CLAIMS, RULES, TESTED, find_sightings
 from cachecost.cli import cachecost
 from cachecost.ledger.results import Judgement
 from cachecost.providers import listing as sightings

@@ -17,9 +17,9 @@ from tests.viewer_logs import replay_setup
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.viewing.call_view import CHARGED, SentBlock, compare_blocks, first_text_difference, sent_blocks
 from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing, session_id
-from cachecost.analysis.viewing.what_if import diff_texts
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, digest_of
+from cachecost.prompts.compare import diff_texts
 from cachecost.providers.usage import ZERO
 from cachecost.views.viewer.call import session_object
 from cachecost.views.viewer.sessions import sessions_object

@@ -9,7 +9,7 @@ import pytest
 from whatif_logs import Row, told, two_calls, usd
 
 from bodies import Body, assistant, body, marked, text, tool, user
-from cachecost.analysis.whatif.option import Action
+from cachecost.analysis.whatif.results import Action
 from cachecost.base.errors import CannotEvaluate, InputError
 
 HEAD: dict[str, Any] = {"tools": [marked(tool(5_000, "f"))], "system": [marked(text(5_000, "s"))]}

@@ -16,9 +16,9 @@ from whatif_logs import Row, told, traffic, two_calls
 from bodies import assistant, body, marked, text, tool, user
 from cachecost.analysis.replays.steps import Replays, cost
 from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.option import WhatifReport
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.report import what_if
+from cachecost.analysis.whatif.results import WhatifReport
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

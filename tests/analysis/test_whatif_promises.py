@@ -11,8 +11,8 @@ import pytest
 from whatif_logs import Row, promise, told, traffic, two_calls, usd
 
 from bodies import BREAKPOINT, HOUR, Body, assistant, body, marked, text, thinking, tool, tool_result, tool_use, user
-from cachecost.analysis.whatif.option import YES
 from cachecost.analysis.whatif.report import what_if
+from cachecost.analysis.whatif.results import YES
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.providers import served_models

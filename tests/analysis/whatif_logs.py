@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bodies import Body, assistant, body, marked, text, user
-from cachecost.analysis.whatif.option import Alternative, WhatifReport
 from cachecost.analysis.whatif.report import what_if
+from cachecost.analysis.whatif.results import Alternative, WhatifReport
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

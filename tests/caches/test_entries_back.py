@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from bodies import RULES
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.comparison import path
 from cachecost.caches.expiry import new_entry
 from cachecost.prompts.blocks import Layer, Prefix, given_block
+from cachecost.prompts.compare import path
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.usage import TTLS
 

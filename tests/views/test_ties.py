@@ -9,7 +9,7 @@ import pytest
 from fake_results import comparison, ledger, result, row
 
 from cachecost.analysis.comparison.summary import dollars_title, error_of_difference, summarise, who_is_cheapest
-from cachecost.analysis.comparison.variant_run import verdict_of
+from cachecost.analysis.comparison.verdict import verdict_of
 from cachecost.ledger.results import Comparison, Ledger
 from cachecost.ledger.rows import Cost
 from cachecost.prompts.blocks import Layer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cachecost.analysis.explain.codes import CauseCode as Cause
 from cachecost.analysis.explain.codes import codes as causes
-from cachecost.analysis.lint.finding import LAYERS
 from cachecost.analysis.lint.finding import LintCode as Fault
 from cachecost.analysis.lint.finding import codes as faults
+from cachecost.analysis.lint.loaded_request import LAYERS
 
 INDEX = "index.md"
 

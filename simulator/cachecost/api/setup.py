@@ -25,7 +25,7 @@ from cachecost.analysis.comparison.summary import (
     summarise_ledgers,
     token_sentences,
 )
-from cachecost.analysis.comparison.variant_run import verdict_of
+from cachecost.analysis.comparison.verdict import verdict_of
 from cachecost.api.html import DAYS, HtmlTable, Monthly, monthly, paragraph
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.analysis.whatif.option import Alternative, WhatifReport
+    from cachecost.analysis.whatif.results import Alternative, WhatifReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,518 +1,305 @@
 """Whether the command of a scenario sends the same in both of its runs, and what it costs that it does not.
 
+The runs are compared call by call and block by block: where two values first differ, and what kind of text that is.
 Where nothing differs, tools and system prompt may still hold what the next run has another of: a name of this machine,
 and what `lint` finds in a single request (CC531), unless the second run shows that it stays, as a time under another
 clock.
-
-Describes changes: which tool or system block, where in it, and what was written again.
-
-Figures for the limits that are not dollars: breakpoints, lookback, unread writes, stable layers.
-
-Finds the call since which a strategy costs more or less than in its baseline, and the block that caused it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from cachecost.analysis.explain.explaining import explain
-from cachecost.analysis.lint.loaded_request import texts
 from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.base.formatting import count_text, dollars
 from cachecost.base.times import day_of, iso_milliseconds
-from cachecost.budgets.source_lines import RunDifference, align, compared_calls, excerpt, find_differences, search_texts
-from cachecost.budgets.strategy_replays import (
-    Baseline,
-    BaselineRow,
-    BlockEntry,
-    Entries,
-    Figures,
-    Fingerprints,
-    ReplayedStrategy,
-)
+from cachecost.budgets.causes import limit_changes
+from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.verdicts import CostChange, State, Verdict
-from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.comparison import first_difference
-from cachecost.conversations.calls import Call, RecordedCall
-from cachecost.ledger.findings import Finding
-from cachecost.ledger.rows import CallRow, LayerTokens
-from cachecost.ledger.unread import UnreadTracker
-from cachecost.prompts.blocks import Block, Layer, Thread, count_equal_blocks
-from cachecost.prompts.exact_json import lookback_steps
-from cachecost.prompts.request import Breakpoint, Request, block_at, place_as_sent, sent_breakpoints, wire_path
-from cachecost.providers.rules import ModelRules
+from cachecost.conversations.calls import RecordedCall
+from cachecost.prompts.blocks import Block, Layer
+from cachecost.prompts.compare import first_difference, pair_anywhere, texts, value_text
+from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.usage import ZERO
 from cachecost.scenario.loading import RecordedScenario, placed_of
 from cachecost.scenario.models import AS_RECORDED
-from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import workload_as_recorded
 
-REORDERED = "the order of the tools changed"
-
-
-def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
-    """What a finding says changed, naming the tool or block if there is one."""
-    now = replayed.request(finding.call)
-    was = replayed.request(finding.since) if finding.since else None
-    if finding.cause == "tools_changed" and was:
-        old, new = was.tools.blocks, now.tools.blocks
-        if len(old) != len(new):
-            return f"{_many(len(new))} instead of {len(old) or 'none'}"
-        index = count_equal_blocks(old, new)
-        if sorted(block.digest for block in old) == sorted(block.digest for block in new):
-            number = place_as_sent(now, Breakpoint(Layer.TOOLS, index))[2] + 1
-            return f"{REORDERED} ({_block_name(now, Layer.TOOLS, index)} is now number {number})"
-        return f"{_block_name(now, Layer.TOOLS, index)} changed{_where(old[index], new[index])}"
-    if finding.cause == "system_changed" and was:
-        return _system(was, now, finding)
-    return finding.message
-
-
-def _many(count: int) -> str:
-    return count_text(count, "tool") if count else "no tools"
-
-
-def _system(was: Request, now: Request, finding: Finding) -> str:
-    old, new = was.system.blocks, now.system.blocks
-    if len(old) != len(new):
-        return f"{count_text(len(new), 'system block')} instead of {len(old) or 'none'}"
-    index = count_equal_blocks(old, new)
-    if index == len(new):
-        return "a parameter that the system prompt depends on changed"
-    more = f" ({finding.excerpt.replace(' at character', ', character')})" if finding.excerpt else ""
-    return f"{_block_name(now, Layer.SYSTEM, index)} changed{more or _where(old[index], new[index])}"
-
-
-def _block_name(request: Request, layer: Layer, index: int) -> str:
-    """A rendered block in words, by its name or by its number in the request as sent: `tool read`, `system block 2`."""
-    breakpoint = Breakpoint(layer, index)
-    kind, _, place = place_as_sent(request, breakpoint)
-    name = (block_at(request, breakpoint).content or {}).get("name")
-    words = "tool" if kind is Layer.TOOLS else "system block"
-    return f"{words} {name if isinstance(name, str) and kind is Layer.TOOLS else place + 1}"
-
-
-def _where(old: Block, new: Block) -> str:
-    """ " (description, character 212)"; without content the sizes in bytes: " (812 instead of 790 bytes)"."""
-    if old.content is None or new.content is None:
-        sizes = f" ({new.size:,} instead of {old.size:,} bytes)"
-        return sizes if old.size != new.size else f" ({new.size:,} bytes as before)"
-    for key in dict.fromkeys([*old.content, *new.content]):
-        one, other = _text(old.content.get(key)), _text(new.content.get(key))
-        if one != other:
-            return f" ({key}, character {first_difference(one, other)})"
-    return " (the order of its keys)"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else dumps(value, ensure_ascii=False)
+ID_KEYS = ("id", "tool_use_id")
 
 
 @dataclass(frozen=True, slots=True)
-class HeadChange:
-    """A layer that is not as in the baseline: in words, and where on the wire."""
+class ComparedBlock:
+    """A block and its path as sent. Blocks with equal `identity` are the same."""
 
-    layer: str
-    what: str
-    block: str = ""
+    path: str
+    role: str
+    content: Mapping[str, Any]
+    identity: object
 
 
-def describe_head_change(
-    layer: str, was: Sequence[BlockEntry] | None, now: Entries, request: Request
-) -> HeadChange | None:
-    """A changed head in words; `was` None: its blocks are not known.
+@dataclass(frozen=True, slots=True)
+class ComparedCall:
+    """What a call sent: its blocks by layer, and everything else."""
 
-    None where nothing but digests differs and there is no content: a recording made anew has another key.
+    blocks: Mapping[Layer, Sequence[ComparedBlock]]
+    settings: Mapping[str, Any]
+
+    def identity(self, *layers: Layer) -> tuple[object, ...]:
+        """The same for calls with the same blocks in these layers."""
+        return tuple(tuple(block.identity for block in self.blocks[layer]) for layer in layers)
+
+
+def compared_calls(run: Sequence[RecordedCall]) -> list[ComparedCall]:
+    """The calls of a run. Ids that the simulated API gave are numbered in each call: they follow from other calls."""
+    answered = (block.content or {} for call in run for block in call.response)
+    ids = {name for content in answered if isinstance(name := content.get("id"), str)}
+    return [_compared_call(call.request, ids) for call in run]
+
+
+def _compared_call(request: Request, ids: AbstractSet[str]) -> ComparedCall:
+    names: dict[str, str] = {}
+    tools, system = _of_part(request, Layer.TOOLS), _of_part(request, Layer.SYSTEM)
+    messages = [_compared_block(path, block, ids, names) for path, block in _message_blocks(request)]
+    places = [f"{wire_path(request, one)} {one.ttl}" for one in request.breakpoints]
+    params = {name: request.params[name] for name in sorted(request.params)}
+    return ComparedCall(
+        {Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages},
+        {"model": request.model, **params, "cache_control": [*places, request.automatic]},
+    )
+
+
+def _of_part(request: Request, layer: Layer) -> list[ComparedBlock]:
+    blocks = request.tools.blocks if layer is Layer.TOOLS else request.system.blocks
+    paths = (wire_path(request, Breakpoint(layer, index)) for index in range(len(blocks)))
+    return [_compared_block(path, block, frozenset(), {}) for path, block in zip(paths, blocks, strict=True)]
+
+
+def _message_blocks(request: Request) -> Iterator[tuple[str, Block]]:
+    for number, message in enumerate(request.thread.messages()):
+        for index, block in enumerate(message.blocks):
+            yield f"messages.{number}.content.{index}", block
+
+
+def _compared_block(path: str, block: Block, ids: AbstractSet[str], names: dict[str, str]) -> ComparedBlock:
+    content = block.content or {}
+    given = {key: content[key] for key in ID_KEYS if content.get(key) in ids}
+    if not given:
+        return ComparedBlock(path, block.role, content, block.digest)
+    numbered = {key: names.setdefault(name, f"id {len(names) + 1}") for key, name in given.items()}
+    return ComparedBlock(path, block.role, {**content, **numbered}, repr({**content, **numbered}))
+
+
+Kind = Literal["time", "id", "order", "random number", "unknown"]
+
+AROUND = 24
+"""Characters that an excerpt shows on each side."""
+
+WORD = re.compile(r"[^\s,;'\"\[\](){}]+")
+
+PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("id", re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)),  # a UUID (RFC 9562)
+    (
+        "time",
+        re.compile(
+            r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"  # ISO 8601
+            r"|\b\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?"
+            r"|\b(?i:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:jan|febr)uary|march|april|may|june|july|august"
+            r"|(?:septem|octo|novem|decem)ber|(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec))\b"
+            r"|(?<![\w.])[12]\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?(?!\w)"  # since 1970, in s, ms, µs or ns
+        ),
+    ),
+    ("id", re.compile(r"\btmp\w{8}\b|\btmp\.\w{10}\b")),  # as mkdtemp and mktemp name files
+    ("id", re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b", re.IGNORECASE)),
+    ("id", re.compile(r"\b[a-z]+[_-](?=\w*\d)\w{8,}\b|\b(?=\w*\d)(?=\w*[a-zA-Z])\w{16,}\b")),
+    ("random number", re.compile(r"\d+(?:\.\d+)?")),
+)
+"""What a text that differs is, the first that fits; a pattern fits where it covers the difference in both texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDifference:
+    """The first difference of two values: the path to it, the character from 0, and the text around it in each.
+
+    `kind` is what differs; "order" is the same parts in another order. `search` are texts to find its source line by.
     """
-    if layer == "parameters":
-        return HeadChange(layer, f"{_parameter(was, now)} from the baseline")
-    if was is None:
-        return HeadChange(layer, f"the {layer} layer differs from the baseline")
-    old, new = [entry.digest for entry in was], [digest for digest, _, _ in now]
-    noun = "tool" if layer == "tools" else "system block"
-    if len(old) != len(new):
-        words = count_text(len(new), noun) if new else f"no {noun}s"
-        return HeadChange(layer, f"{words} instead of {len(old) or 'none'}")
-    if sorted(old) == sorted(new):
-        return HeadChange(layer, f"the order of the {noun}s differs from the baseline")
-    blocks = request.tools.blocks if layer == "tools" else request.system.blocks
-    is_rekeyed = not set(old) & set(new) and all(block.content is None for block in blocks)
-    index = _first_changed(was, now, by_size=is_rekeyed)
-    if index is None:
-        return None
-    name = _block_name(request, Layer(layer), index)
-    sizes = _sizes(was[index].tokens, now[index][1])
-    path = wire_path(request, Breakpoint(Layer(layer), index))
-    return HeadChange(layer, f"{name} differs from the baseline ({sizes})", path)
+
+    path: tuple[str | int, ...]
+    kind: Kind
+    character: int
+    first: str
+    second: str
+    search: tuple[str, ...] = ()
 
 
-def _first_changed(was: Sequence[BlockEntry], now: Entries, by_size: bool) -> int | None:
-    for index, (old, (digest, tokens, _)) in enumerate(zip(was, now, strict=True)):
-        if old.tokens != tokens or (not by_size and old.digest != digest):
-            return index
-    return None
+def find_difference(first: Any, second: Any) -> ValueDifference | None:
+    """The first difference of two JSON values; None if they are the same, the order of keys included."""
+    return next(_differences(first, second, ()), None)
 
 
-def _sizes(old: int, new: int) -> str:
-    return f"{new:,} tokens as before" if old == new else f"{new:,} tokens instead of {old:,}"
+def _differences(first: Any, second: Any, path: tuple[str | int, ...]) -> Iterator[ValueDifference]:
+    if isinstance(first, Mapping) and isinstance(second, Mapping) and list(first) == list(second):
+        for key in first:
+            yield from _differences(first[key], second[key], (*path, key))
+    elif _are_lists(first, second) and len(first) == len(second) and not _same_parts(first, second):
+        for number, (one, other) in enumerate(zip(first, second, strict=True)):
+            yield from _differences(one, other, (*path, number))
+    elif value_text(first) != value_text(second):
+        yield _text_difference(first, second, path)
 
 
-def _parameter(was: Sequence[BlockEntry] | None, now: Entries) -> str:
-    old = {entry.name: entry.digest for entry in was or ()}
-    new = {name: digest for digest, _, name in now}
-    names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return f"{' and '.join(names)} {'differs' if len(names) == 1 else 'differ'}" if names else "parameters differ"
+def _are_lists(first: Any, second: Any) -> bool:
+    return isinstance(first, list | tuple) and isinstance(second, list | tuple)
 
 
-def effect_of(row: CallRow) -> str:
-    """What was paid again: "tools, system and messages written again"."""
-    paid = [str(layer) for layer in Layer if _unread(row.by_layer.get(layer))]
-    if not paid:
-        return ""
-    names = f"{', '.join(paid[:-1])} and {paid[-1]}" if len(paid) > 1 else paid[0]
-    wrote = row.usage.write_5m + row.usage.write_1h
-    return f"{names} {'written again' if wrote >= row.usage.input_tokens else 'sent uncached'}"
+def _text_difference(first: Any, second: Any, path: tuple[str | int, ...]) -> ValueDifference:
+    one, other = value_text(first), value_text(second)
+    at = first_difference(one, other)
+    kind = "order" if _is_reordered(first, second) else kind_of(one, other, at)
+    return ValueDifference(path, kind, at, excerpt(one, at), excerpt(other, at), search_texts(one, other, at))
 
 
-def _unread(tokens: LayerTokens | None) -> bool:
-    return tokens is not None and tokens.write_5m + tokens.write_1h + tokens.input > 0
+def _is_reordered(first: Any, second: Any) -> bool:
+    """Whether both have the same parts: entries of a mapping, items of a list, words of a text."""
+    if isinstance(first, str) and isinstance(second, str):
+        return Counter(WORD.findall(first)) == Counter(WORD.findall(second))
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return dict(first) == dict(second)
+    return _are_lists(first, second) and _same_parts(first, second)
 
 
-OUT_OF_REACH = -1
-"""Positions left where an entry was alive and the lookback ended before it."""
+def _same_parts(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Whether two different lists have the same items."""
+    ones, others = list(map(value_text, first)), list(map(value_text, second))
+    return ones != others and Counter(ones) == Counter(others)
+
+
+def kind_of(first: str, second: str, at: int) -> Kind:
+    """What differs between two texts at the character `at`, their first difference."""
+    for kind, pattern in PATTERNS:
+        if all(any(found.start() <= at <= found.end() for found in pattern.finditer(text)) for text in (first, second)):
+            return kind
+    return "unknown"
+
+
+def excerpt(text: str, at: int) -> str:
+    """The text around the character `at`, with an ellipsis where it is cut."""
+    begin, end = max(0, at - AROUND), at + AROUND
+    return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
 
 
 @dataclass(frozen=True, slots=True)
-class CallFigure:
-    """A figure, and the first call that has it."""
+class RunDifference:
+    """A place of a call (from 1) at which the second run differs from the first.
 
-    value: int
+    `path` is that of the block as sent, with what is in it; `character` is where the texts `first` and `second`, which
+    are excerpts, part.
+    """
+
     call: int
+    layer: str
+    block: str
+    path: str
+    kind: Kind
+    character: int
+    first: str
+    second: str
+    search: tuple[str, ...] = ()
 
 
-def most_breakpoints(replayed: ReplayedStrategy) -> CallFigure:
-    """The most breakpoints that a call sends, the automatic one and those of refused calls included.
-
-    To a host that caches by itself none are sent.
-    """
-    sent = zip(replayed.calls, replayed.simulated, strict=True)
-    counts = (CallFigure(_breakpoints(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
-    return max(counts, key=lambda at: (at.value, -at.call))
-
-
-def _breakpoints(call: Call, rules: ModelRules | None) -> int:
-    return 0 if rules and rules.is_automatic else len(sent_breakpoints(call.request).breakpoints)
-
-
-def without_lookback(replayed: ReplayedStrategy) -> ModelRules | None:
-    """The rules of the first call whose cache has no breakpoints that look back; None: all have."""
-    return next((one.rules for one in replayed.simulated if one.rules and not one.rules.uses_breakpoints), None)
-
-
-def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
-    """The fewest lookback positions that any call had left when it found what it read; None where nothing was read.
-
-    A call that reads at its breakpoint itself has one position less than the window (rule 9).
-    """
-    found = [CallFigure(left, one.row.call) for one in replayed.simulated if (left := _margin(one)) is not None]
-    return min(found, key=lambda at: (at.value, at.call), default=None)
-
-
-def _margin(one: SimulatedCall) -> int | None:
-    if one.row.cause == "lookback_exceeded":
-        return OUT_OF_REACH
-    if one.rules is None:
-        return None
-    left = (_positions_left(passed.outcome, one.rules) for passed in one.passes)
-    return min((number for number in left if number is not None), default=None)
-
-
-def _positions_left(outcome: Outcome, rules: ModelRules) -> int | None:
-    """Positions behind the hit that the nearest breakpoint could still have looked at."""
-    hit = outcome.hit
-    breakpoint = next(
-        (breakpoint.prefix for breakpoint in outcome.breakpoints if hit and breakpoint.prefix.depth >= hit.depth), None
-    )
-    if hit is None or breakpoint is None:
-        return None
-    steps = lookback_steps(breakpoint, hit, rules)
-    return rules.lookback_positions - 1 - steps
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadWriteTotals:
-    """What was written and never read: tokens, dollars above sending them unmarked, the calls that did it."""
-
-    tokens: int
-    extra: Decimal
-    calls: tuple[int, ...]
-
-
-def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWriteTotals:
-    """Writes that no later call read.
-
-    The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
-    are only if there is one of them (as `explain` does).
-    """
-    unread = UnreadTracker()
-    for one in replayed.simulated:
-        for passed in one.passes:
-            assert one.prices is not None
-            unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
-    let_off = set(_last_calls(replayed))
-    calls = tuple(call for call, _ in unread if call not in let_off)
-    wasted = unread.of_all(calls)
-    return UnreadWriteTotals(wasted.tokens, wasted.extra, calls)
-
-
-def _last_calls(replayed: ReplayedStrategy) -> Iterator[int]:
-    last: dict[tuple[str, Thread], int] = {}
-    for number in range(1, len(replayed.calls) + 1):
-        last[replayed.conversation(number)] = number
-    sizes = Counter(map(replayed.conversation, range(1, len(replayed.calls) + 1)))
-    lone = [key for key, size in sizes.items() if size == 1]
-    yield from (number for key, number in last.items() if sizes[key] > 1 or len(lone) == 1)
-
-
-@dataclass(frozen=True, slots=True)
-class UnstableLayer:
-    """A layer that changed within a conversation: at which calls."""
-
-    layer: Layer
-    calls: tuple[int, ...]
-
-
-def find_unstable_layer(replayed: ReplayedStrategy, layer: Layer) -> UnstableLayer | None:
-    """Where `layer` is not what it was in the call before of its conversation and model; None: nowhere.
-
-    Messages are stable while they only grow.
-    """
-    before: dict[object, int] = {}
-    calls = []
-    for one in replayed.simulated:
-        number = one.row.call
-        key = (replayed.conversation(number), one.rules.model if one.rules else replayed.request(number).model)
-        if key in before and _differs(replayed, layer, before[key], number):
-            calls.append(number)
-        before[key] = number
-    return UnstableLayer(layer, tuple(calls)) if calls else None
-
-
-def _differs(replayed: ReplayedStrategy, layer: Layer, earlier: int, later: int) -> bool:
-    was, now = replayed.request(earlier), replayed.request(later)
-    if layer is Layer.TOOLS:
-        return was.tools.digest != now.tools.digest or _cache_key(replayed, earlier, 0) != _cache_key(
-            replayed, later, 0
-        )
-    if layer is Layer.SYSTEM:
-        return was.system.digest != now.system.digest or _cache_key(replayed, earlier, 1) != _cache_key(
-            replayed, later, 1
-        )
-    return was.thread.common(now.thread) is not was.thread or _cache_key(replayed, earlier, 2) != _cache_key(
-        replayed, later, 2
-    )
-
-
-def _cache_key(replayed: ReplayedStrategy, call: int, layer: int) -> str:
-    """The parameters that the layer depends on (rule 2); "" for a call that was refused."""
-    passes = replayed.simulated[call - 1].passes
-    return passes[0].prompt.cache_keys[layer] if passes else ""
-
-
-SHOWN = 3
-LARGE = Decimal("0.2")
-"""Share of all changed dollars, up or down, from which a cause is listed by itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ChangedRow:
-    """A row whose dollars are not those of the baseline; with `before` None it is new."""
-
-    calls: range
-    delta: Decimal
-    now: BaselineRow
-    before: BaselineRow | None
-
-
-class Causes:
-    """The causes of one strategy's cost today. Findings are computed on first use: they take several replays."""
-
-    def __init__(self, replayed: ReplayedStrategy) -> None:
-        self.replayed = replayed
-        self._findings: list[Finding] | None = None
-
-    @property
-    def findings(self) -> list[Finding]:
-        if self._findings is None:
-            known = without_lookback(self.replayed) is None
-            self._findings = explain(self.replayed.traffic).findings if known else []
-        return self._findings
-
-    def avoidable(self) -> tuple[CostChange, ...]:
-        """What was avoidable today, most expensive cause first: for limits without a baseline."""
-        groups: dict[tuple[str, str], list[Finding]] = {}
-        for finding in self.findings:
-            groups.setdefault((finding.code, str(finding.layer)), []).append(finding)
-        changes = [self._of_findings(found) for found in groups.values()]
-        return limit_changes(sorted(changes, key=lambda change: (-change.cost, change.call)))
-
-    def _of_findings(self, found: Sequence[Finding]) -> CostChange:
-        first = min(found, key=lambda one: one.call)
-        cost = sum((one.cost for one in found), ZERO)
-        calls = len({one.call for one in found})
-        return self.change(first, calls, cost)
-
-    def change(self, finding: Finding, calls: int, cost: Decimal) -> CostChange:
-        row = self.replayed.rows[finding.call - 1]
-        what = describe_finding(finding, self.replayed)
-        return CostChange(
-            finding.call, calls, cost, what, effect_of(row), finding.code, str(finding.layer), finding.block
-        )
-
-    def since(self, baseline: Baseline, now: Baseline) -> tuple[CostChange, ...]:
-        """What changed since the baseline; the dollars add up to the difference, exactly."""
-        before, today = baseline.strategies[self.replayed.strategy], now.strategies[self.replayed.strategy]
-        changed_rows = list(_find_changed_rows(before, today, Fingerprints(self.replayed), self.replayed))
-        heads = _Heads(baseline, before, self.replayed)
-        groups: dict[str, list[CostChange]] = {}
-        for one in changed_rows:
-            change = self._why(one, heads)
-            groups.setdefault(_key(change), []).append(change)
-        changes = [_together(changes) for changes in groups.values()]
-        changes = sorted(changes, key=lambda change: (-abs(change.cost), change.call))
-        fewer = _fewer(before, today)
-        return limit_changes([*changes, *fewer])
-
-    def _why(self, one: _ChangedRow, heads: _Heads) -> CostChange:
-        """What a row's difference comes from: a miss that today's replay explains, else what was sent."""
-        plain = CostChange(one.calls[0], len(one.calls), one.delta, last=one.calls[-1] if len(one.calls) > 1 else 0)
-        if one.before is None:
-            return replace(plain, what="calls that are not in the baseline", last=0)
-        if one.now.read < one.before.read and (found := self._finding(one.calls)):
-            return replace(self.change(found, plain.calls, plain.cost), last=0)
-        head = next((changes for call in one.calls if (changes := heads.find_change(call))), None)
-        if head:
-            effect = self._effect(one)
-            return replace(plain, what=head.what, layer=head.layer, block=head.block, effect=effect, last=0)
-        what = _describe_request_change(one.before, one.now, heads.is_known(one.calls[-1]))
-        return replace(plain, what=what, layer="messages", effect=self._effect(one))
-
-    def _finding(self, calls: Iterable[int]) -> Finding | None:
-        found = [one for one in self.findings if one.call in calls]
-        return max(found, key=lambda one: (one.cost, -one.call), default=None)
-
-    def _effect(self, one: _ChangedRow) -> str:
-        assert one.before is not None
-        if one.now.read < one.before.read:
-            worst = max((self.replayed.rows[call - 1] for call in one.calls), key=lambda row: row.cost.total)
-            return effect_of(worst)
-        more = one.now.read + one.now.other - one.before.read - one.before.other
-        return f"{abs(more):,} tokens {'longer' if more > 0 else 'shorter'}" if more else ""
-
-
-def _key(change: CostChange) -> str:
-    """What makes differences of several calls one: the code and place, else the words without their numbers."""
-    return (
-        f"{change.code} {change.layer} {change.block if change.layer != 'messages' else ''}"
-        if change.code
-        else (f"{change.layer} {change.block} {change.what.split(' (')[0]}")
-    )
-
-
-def _together(changes: Sequence[CostChange]) -> CostChange:
-    """One change for all: the first that cost something, with the dollars of all."""
-    lead = next((one for one in changes if one.cost > 0), changes[0])
-    cost = sum((one.cost for one in changes), ZERO)
-    return replace(lead, calls=sum(one.calls for one in changes), cost=cost)
-
-
-def limit_changes(changes: Sequence[CostChange]) -> tuple[CostChange, ...]:
-    """The causes that matter, and all others in one."""
-    changed_rows = sum((abs(one.cost) for one in changes), ZERO)
-    shown = [one for number, one in enumerate(changes) if not number or abs(one.cost) >= LARGE * changed_rows][:SHOWN]
-    rest = [one for one in changes if one not in shown]
-    if not rest:
-        return tuple(shown)
-    cost = sum((one.cost for one in rest), ZERO)
-    return (*shown, CostChange(min(one.call for one in rest), sum(one.calls for one in rest), cost))
-
-
-def _find_changed_rows(
-    before: Figures, today: Figures, fingerprints: Fingerprints, replayed: ReplayedStrategy
-) -> Iterator[_ChangedRow]:
-    """Rows of today that cost something else, cut as the baseline's."""
-    from cachecost.budgets.strategy_replays import rows_of
-
-    step, known = before.calls_a_row, {row.call: row for row in before.rows}
-    for row in rows_of(replayed, fingerprints, step):
-        calls = range(row.call, min(row.call + step, len(replayed.calls) + 1))
-        old = known.get(row.call)
-        delta = row.cost - (old.cost if old else ZERO)
-        if delta:
-            yield _ChangedRow(calls, delta, row, old)
-
-
-def _fewer(before: Figures, today: Figures) -> list[CostChange]:
-    gone = [row for row in before.rows if row.call > today.calls]
-    if not gone:
+def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RunDifference]:
+    """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
+    if _are_same(first, second):
         return []
-    cost = -sum((row.cost for row in gone), ZERO)
-    return [CostChange(gone[0].call, before.calls - today.calls, cost, "calls that are no longer made")]
+    both = enumerate(zip(compared_calls(first), compared_calls(second), strict=False), 1)
+    found = [one for number, (mine, theirs) in both for one in _of_call(number, mine, theirs)]
+    if len(first) != len(second):
+        number = min(len(first), len(second)) + 1
+        made = [f"{len(run)} calls" for run in (first, second)]
+        found.append(RunDifference(number, "", "", "number of calls", "unknown", 0, made[0], made[1]))
+    return found
 
 
-def _describe_request_change(before: BaselineRow, now: BaselineRow, is_head_known: bool) -> str:
-    if before.prompt != now.prompt:
-        return f"{'messages' if is_head_known else 'prompts'} differ from the baseline"
-    if before.breakpoints != now.breakpoints:
-        return "the breakpoints moved since the baseline"
-    if before.read != now.read:
-        return "identical prompts read other entries than in the baseline, because times or calls between them changed"
-    if before.output != now.output:
-        return "answer lengths differ from the baseline"
-    return "the TTLs of cache writes differ from the baseline"
+def _are_same(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> bool:
+    """Whether both recordings are the same, which is quickly seen."""
+    return len(first) == len(second) and all(map(_is_same, first, second))
 
 
-class _Heads:
-    """Tools, system and parameters of each call, in the baseline and now."""
-
-    def __init__(self, baseline: Baseline, before: Figures, replayed: ReplayedStrategy) -> None:
-        self._before, self._replayed, self._fingerprints = before, replayed, Fingerprints(replayed)
-        self._baseline = baseline
-        self._learned: dict[tuple[str, str], HeadChange] = {}
-
-    def is_known(self, call: int) -> bool:
-        """Whether the baseline lists the head of this call; past that, a head that was another before still is."""
-        return self._before.heads_known_to is None or call <= self._before.heads_known_to
-
-    def find_change(self, call: int) -> HeadChange | None:
-        """The first layer of a call that is not as in the baseline, in words; None where all are, or are not known."""
-        if not self.is_known(call):
-            layers = self._fingerprints.layers(call).items()
-            return next((found for name, (digest, _) in layers if (found := self._learned.get((name, digest)))), None)
-        for layer, (digest, entries) in self._fingerprints.layers(call).items():
-            was = _at(self._before, layer, call)
-            if was is not None and was != digest:
-                before, request = self._baseline.parts.get(was), self._replayed.request(call)
-                if changes := describe_head_change(layer, before, entries, request):
-                    self._learned[layer, digest] = changes
-                    return changes
-        return None
+def _is_same(first: RecordedCall, second: RecordedCall) -> bool:
+    one, other = first.request, second.request
+    heads = [(each.model, each.params, each.tools.digest, each.system.digest, each.automatic) for each in (one, other)]
+    places = [[(*breakpoint.block_key, breakpoint.ttl) for breakpoint in each.breakpoints] for each in (one, other)]
+    messages = [[message.digest for message in each.thread.messages()] for each in (one, other)]
+    return heads[0] == heads[1] and places[0] == places[1] and messages[0] == messages[1]
 
 
-def _at(figures: Figures, layer: str, call: int) -> str | None:
-    found = [head.digest for head in figures.heads if head.layer == layer and head.call <= call]
-    return found[-1] if found else None
+def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RecordedCall]:
+    """The calls of the second run in the order of those of the first that they are like: that sent the same, else the
+    same messages, else that came at the same place. Parallel calls arrive in another order each time, which is no
+    difference. Runs of different lengths stay as they are.
+    """
+    if len(first) != len(second) or _are_same(first, second):
+        return list(second)
+    calls, found = (compared_calls(first), compared_calls(second)), dict[int, int]()
+    keys: Sequence[Callable[[ComparedCall], Hashable]] = (
+        lambda call: (call.identity(*Layer), json.dumps(call.settings, ensure_ascii=False)),
+        lambda call: call.identity(Layer.MESSAGES),
+        lambda call: None,
+    )
+    for key in keys:
+        ones, others = ([key(call) for call in run] for run in calls)
+        found |= pair_anywhere(ones, others, found)
+    return [second[found[place]] for place in range(len(first))]
+
+
+def _of_call(call: int, first: ComparedCall, second: ComparedCall) -> Iterator[RunDifference]:
+    """In the order in which the cache compares prompts: tools, system, messages; then what is in no prompt."""
+    for layer in Layer:
+        yield from _of_blocks(call, str(layer), first.blocks[layer], second.blocks[layer])
+    if found := find_difference(first.settings, second.settings):
+        yield _difference(call, "", "", found)
+
+
+def _of_blocks(
+    call: int, layer: str, first: Sequence[ComparedBlock], second: Sequence[ComparedBlock]
+) -> Iterator[RunDifference]:
+    """Each block that differs; the first alone where blocks are missing or only their order differs."""
+    pairs = [(one, other) for one, other in zip(first, second, strict=False) if one.identity != other.identity]
+    if pairs and Counter(one.identity for one in first) == Counter(one.identity for one in second):
+        (one, other), path = pairs[0], pairs[0][0].path
+        yield RunDifference(call, layer, path, path, "order", 0, _name_of(one), _name_of(other))
+        return
+    if not pairs and len(first) != len(second):  # a block that only one run has, behind those of both
+        shorter = min(len(first), len(second))
+        path = max(first, second, key=len)[shorter].path
+        names = [_name_of(run[shorter]) if len(run) > shorter else "nothing" for run in (first, second)]
+        yield RunDifference(call, layer, path, path, "unknown", 0, names[0], names[1])
+    for one, other in pairs[:1] if len(first) != len(second) else pairs:
+        roles = ValueDifference((), "unknown", 0, one.role, other.role)  # of equal contents
+        yield _difference(call, layer, one.path, find_difference(one.content, other.content) or roles)
+
+
+def _name_of(block: ComparedBlock) -> str:
+    return excerpt(str(block.content.get("name") or block.content.get("text") or block.content.get("type")), 0)
+
+
+def _difference(call: int, layer: str, block: str, found: ValueDifference) -> RunDifference:
+    path = ".".join(map(str, (*([block] if block else ()), *found.path)))
+    return RunDifference(call, layer, block, path, found.kind, found.character, found.first, found.second, found.search)
 
 
 NAME = "deterministic"
+
 RECORDING = ("conversation", "recording")
+
 PAUSE_S = 2.0
 """Seconds from the last call of the first run to the first of the second, and from one to the next."""
 
@@ -617,13 +404,14 @@ def _costs_after_first(recorded: RecordedScenario, folder: Path, second: Sequenc
     """What each call of `second` costs, right after those of the first run and at their pace."""
     first = recorded.runs[0]
     later = first[-1].start + PAUSE_S
-    calls = [*first, *(_at_time(call, later + PAUSE_S * number) for number, call in enumerate(second))]
+    starts = (later + PAUSE_S * number for number in range(len(second)))
+    moved = (
+        replace(call, start=start, timestamp=iso_milliseconds(start), day=day_of(start))
+        for call, start in zip(second, starts, strict=True)
+    )
+    calls = [*first, *moved]
     simulation = workload_as_recorded(recorded.scenario, folder, calls).simulation()
     return [simulation.simulate(call).row.cost.total for call in calls][len(first) :]
-
-
-def _at_time(call: RecordedCall, start: float) -> RecordedCall:
-    return replace(call, start=start, timestamp=iso_milliseconds(start), day=day_of(start))
 
 
 def _determinism_at(costs: Sequence[Decimal], number: int) -> Decimal:

@@ -3,40 +3,46 @@
 A baseline made with other prices, rules, models or counts says nothing about the prompts, and neither does a sum that
 leaves out calls without a price: both are *not comparable*, which is no pass. A call that the API would refuse breaks
 any limit of dollars, unless the baseline was refused just as often.
-
-Whether a baseline says anything about today's prompts: under other prices, rules or counts it does not.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
 from cachecost.base.formatting import count_text, dollars, exact, exact_dollars
 from cachecost.base.yaml_text import SourcePlace
-from cachecost.budgets.determinism import (
-    OUT_OF_REACH,
-    Causes,
-    find_unread_writes,
-    find_unstable_layer,
-    least_margin,
-    most_breakpoints,
-    without_lookback,
+from cachecost.budgets.baseline import Baseline, Figures
+from cachecost.budgets.causes import Causes
+from cachecost.budgets.strategy_replays import ReplayedStrategy
+from cachecost.budgets.verdicts import (
+    CostChange,
+    State,
+    Verdict,
+    against,
+    exact_share,
+    percent_apart,
 )
-from cachecost.budgets.strategy_replays import Baseline, Figures, ReplayedStrategy
-from cachecost.budgets.verdicts import CostChange, State, Verdict, against, exact_share, percent_apart
+from cachecost.caches.breakpoints import Outcome
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import most_of
 from cachecost.ledger.rows import REFUSED, CallRow
+from cachecost.ledger.unread import UnreadTracker
 from cachecost.prompts.blocks import Layer
+from cachecost.prompts.exact_json import lookback_steps
+from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import AS_RECORDED
+from cachecost.simulation.engine import SimulatedCall
 
 Records = Mapping[str, Mapping[str, str]]
+
 ABSENT = "none"
 
 
@@ -45,7 +51,8 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
 
     Judged is what was used, not versions of the data: prices of other models may come and go.
     """
-    found = [f"{name} {old}, now {new}" for name, old, new in _scenario_fields(before, now) if old != new]
+    pairs = [(name, getattr(before, name), getattr(now, name)) for name in ("host", "model", "as_of")]
+    found = [f"{name} {old}, now {new}" for name, old, new in pairs if old != new]
     if found:
         return found
     old, new = before.strategies[strategy], now.strategies[strategy]
@@ -57,11 +64,6 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
     elif counted_otherwise(old, new):
         found.append("the token counts of identical prompts changed")
     return found
-
-
-def _scenario_fields(before: Baseline, now: Baseline) -> Iterator[tuple[str, str, str]]:
-    for name in ("host", "model", "as_of"):
-        yield name, getattr(before, name), getattr(now, name)
 
 
 def _of(table: Records, digests: list[str]) -> Records:
@@ -114,7 +116,133 @@ def counted_otherwise(old: Figures, new: Figures) -> bool:
     return same and any(one.read + one.other != other.read + other.other for one, other in pairs)
 
 
+OUT_OF_REACH = -1
+"""Positions left where an entry was alive and the lookback ended before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFigure:
+    """A figure, and the first call that has it."""
+
+    value: int
+    call: int
+
+
+def most_breakpoints(replayed: ReplayedStrategy) -> CallFigure:
+    """The most breakpoints that a call sends, the automatic one and those of refused calls included.
+
+    To a host that caches by itself none are sent.
+    """
+    sent = zip(replayed.calls, replayed.simulated, strict=True)
+    counts = (CallFigure(_breakpoints(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
+    return max(counts, key=lambda at: (at.value, -at.call))
+
+
+def _breakpoints(call: Call, rules: ModelRules | None) -> int:
+    return 0 if rules and rules.is_automatic else len(sent_breakpoints(call.request).breakpoints)
+
+
+def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
+    """The fewest lookback positions that any call had left when it found what it read; None where nothing was read.
+
+    A call that reads at its breakpoint itself has one position less than the window (rule 9).
+    """
+    found = [CallFigure(left, one.row.call) for one in replayed.simulated if (left := _margin(one)) is not None]
+    return min(found, key=lambda at: (at.value, at.call), default=None)
+
+
+def _margin(one: SimulatedCall) -> int | None:
+    if one.row.cause == "lookback_exceeded":
+        return OUT_OF_REACH
+    if one.rules is None:
+        return None
+    left = (_positions_left(passed.outcome, one.rules) for passed in one.passes)
+    return min((number for number in left if number is not None), default=None)
+
+
+def _positions_left(outcome: Outcome, rules: ModelRules) -> int | None:
+    """Positions behind the hit that the nearest breakpoint could still have looked at."""
+    hit = outcome.hit
+    breakpoint = next(
+        (breakpoint.prefix for breakpoint in outcome.breakpoints if hit and breakpoint.prefix.depth >= hit.depth), None
+    )
+    if hit is None or breakpoint is None:
+        return None
+    steps = lookback_steps(breakpoint, hit, rules)
+    return rules.lookback_positions - 1 - steps
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadWriteTotals:
+    """What was written and never read: tokens, dollars above sending them unmarked, the calls that did it."""
+
+    tokens: int
+    extra: Decimal
+    calls: tuple[int, ...]
+
+
+def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWriteTotals:
+    """Writes that no later call read.
+
+    The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
+    are only if there is one of them (as `explain` does).
+    """
+    unread = UnreadTracker()
+    for one in replayed.simulated:
+        for passed in one.passes:
+            assert one.prices is not None
+            unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
+    keys = [replayed.conversation(number) for number in range(1, len(replayed.calls) + 1)]
+    sizes, last = Counter(keys), {key: number for number, key in enumerate(keys, 1)}
+    lone = sum(size == 1 for size in sizes.values())
+    let_off = {number for key, number in last.items() if sizes[key] > 1 or lone == 1}
+    calls = tuple(call for call, _ in unread if call not in let_off)
+    wasted = unread.of_all(calls)
+    return UnreadWriteTotals(wasted.tokens, wasted.extra, calls)
+
+
+@dataclass(frozen=True, slots=True)
+class UnstableLayer:
+    """A layer that changed within a conversation: at which calls."""
+
+    layer: Layer
+    calls: tuple[int, ...]
+
+
+def find_unstable_layer(replayed: ReplayedStrategy, layer: Layer) -> UnstableLayer | None:
+    """Where `layer` is not what it was in the call before of its conversation and model; None: nowhere.
+
+    Messages are stable while they only grow.
+    """
+    before: dict[object, int] = {}
+    calls = []
+    for one in replayed.simulated:
+        number = one.row.call
+        key = (replayed.conversation(number), one.rules.model if one.rules else replayed.request(number).model)
+        if key in before and _differs(replayed, layer, before[key], number):
+            calls.append(number)
+        before[key] = number
+    return UnstableLayer(layer, tuple(calls)) if calls else None
+
+
+def _differs(replayed: ReplayedStrategy, layer: Layer, earlier: int, later: int) -> bool:
+    was, now = replayed.request(earlier), replayed.request(later)
+    number = tuple(Layer).index(layer)
+    if _cache_key(replayed, earlier, number) != _cache_key(replayed, later, number):
+        return True
+    if layer is Layer.MESSAGES:
+        return was.thread.common(now.thread) is not was.thread
+    return was.tools.digest != now.tools.digest if layer is Layer.TOOLS else was.system.digest != now.system.digest
+
+
+def _cache_key(replayed: ReplayedStrategy, call: int, layer: int) -> str:
+    """The parameters that the layer depends on (rule 2); "" for a call that was refused."""
+    passes = replayed.simulated[call - 1].passes
+    return passes[0].prompt.cache_keys[layer] if passes else ""
+
+
 SHOWN_CALLS = 3
+
 FAIL_UNDER = "fail_under"
 """What verdicts of `--fail-under` are called."""
 
@@ -144,7 +272,7 @@ def check_hit_rates(
     named = {budget.strategy for budget in scenario.budget} if scenario.budget else {AS_RECORDED}
     found = [one for one in replays if one.strategy in named or (about_all and one.strategy != AS_RECORDED)]
     for one in found or replays:
-        yield replace(LimitChecker(scenario, one, now, None).hit_rate_verdict(minimum), place=place)
+        yield LimitChecker(scenario, one, now, None).hit_rate_verdict(minimum, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,33 +300,29 @@ class LimitChecker:
 
     def verdict(self, number: int, name: str, limit: Any) -> Verdict:
         """The verdict on the limit called `name` in the `number`-th budget (from 0)."""
-        found = self._limits[name](limit)
-        return Verdict(
-            self._scenario.name,
-            self._replayed.strategy,
-            name,
-            limit if isinstance(limit, Decimal) else Decimal(_number(limit)),
-            found.actual,
-            found.state,
-            f"{self._replayed.strategy} {found.message}",
-            self._scenario.budget_place(number, name),
-            found.changes,
-        )
+        is_number = isinstance(limit, int | Decimal) and not isinstance(limit, bool)
+        at_most = Decimal(limit) if is_number else ZERO  # of what is not to happen at all
+        return self._verdict(name, at_most, self._limits[name](limit), self._scenario.budget_place(number, name))
 
-    def hit_rate_verdict(self, minimum: Decimal) -> Verdict:
-        """The verdict on the minimum of `--fail-under`, which is written nowhere."""
-        found = self._cache_hit_rate(minimum)
-        name, strategy = self._scenario.name, self._replayed.strategy
+    def hit_rate_verdict(self, minimum: Decimal, place: SourcePlace) -> Verdict:
+        """The verdict on the minimum of `--fail-under`."""
+        return self._verdict(FAIL_UNDER, minimum, self._cache_hit_rate(minimum), place)
+
+    def _verdict(self, name: str, limit: Decimal, found: _Result, place: SourcePlace | None) -> Verdict:
+        strategy = self._replayed.strategy
         message = f"{strategy} {found.message}"
-        return Verdict(name, strategy, FAIL_UNDER, minimum, found.actual, found.state, message, None, found.changes)
+        head = self._scenario.name, strategy, name, limit
+        return Verdict(*head, found.actual, found.state, message, place, found.changes)
 
     @property
     def _limits(self) -> Mapping[str, Callable[[Any], _Result]]:
+        rows, asked, turns = self._ledger.rows, self._ledger.inquiries, self._replayed.turns
+        questions = len({row.inquiry for row in asked})
         return {
-            "max_cost_usd": self._cost,
-            "max_cost_per_call_usd": self._per_call,
-            "max_cost_per_turn_usd": self._per_turn,
-            "max_cost_per_inquiry_usd": self._per_inquiry,
+            "max_cost_usd": lambda limit: self._dollars(rows, limit, ""),
+            "max_cost_per_call_usd": lambda limit: self._shared_out(rows, len(rows), limit, "call"),
+            "max_cost_per_turn_usd": lambda limit: self._shared_out(rows, turns, limit, "turn"),
+            "max_cost_per_inquiry_usd": lambda limit: self._shared_out(asked, questions, limit, "question"),
             "min_cache_hit_rate": self._cache_hit_rate,
             "max_regression": self._regression,
             "max_breakpoints": self._breakpoints,
@@ -208,19 +332,6 @@ class LimitChecker:
         }
 
     # ------------------------------------------------------------------------------------------- dollars
-
-    def _cost(self, limit: Decimal) -> _Result:
-        return self._dollars(self._ledger.rows, limit, "")
-
-    def _per_call(self, limit: Decimal) -> _Result:
-        return self._shared_out(self._ledger.rows, len(self._ledger.rows), limit, "call")
-
-    def _per_turn(self, limit: Decimal) -> _Result:
-        return self._shared_out(self._ledger.rows, self._replayed.turns, limit, "turn")
-
-    def _per_inquiry(self, limit: Decimal) -> _Result:
-        rows = self._ledger.inquiries
-        return self._shared_out(rows, len({row.inquiry for row in rows}), limit, "question")
 
     def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Result:
         if not count:
@@ -319,7 +430,7 @@ class LimitChecker:
         return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
 
     def _margin(self, limit: int) -> _Result:
-        if other := without_lookback(self._replayed):
+        if other := self._replayed.rules_without_lookback:
             return _Result("not_comparable", None, f"has a cache without lookback: {other.way_in_words}.")
         least = least_margin(self._replayed)
         if least is None:
@@ -356,11 +467,6 @@ class LimitChecker:
         calls = {call for one in found for call in one.calls}
         words = f"changes {' and '.join(parts)} within a conversation; {_layer_names(limit)} must not change."
         return _Result("fail", Decimal(len(calls)), words, self._causes.avoidable())
-
-
-def _number(limit: object) -> int:
-    """A limit that is not a Decimal, as a number: of what is not to happen at all, 0."""
-    return limit if isinstance(limit, int) and not isinstance(limit, bool) else 0
 
 
 def _limits_of(some: Sequence[CallRow], rows: Sequence[CallRow]) -> str:

@@ -13,15 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
-from itertools import takewhile
 from json import dumps
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from cachecost.analysis.lint.loaded_request import first_changed_text
 from cachecost.base.structs import replace
-from cachecost.caches.comparison import are_versions, first_difference
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
+from cachecost.prompts.compare import (
+    are_versions,
+    first_changed_block,
+    first_changed_text,
+    pair_anywhere,
+    pair_in_order,
+)
 from cachecost.prompts.request import Breakpoint, Request
 
 Item = TypeVar("Item")
@@ -77,27 +80,6 @@ def _merge(base: Sequence[Slot[Item]], extra: Sequence[Slot[Item]]) -> list[Slot
             merged.insert(at, slot)
             at += 1
     return merged
-
-
-def pair_in_order(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int | None, int | None]]:
-    """Indices that correspond: of equal keys; between those, in the order they stand. None where one has no more."""
-    begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    pairs: list[tuple[int | None, int | None]] = [(number, number) for number in range(begin)]
-    matcher = SequenceMatcher(None, old[begin:], new[begin:], autojunk=False)
-    for _, i, j, k, m in matcher.get_opcodes():
-        both = min(j - i, m - k)
-        pairs += [(begin + i + number, begin + k + number) for number in range(both)]
-        pairs += [(begin + number, None) for number in range(i + both, j)]
-        pairs += [(None, begin + number) for number in range(k + both, m)]
-    return pairs
-
-
-def pair_anywhere(old: Sequence[Hashable], new: Sequence[Hashable]) -> dict[int, int]:
-    """Indices of equal keys wherever they stand, the first with the first; old → new."""
-    places: dict[Hashable, list[int]] = {}
-    for number, key in enumerate(new):
-        places.setdefault(key, []).append(number)
-    return {number: places[key].pop(0) for number, key in enumerate(old) if places.get(key)}
 
 
 Places = Mapping[Layer, Sequence[tuple[Slot[Any], Any]]]
@@ -251,20 +233,17 @@ def pair_requests(old: Request, new: Request, key: BlockKey) -> RequestPair:
     tools = _pair_tools(old.tools.blocks, new.tools.blocks, key)
     system = _pair_system(old.system.blocks, new.system.blocks, key)
     messages = _pair_messages(old.thread.messages(), new.thread.messages(), key)
+    names = dict.fromkeys([*old.params, *new.params])
+    changed = [name for name in names if dumps(old.params.get(name)) != dumps(new.params.get(name))]
     return RequestPair(
         old,
         new,
         tools,
         system,
         messages,
-        {name: Edit("parameters", "parameter_changed", name) for name in _changed_parameters(old, new)},
+        {name: Edit("parameters", "parameter_changed", name) for name in changed},
         BreakpointEdits.of(old, new, {Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages}),
     )
-
-
-def _changed_parameters(old: Request, new: Request) -> list[str]:
-    names = dict.fromkeys([*old.params, *new.params])
-    return [name for name in names if dumps(old.params.get(name)) != dumps(new.params.get(name))]
 
 
 # ------------------------------------------------------------------------------------------------ slots
@@ -344,14 +323,12 @@ def _message_name(slot: Slot[Message], number: int) -> Hashable:
     """One name for messages that change in the same place of the same text, such as a time in each of them."""
     if slot.old is None or slot.new is None:
         return "messages"
-    blocks = zip(slot.old.blocks, slot.new.blocks, strict=False)
-    old, new = next(((one, other) for one, other in blocks if one.digest != other.digest), (None, None))
-    found = first_changed_text(old.content or {}, new.content or {}) if old and new else None
+    blocks, others = slot.old.blocks, slot.new.blocks
+    at = first_changed_block(blocks, others)
+    found = first_changed_text(blocks[at], others[at]) if at < min(len(blocks), len(others)) else None
     if found is None:
         return slot.new.role, number
-    path, was, now = found
-    at = first_difference(was, now)
-    return slot.new.role, path, DIGITS.sub("", now[max(0, at - CONTEXT) : at])
+    return slot.new.role, found.path, DIGITS.sub("", found.now[max(0, found.at - CONTEXT) : found.at])
 
 
 # --------------------------------------------------------------------------------------- between the two

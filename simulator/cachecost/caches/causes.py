@@ -7,9 +7,9 @@ from typing import Literal, Protocol
 
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.comparison import begins_with, common, path
 from cachecost.caches.expiry import State
 from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.compare import begins_with, common, path
 from cachecost.prompts.output_format import effort_asked, model_of, output_format, thinking_asked
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request

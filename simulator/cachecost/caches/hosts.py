@@ -10,13 +10,22 @@ from typing import Protocol
 
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
-from cachecost.caches.causes import Cause, cause_of, find_earlier_entry
+from cachecost.caches.causes import (
+    Cause,
+    cause_of,
+    find_earlier_entry,
+)
 from cachecost.caches.expiry import CacheEntry, State
 from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.caches.inspection import CallInspection
-from cachecost.caches.losses import Lineage, Loss, Relatives, cause_of_losses
+from cachecost.caches.losses import (
+    Lineage,
+    Loss,
+    Relatives,
+    cause_of_losses,
+)
 from cachecost.caches.reporting import build_outcome, round_read
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.passes import pass_times

@@ -15,7 +15,6 @@ from cachecost.caches.causes import (
     find_change_or_compaction,
     is_fork,
 )
-from cachecost.caches.comparison import ancestor, begins_with, path
 from cachecost.caches.expiry import State
 from cachecost.caches.losses import (
     ContentChange,
@@ -30,6 +29,7 @@ from cachecost.caches.losses import (
     tokens_between,
 )
 from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.compare import ancestor, begins_with, path
 from cachecost.prompts.exact_json import is_within_lookback, lookback_steps
 from cachecost.prompts.render import PrefixSizes, Prompt
 from cachecost.prompts.request import Request

@@ -16,8 +16,8 @@ import msgspec
 from cachecost.base.structs import identity_struct, replace, value
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.causes import Cause
-from cachecost.caches.comparison import ALIKE, ancestor, are_versions, common, path, share_alike, unchanged
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
+from cachecost.prompts.compare import ALIKE, ancestor, are_versions, common, path, share_alike, unchanged
 from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.render import BreakpointPrefix, PrefixSizes, Prompt
 from cachecost.prompts.request import Request

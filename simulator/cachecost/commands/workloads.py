@@ -154,7 +154,7 @@ def use_recording(path: Path, scenario: Scenario) -> RecordedScenario:
 
     Raises InputError where there is none.
     """
-    from cachecost.budgets.strategy_replays import RECORDING
+    from cachecost.budgets.baseline import RECORDING
     from cachecost.conversations.readers.detect import read_calls
     from cachecost.scenario.loading import RecordedScenario, with_recording
 

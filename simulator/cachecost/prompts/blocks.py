@@ -81,12 +81,6 @@ def estimate_tokens(block: Block) -> int:
     return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
 
 
-def count_equal_blocks(old: Sequence[Block], new: Sequence[Block]) -> int:
-    """How many leading blocks are equal."""
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
-
-
 def compact(content: Mapping[str, Any]) -> bytes:
     """The compact JSON of rule 19: no spaces, non-ASCII kept, key order kept."""
     return encode_simple(content) or COMPACT.encode(content).encode("utf-8", "surrogatepass")

@@ -25,11 +25,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from cachecost.analysis.lint.loaded_request import excerpt, first_changed_text
+from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.base.times import midnight
-from cachecost.caches.comparison import first_difference
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow
 from cachecost.live.clock import CallLog, Clock, SteppingClock, clock_from
@@ -40,6 +39,7 @@ from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
 from cachecost.live.server.state import ServerState
 from cachecost.prompts.blocks import Block, Layer, Thread
+from cachecost.prompts.compare import ChangedText, first_changed_block, first_changed_text
 from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST, host_of
@@ -215,13 +215,14 @@ def _messages(thread: Thread) -> list[Any]:
 def _of_blocks(
     before: Sequence[Block], after: Sequence[Block], path: str, layer: str, numbers: tuple[int, int], *, may_grow: bool
 ) -> LayerChange | None:
-    for number, (was, now) in enumerate(zip(before, after, strict=False)):
-        if was.digest != now.digest:
-            return _of_block(was, now, f"{path}.{number}", layer, numbers)
+    at = first_changed_block(before, after)
+    if at < min(len(before), len(after)):
+        return _of_block(before[at], after[at], f"{path}.{at}", layer, numbers)
     if len(before) == len(after) or (may_grow and len(before) < len(after)):
         return None
-    place = f"{path}.{min(len(before), len(after))}"
-    return LayerChange(*numbers, layer, place, f"{_block_count(len(before))} became {_block_count(len(after))}")
+    return LayerChange(
+        *numbers, layer, f"{path}.{at}", f"{_block_count(len(before))} became {_block_count(len(after))}"
+    )
 
 
 def _block_count(blocks: int) -> str:
@@ -229,19 +230,19 @@ def _block_count(blocks: int) -> str:
 
 
 def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
-    if found := first_changed_text(was.content or {}, now.content or {}):
-        inner, before, after = found
+    if found := first_changed_text(was, now):
+        inner = found.path
         name = (now.content or {}).get("name")
         place = path if inner == "text" else f"{path}.{inner}"
-        return _of_text(before, after, f"{place} ({name})" if name and inner != "name" else place, layer, numbers)
+        return _of_text(found, f"{place} ({name})" if name and inner != "name" else place, layer, numbers)
     names = [str((block.content or {}).get("name") or "") for block in (was, now)]
     swapped = names[0] != names[1] and all(names)
     what = f"{names[0]} became {names[1]}" if swapped else "is not as it was (other keys, or another order of keys)"
     return LayerChange(*numbers, layer, path, what)
 
 
-def _of_text(was: str, now: str, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
-    at = first_difference(was, now)
+def _of_text(found: ChangedText, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
+    was, now, at = found.was, found.now, found.at
     shown = 12
     return LayerChange(
         *numbers,

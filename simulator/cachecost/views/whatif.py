@@ -8,7 +8,8 @@ from decimal import Decimal
 from math import ceil
 from typing import IO, Any
 
-from cachecost.analysis.whatif.option import (
+from cachecost.analysis.whatif.pauses import TTLBreakEven
+from cachecost.analysis.whatif.results import (
     NO_CHANGE,
     NOT_EVALUATED,
     NOT_SUPPORTED,
@@ -16,7 +17,6 @@ from cachecost.analysis.whatif.option import (
     Action,
     Alternative,
     Combination,
-    TTLBreakEven,
     WhatifReport,
 )
 from cachecost.base.formatting import (

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import combinations
+from operator import itemgetter
 
 from cachecost.base.formatting import (
     UNKNOWN,
@@ -354,25 +355,19 @@ def summarise(comparison: Comparison) -> Summary:
         (ledger, strategy_line(ledger, comparison.effort(ledger), None if ledger is base else reference))
         for ledger in comparison.ledgers
     )
-    lines = _in_columns(
-        [replace(line, less=less.get(ledger.strategy), is_apart=ledger.strategy in apart) for ledger, line in found]
-    )
-    lines = tuple(sorted(lines, key=lambda line: line.is_apart))
-    first = next((line for line in lines if line.name == comparison.first), None)
-    best = min(ranked(lines), key=lambda line: line.effort, default=None)
-    return Summary(comparison, lines, first, best)
+    lines = [replace(line, less=less.get(ledger.strategy), is_apart=ledger.strategy in apart) for ledger, line in found]
+    costs = dollar_places(amount for line in lines for amount in (line.total, line.most))
+    questions = dollar_places(amount for line in lines for amount in (line.question, line.question_most))
+    in_columns = (replace(line, places=costs, question_places=questions) for line in lines)
+    ordered = tuple(sorted(in_columns, key=lambda line: line.is_apart))
+    first = next((line for line in ordered if line.name == comparison.first), None)
+    best = min(ranked(ordered), key=lambda line: line.effort, default=None)
+    return Summary(comparison, ordered, first, best)
 
 
 def summarise_ledgers(ledgers: Sequence[Ledger]) -> Summary:
     """Add up strategies that are compared outside of a scenario, with the first; the summary names no host and day."""
     return summarise(Comparison("", "", "", date.min, {}, list(ledgers), ledgers[0].strategy))
-
-
-def _in_columns(lines: Sequence[StrategyLine]) -> tuple[StrategyLine, ...]:
-    """The lines with the precision of the columns that they make together."""
-    costs = dollar_places(amount for line in lines for amount in (line.total, line.most))
-    questions = dollar_places(amount for line in lines for amount in (line.question, line.question_most))
-    return tuple(replace(line, places=costs, question_places=questions) for line in lines)
 
 
 def same_order(one: Summary, other: Summary) -> bool:
@@ -415,12 +410,8 @@ def _reasons(lines: Sequence[StrategyLine]) -> str:
 
 def reason(line: StrategyLine) -> str:
     """Why a strategy is not like the others; "" where only the scenario says so."""
-    less = "" if line.less is None else _left_out(line.less)
-    return "; ".join(part for part in (less, f"assumes {line.assumes}" if line.assumes else "") if part)
-
-
-def _left_out(less: LessInput) -> str:
-    return "; ".join(part for part in (_measured(less), less.words) if part)
+    parts = [] if line.less is None else [_measured(line.less), line.less.words]
+    return "; ".join(filter(None, [*parts, f"assumes {line.assumes}" if line.assumes else ""]))
 
 
 def _measured(less: LessInput) -> str:
@@ -559,14 +550,14 @@ def dollars_title(summary: Summary) -> str:
     if best is None:
         return "Every strategy had calls that the provider refuses"
     if len(summary.lines) == 1:
-        return f"{_quote_name(best)} costs {best.answer}"
+        return f"{quote(best.name)} costs {best.answer}"
     if len({line.effort for line in ranked(summary.lines)}) == 1 and best.effort and not summary.apart:
         return f"All strategies cost the same: {best.answer}"
     within = "" if len(summary.best_lines) == len(summary.equal_lines) else " within the error margin"
     cheapest = f"Cheapest{within}: {join_names(summary.winners)}, {best.answer}"
     if first in summary.best_lines or first is None or best.vs_first is None:
         return cheapest
-    return f"{cheapest}, {change_text(best.vs_first)} than {_quote_name(first)}"
+    return f"{cheapest}, {change_text(best.vs_first)} than {quote(first.name)}"
 
 
 def cumulative_title(summary: Summary) -> str:
@@ -577,8 +568,8 @@ def cumulative_title(summary: Summary) -> str:
     low, high = order[0], order[-1]
     if low.cost.total == high.cost.total:
         return f"All strategies cost the same: {high.money} after {count_text(high.calls, 'call')}"
-    factor = f", {times(high.cost.total / low.cost.total)} as much as {_quote_name(low)}" if low.cost.total else ""
-    return f"{_quote_name(high)}: {high.money} after {count_text(high.calls, 'call')}{factor}"
+    factor = f", {times(high.cost.total / low.cost.total)} as much as {quote(low.name)}" if low.cost.total else ""
+    return f"{quote(high.name)}: {high.money} after {count_text(high.calls, 'call')}{factor}"
 
 
 def question_title(summary: Summary) -> str:
@@ -586,39 +577,31 @@ def question_title(summary: Summary) -> str:
     known = [(line.question, line) for line in ranked(summary.lines) if line.question is not None]
     if not known:
         return "What one question costs"
-    (low, cheap), (high, expensive) = min(known, key=_dollars_of), max(known, key=_dollars_of)
+    (low, cheap), (high, expensive) = (pick(known, key=itemgetter(0)) for pick in (min, max))
     least, most = (dollars(amount, cheap.question_places) for amount in (low, high))
     if low == high:
         return f"One question costs {least}"
-    return f"One question costs {least} ({_quote_name(cheap)}) to {most} ({_quote_name(expensive)})"
-
-
-def _quote_name(line: StrategyLine) -> str:
-    return quote(line.name)
-
-
-def _dollars_of(known: tuple[Decimal, StrategyLine]) -> Decimal:
-    return known[0]
+    return f"One question costs {least} ({quote(cheap.name)}) to {most} ({quote(expensive.name)})"
 
 
 def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
     """`places`: digits after the point of dollars in both columns."""
     best, first = (line and replace(line, places=places) for line in (summary.best, summary.first))
+    order = (
+        "same" if summary.winners == main.winners else "ties"
+    )  # another cheapest one in the same order costs the same
+    if summary is main:
+        order = ""
+    elif not same_order(summary, main):
+        order = "differs"
     return VariantRow(
         variant=variant_name(summary.comparison),
         first=first.answer if first else UNKNOWN,
         best=" = ".join(summary.winners) or UNKNOWN,
         cost=best.answer if best else UNKNOWN,
         saving=UNKNOWN if best is None or summary.first in summary.equal_lines else percent(best.vs_first, signed=True),
-        order="" if summary is main else _order(summary, main),
+        order=order,
     )
-
-
-def _order(summary: Summary, main: Summary) -> str:
-    """Whether the strategies keep their order of cost; another cheapest one in the same order costs the same."""
-    if not same_order(summary, main):
-        return "differs"
-    return "same" if summary.winners == main.winners else "ties"
 
 
 def _token_sentence(source: str, lines: Sequence[StrategyLine]) -> str:

@@ -26,12 +26,12 @@ from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.base.formatting import dollars, duration
 from cachecost.caches.causes import Cause, changed_parameter
-from cachecost.caches.comparison import first_difference, text_of
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd
 from cachecost.ledger.rows import CallRow, warm_reads
 from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.compare import first_difference, text_of
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import ZERO

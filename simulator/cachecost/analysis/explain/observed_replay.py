@@ -10,12 +10,12 @@ from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, Kind, conversation_of, kind_of
 from cachecost.analysis.replays.steps import NO_CALL, ChangedReplay, Replays, ReplayStep, TrackedReplay
 from cachecost.base.structs import replace
-from cachecost.caches.comparison import path
 from cachecost.caches.expiry import has_expired
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.compare import path
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import Prices

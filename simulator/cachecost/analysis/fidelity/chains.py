@@ -26,21 +26,12 @@ alive one that reads all: a changed prompt reads nothing either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
-from cachecost.analysis.fidelity.recording_check import (
-    TOLERANCE,
-    ChainEntry,
-    ChainState,
-    RecordingCheck,
-    TimeRange,
-    in_loop,
-    input_cost,
-    request_time,
-    states_of,
-)
+from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of, iso
 from cachecost.caches.expiry import has_expired
 from cachecost.conversations.json_object import TranscriptStep
@@ -52,6 +43,7 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 
 FIRST, ALIVE, EXPIRED, UNCLEAR = "first step", "alive", "expired", "unclear"
+
 DOUBTS = {
     "compaction": "the conversation was compacted before it",
     "edit": "old tool results were taken out before it",
@@ -59,9 +51,12 @@ DOUBTS = {
     "client": "the step before it was by another version of the client",
     "fork": "another step continues from the same one",
 }
+
 AGE = "its age may be on either side of the TTL"
+
 RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
 """The rule that a knowable step is evidence for or against: an alive one only within a tool loop."""
+
 WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
 
 
@@ -126,6 +121,14 @@ class _TranscriptCheck(RecordingCheck):
     ) -> Judgement:
         kind, exact = _verdict(step, prediction, written)
         knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
+        features = {
+            "transcript": True,
+            prediction.ttl: bool(prediction.ttl),
+            prediction.standing: True,
+            "tool loop": in_loop(step),
+            "after a person's words": "human" in step.between and step.before is not None,
+            "side chain": step.chain.startswith("side"),
+        }
         return Judgement(
             self.source,
             step.number,
@@ -138,7 +141,7 @@ class _TranscriptCheck(RecordingCheck):
             self._dollars(step, rules, usage),
             self._dollars(step, rules, step.usage),
             _reason(step, prediction, kind, exact),
-            features=_features(step, prediction),
+            features=tuple(sorted(name for name, holds in features.items() if holds)),
             rules=RULES.get(prediction.standing, ()) if knowable else (),
             host=rules.host,
             way=rules.matching,
@@ -156,9 +159,6 @@ class _TranscriptCheck(RecordingCheck):
         start = step.answered if step.after is None else step.after
         moment, terms = moment_of(start, rules.day), CallTerms.of_modes(step.modes)
         return input_cost(usage, lambda tokens: self.prices.quote(rules.host, rules.model, moment, terms).of(tokens))
-
-
-# ------------------------------------------------------------------------------------------- prediction
 
 
 def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules) -> _StepPrediction:
@@ -231,9 +231,6 @@ def _hour_part(read: int, written: int, before: ChainState | None, after: Transc
     return min(written, max(0, ends[0] - read)) if ends else 0
 
 
-# ---------------------------------------------------------------------------------------------- verdict
-
-
 def _verdict(step: TranscriptStep, prediction: _StepPrediction, written: set[int]) -> tuple[str, bool]:
     """(kind, exact) by the definitions at the top of this file."""
     read = step.usage.read
@@ -274,13 +271,79 @@ def _where(step: TranscriptStep, prediction: _StepPrediction) -> str:
     return f"; predicted {prediction.read:,}: the client may have changed what comes after them"
 
 
-def _features(step: TranscriptStep, prediction: _StepPrediction) -> tuple[str, ...]:
-    told = {
-        "transcript": True,
-        prediction.ttl: bool(prediction.ttl),
-        prediction.standing: True,
-        "tool loop": in_loop(step),
-        "after a person's words": "human" in step.between and step.before is not None,
-        "side chain": step.chain.startswith("side"),
-    }
-    return tuple(sorted(name for name, holds in told.items() if holds))
+class TimeRange(NamedTuple):
+    """The earliest and the latest second at which a request can have begun."""
+
+    earliest: float
+    latest: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChainEntry:
+    """The longest cached prefix with a TTL, as implied by a bill."""
+
+    tokens: int
+    ttl: str
+    touched: TimeRange | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainState:
+    """What is known after a step: entries, longest first; whether thinking came since a person spoke; its growth."""
+
+    step: TranscriptStep
+    entries: tuple[ChainEntry, ...]
+    thought: bool
+    growth: int
+
+
+def states_of(steps: Iterable[TranscriptStep]) -> dict[int, ChainState]:
+    """The state after each step, by its number."""
+    states: dict[int, ChainState] = {}
+    for step in steps:
+        before = states[step.before] if step.before else None
+        thought = bool(before and before.thought and "human" not in step.between)
+        cached = step.usage.read + step.usage.write
+        earlier = before.step.usage.read + before.step.usage.write if before else cached
+        states[step.number] = ChainState(
+            step, _entries(step, before), thought or step.thinking, max(0, cached - earlier)
+        )
+    return states
+
+
+def _entries(step: TranscriptStep, before: ChainState | None) -> tuple[ChainEntry, ...]:
+    """What is cached after this bill, by TTL: reads refresh an entry, writes create one."""
+    if step.summed:
+        return ()
+    usage, now = step.usage, request_time(step, before)
+    ends = {entry.ttl: entry.tokens for entry in (before.entries if before else ()) if entry.tokens <= usage.read}
+    if usage.read:
+        ends[_ttl_read(usage, before)] = usage.read
+    if usage.write_1h:
+        ends["1h"] = usage.read + usage.write_1h
+    if usage.write_5m:
+        ends["5m"] = usage.read + usage.write
+    entries = (ChainEntry(tokens, ttl, now) for ttl, tokens in ends.items())
+    return tuple(sorted(entries, key=lambda entry: (-entry.tokens, entry.ttl)))
+
+
+def _ttl_read(usage: Usage, before: ChainState | None) -> str:
+    """The TTL of what was read: that of the shortest entry that is long enough, else that of what is written."""
+    reaching = [entry for entry in (before.entries if before else ()) if entry.tokens >= usage.read - TOLERANCE]
+    if reaching:
+        return reaching[-1].ttl
+    longest = before.entries[0].ttl if before and before.entries else "5m"
+    return ("1h" if usage.write_1h else "5m") if usage.write else longest
+
+
+def request_time(step: TranscriptStep, before: ChainState | None) -> TimeRange | None:
+    """When the request began: no earlier than the record before it, no later than the first of its answer."""
+    if step.answered is None:
+        return None
+    earliest = step.after if step.after is not None else before.step.ended if before else None
+    return TimeRange(float("-inf") if earliest is None else min(earliest, step.answered), step.answered)
+
+
+def in_loop(step: TranscriptStep) -> bool:
+    """Whether only the answer before and the results of its tools lie between, and perhaps an API error."""
+    return step.before is not None and set(step.between) <= {"error"}

@@ -1,13 +1,4 @@
-"""Predicted against billed, call by call; a call's own bill never sizes its own prediction.
-
-The rules that one judged call exercises, and those of them that its bill refuses.
-
-What earlier calls of a recording sent, cached or not: the most that a later call can have read.
-
-What a request makes use of, by the names that summaries group by.
-
-Judges a prediction by its bill: right, wrong or unknowable, and why.
-"""
+"""Predicted against billed, call by call; a call's own bill never sizes its own prediction."""
 
 from __future__ import annotations
 
@@ -17,15 +8,23 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.fidelity.recording_check import (
-    TOLERANCE,
-    RecordingCheck,
-    claim_name,
-    find_claims,
-    find_refuted_claims,
-    input_cost,
+from cachecost.analysis.fidelity.judging import (
+    BillComparison,
+    BillVerdict,
+    PossibleEntry,
+    judge_breakpoint_hit,
+    judge_prefix_hit,
+    judge_range,
 )
-from cachecost.base.formatting import duration
+from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
+from cachecost.analysis.fidelity.rules_seen import (
+    CallFacts,
+    claim_name,
+    find_broken_rules,
+    find_claims,
+    find_exercised_rules,
+    find_refuted_claims,
+)
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, ReadBounds, read_bounds, with_shared_prefix
@@ -40,93 +39,11 @@ from cachecost.prompts.render import Prompt, TokenCounter
 from cachecost.prompts.request import Request, refusal
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import ModelRules, RuleBook, VisibilityLag
+from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import request_quote
 from cachecost.tokens.calibrated import AnswerLengths, BilledLengths, BilledSizes, EstimatedSizes
 from cachecost.tokens.margins import PromptMargins
-
-BY_CAUSE = {
-    "tools_changed": "2 tools",
-    "system_changed": "2 system",
-    "tool_choice_changed": "2 tool_choice",
-    "thinking_changed": "2 thinking",
-    "effort_changed": "2 effort",
-    "output_format_changed": "2 format",
-    "images_changed": "2 images",
-    "speed_changed": "2 speed",
-    "model_changed": "2 model",
-    "ttl_expired": "12 expired",
-    "concurrent_write": "11",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class CallFacts:
-    """A call, its first pass's prompt and outcome, its cause, and its predicted and billed usage."""
-
-    request: Request
-    rules: ModelRules
-    prompt: Prompt
-    outcome: Outcome
-    cause: str
-    passes: int
-    timed: bool
-    predicted: Usage
-    billed: Usage
-
-
-def find_exercised_rules(facts: CallFacts) -> tuple[str, ...]:
-    """The rules that this call is evidence for or against."""
-    return tuple(sorted({*_of_request(facts), *_of_outcome(facts), *_of_bill(facts)}))
-
-
-def find_broken_rules(facts: CallFacts) -> tuple[str, ...]:
-    """Rules whose own figure is wrong although the right prefix was hit: the split, the tail, the minimum."""
-    written = facts.billed.write > 0 or facts.billed.read > 0
-    checks = {
-        "4": facts.passes > 1 or abs(facts.predicted.input_tokens - facts.billed.input_tokens) <= TOLERANCE,
-        "8 below": not written,
-        "8 reached": written,
-        "15 split": bool(facts.billed.write_1h) == bool(facts.predicted.write_1h)
-        and bool(facts.billed.write_5m) == bool(facts.predicted.write_5m),
-        "15 one TTL": (facts.billed.write_1h > 0) == (facts.predicted.write_1h > 0) or not facts.billed.write,
-    }
-    return tuple(rule for rule in find_exercised_rules(facts) if not checks.get(rule, True))
-
-
-def _of_request(facts: CallFacts) -> Iterator[str]:
-    human = facts.request.thread.human
-    if human is not None and human.parent is not None and human.parent.has_thinking:
-        yield "3 kept" if facts.rules.keeps_thinking else "3 stripped"
-    if facts.request.automatic:
-        yield "5"
-    if facts.passes > 1:
-        yield "10 server tools"
-    if facts.prompt.breakpoints:
-        yield "8 reached" if facts.outcome.breakpoints else "8 below"
-
-
-def _of_outcome(facts: CallFacts) -> Iterator[str]:
-    if facts.cause in BY_CAUSE:
-        yield BY_CAUSE[facts.cause]
-    hit = facts.outcome.hit
-    if hit is None:
-        yield "10 nothing else"
-        return
-    yield "1"
-    yield "9 breakpoint" if any(breakpoint.prefix is hit for breakpoint in facts.prompt.breakpoints) else "9 lookback"
-    if facts.timed:
-        yield "12 alive"
-
-
-def _of_bill(facts: CallFacts) -> Iterator[str]:
-    if facts.outcome.breakpoints and facts.outcome.breakpoints[-1].prefix is facts.prompt.end:
-        yield "4"
-    ttls = {breakpoint.ttl for breakpoint in facts.outcome.breakpoints}
-    if facts.billed.write:
-        yield "15 split" if len(ttls) == 2 else "15 one TTL"
-
 
 GONE_S = 7 * 86_400.0
 """No host says that it keeps an entry for longer than a few days after its last use, in seconds."""
@@ -146,19 +63,16 @@ class EarlierPrompts:
         """
         shared, answer, *_ = self._answers.add_call(end)
         found = self._recent(shared, start)
-        self._take(end, start)
+        node: Prefix | None = end
+        while node is not None:
+            self._sent[node] = start
+            node = node.parent
         return answer if answer is not None and found is shared else found
 
     def _recent(self, node: Prefix | None, start: float) -> Prefix | None:
         while node is not None and start - self._sent[node] > GONE_S:
             node = node.parent
         return node
-
-    def _take(self, end: Prefix, start: float) -> None:
-        node: Prefix | None = end
-        while node is not None:
-            self._sent[node] = start
-            node = node.parent
 
 
 def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
@@ -168,7 +82,7 @@ def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
         {request.automatic} if request.automatic else set()
     )
     choice = (params.get("tool_choice") or {}).get("type")
-    told = {
+    found = {
         "automatic": request.automatic is not None,
         "explicit breakpoints": bool(request.breakpoints),
         "no breakpoints": not request.breakpoints and request.automatic is None,
@@ -182,178 +96,11 @@ def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
         "citations": request.thread.has_citations,
         "server tools": passes > 1,
     }
-    return tuple(sorted(name for name, holds in told.items() if holds))
-
-
-ESTIMATE = 0.01
-"""Share that an estimated length may be off and still count as one that the recording could have written."""
-
-
-@dataclass(frozen=True, slots=True)
-class BillVerdict:
-    """`kind`, `exact` and `holds` of a judgement; why it is not right, in words, else "".
-
-    `cause` is the probable one from the closed list of causes, where one is known. `found` is the prefix that the
-    bill proves to be alive although the recording cannot tell. `bounds` are those of the read that was judged.
-    """
-
-    kind: str
-    exact: bool
-    reason: str = ""
-    holds: bool = False
-    cause: str = ""
-    found: Prefix | None = None
-    bounds: ReadBounds | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BillComparison:
-    """A prediction and the bill. `is_measured`: other bills give the exact length of the predicted hit.
-
-    `first_read` is the billed read of the first of several passes; None if only their sum is billed. `bounds` of the
-    read are None where the host's hits are certain.
-    """
-
-    billed: Usage
-    predicted: Usage
-    hit: Prefix | None
-    is_measured: bool
-    passes: int = 1
-    first_read: int | None = None
-    bounds: ReadBounds | None = None
-
-    @property
-    def is_in_range(self) -> bool:
-        """Whether the billed read lies within the bounds; False where there are none."""
-        read = self.billed.read
-        return self.bounds is not None and self.bounds.hold(read, _slack(read, False))
-
-
-@dataclass(frozen=True, slots=True)
-class PossibleEntry:
-    """An entry that an earlier call of the recording wrote on the way of this prompt, as it stands before the call.
-
-    `read` is what a hit there would read, all passes together; `is_measured`: other bills give it. `age_s` is the time
-    since its writer started, `expired_s` since it expired (None: it has not).
-    """
-
-    prefix: Prefix
-    read: int
-    is_measured: bool
-    age_s: float
-    expired_s: float | None = None
-
-    def is_read_by(self, billed: int) -> bool:
-        return abs(self.read - billed) <= _slack(billed, self.is_measured)
-
-
-def judge_breakpoint_hit(
-    comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
-) -> BillVerdict:
-    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model."""
-    read, predicted = comparison.billed.read, comparison.predicted.read
-    if _is_cold(comparison):
-        missed = comparison.hit is not None
-        late = _late(comparison, possible, lag) if missed else ""
-        return BillVerdict("cold", not missed, _not_read(predicted, late) if missed else "", cause=_lag_cause(late))
-    matching = [one for one in possible if one.is_read_by(read)]
-    if not matching:
-        return BillVerdict("unknown", False, _unknown(read, predicted))
-    exact = abs(predicted - read) <= TOLERANCE
-    if not exact and all(one.expired_s is not None for one in matching):
-        since = f"{duration(matching[0].expired_s or 0)} after they expired"
-        return BillVerdict(
-            "unknown",
-            False,
-            f"read {read:,} tokens {since}: an unrecorded call may have kept them alive",
-            found=matching[0].prefix,
-        )
-    late = _late(comparison, possible, lag) if predicted > read else ""
-    return BillVerdict(
-        "hit", exact, "" if exact else _another(comparison, possible) + late, cause="" if exact else _lag_cause(late)
-    )
-
-
-def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
-    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
-    read, predicted = comparison.billed.read, comparison.predicted.read
-    holds, bounds = comparison.is_in_range, comparison.bounds
-    if read == 0:
-        words = "" if predicted == 0 else _not_read(predicted)
-        return BillVerdict("cold", predicted == 0, words, holds, bounds=bounds)
-    if read > max(reach, predicted) + _slack(read, False):
-        return BillVerdict("unknown", False, _unknown(read, predicted))
-    exact = abs(predicted - read) <= TOLERANCE
-    return BillVerdict("hit", exact, "" if exact else _other_length(comparison), holds, bounds=bounds)
-
-
-def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
-    """For best-effort hosts: the read must lie within the bounds of their rules."""
-    read, bounds = comparison.billed.read, comparison.bounds
-    assert bounds is not None
-    if read > reach + _slack(read, False):
-        return BillVerdict("unknown", False, _unknown(read, comparison.predicted.read))
-    if comparison.is_in_range:
-        return BillVerdict("range", False, holds=True, bounds=bounds)
-    least = f"{bounds.least:,} to " if bounds.least else "at most "
-    words = f"{least}{bounds.most:,} tokens were predicted, {read:,} were read"
-    return BillVerdict("range", False, words, bounds=bounds)
-
-
-def _is_cold(comparison: BillComparison) -> bool:
-    """Did the first pass read nothing? Then later passes read no more than was written before each."""
-    if comparison.first_read is not None:
-        return comparison.first_read == 0
-    return comparison.billed.read <= (comparison.passes - 1) * comparison.billed.write
-
-
-def _slack(read: int, is_measured: bool) -> float:
-    return TOLERANCE if is_measured else max(TOLERANCE, ESTIMATE * read)
-
-
-def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
-    """The words where the entry that was predicted to be hit was probably not readable yet; "" where it was."""
-    entry = next((one for one in possible if one.prefix is comparison.hit), None)
-    if lag is None or entry is None or entry.age_s > lag.longest_s:
-        return ""
-    return f"; probable cause: visibility lag, as the longer entry was written {duration(entry.age_s)} before"
-
-
-def _lag_cause(late: str) -> str:
-    return "visibility_lag" if late else ""
-
-
-def _unknown(read: int, predicted: int) -> str:
-    words = f"; predicted {predicted:,}" if predicted else ""
-    return f"read {read:,} tokens that no recorded call can have written{words}"
-
-
-def _not_read(predicted: int, late: str = "") -> str:
-    why = late or ": evicted, or not readable yet"
-    return f"a hit of {predicted:,} tokens was predicted, and nothing was read{why}"
-
-
-def _other_length(comparison: BillComparison) -> str:
-    words = "" if comparison.is_measured or comparison.hit is None else "; the predicted length is an estimate"
-    return f"{comparison.predicted.read:,} tokens were predicted, {comparison.billed.read:,} were read{words}"
-
-
-def _another(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
-    predicted, read = comparison.predicted.read, comparison.billed.read
-    if comparison.hit is None:
-        return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"
-    nearest = min(possible, key=lambda one: abs(one.read - read))
-    if nearest.prefix is comparison.hit:
-        words = (
-            "other bills give another length"
-            if comparison.is_measured
-            else "its length is an estimate: no other bill gives it"
-        )
-        return f"the same prefix, {predicted - read:+,} tokens off; {words}"
-    return f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"
+    return tuple(sorted(name for name, holds in found.items() if holds))
 
 
 KnownSizes = BilledSizes | EstimatedSizes
+
 VERDICTS = {
     "grid": judge_prefix_hit,
     "units": judge_prefix_hit,
@@ -464,9 +211,8 @@ class _LogCheck(RecordingCheck):
 
         Raises CannotEvaluate for a model that is not known.
         """
-        rules = self.checker.rules.rules(
-            host_of(call.host, self.checker.host, call.request.model), call.request.model, call.day
-        )
+        host = host_of(call.host, self.checker.host, call.request.model)
+        rules = self.checker.rules.rules(host, call.request.model, call.day)
         case = self._case(number, call, rules)
         if case is None:
             return
@@ -546,7 +292,17 @@ class _LogCheck(RecordingCheck):
         return verdict
 
     def _build_judgement(self, case: _Case, prediction: _CallPrediction, verdict: BillVerdict) -> Judgement:
-        facts = _facts(case, prediction)
+        facts = CallFacts(
+            case.call.request,
+            case.rules,
+            case.prompts[0],
+            prediction.outcomes[0],
+            prediction.cause,
+            len(case.prompts),
+            case.call.timestamp is not None,
+            prediction.usage,
+            case.bill_usage,
+        )
         proves, breaks = _evidence(facts, verdict)
         return Judgement(
             self.source,
@@ -642,25 +398,14 @@ def _shared_prefix(before: Prompt, after: Prompt) -> Prefix | None:
     return node
 
 
-def _facts(case: _Case, prediction: _CallPrediction) -> CallFacts:
-    return CallFacts(
-        case.call.request,
-        case.rules,
-        case.prompts[0],
-        prediction.outcomes[0],
-        prediction.cause,
-        len(case.prompts),
-        case.call.timestamp is not None,
-        prediction.usage,
-        case.bill_usage,
-    )
-
-
 def _evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
     rules = facts.rules
     if rules.uses_breakpoints:
         return find_exercised_rules(facts), find_broken_rules(facts)
-    told = find_claims(rules, verdict.kind, facts.predicted, facts.billed), find_refuted_claims(rules, facts.billed)
-    proves, breaks = (tuple(claim_name(rules.host, claim) for claim in claims) for claims in told)
+    held, refuted = (
+        find_claims(rules, verdict.kind, facts.predicted, facts.billed),
+        find_refuted_claims(rules, facts.billed),
+    )
+    proves, breaks = (tuple(claim_name(rules.host, claim) for claim in claims) for claims in (held, refuted))
     return proves, breaks

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from cachecost.analysis.lint.finding import LintCode, LintFinding, codes, sort_findings
-from cachecost.analysis.lint.linter import MARGIN, lint, lint_bodies
+from cachecost.analysis.lint.linter import MARGIN, LintedLog, lint, lint_bodies, lint_log
 from cachecost.analysis.lint.loaded_request import RequestLoader
-from cachecost.analysis.lint.logs import LintedLog, lint_log
 
 __all__ = [
     "MARGIN",

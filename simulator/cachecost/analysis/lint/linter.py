@@ -1,462 +1,74 @@
-"""Lint of requests: of one alone, and of a request with the one that goes on from it.
+"""Lint of requests, one after another, and of a recording: every call, and every step to the one that goes on from it.
 
-How two blocks at the same place of two requests differ.
-
-What may change in the next request, guessed from one alone: times, ids and counters before a breakpoint.
-
-Checks a request and the next one: does the last breakpoint move, and is it within the lookback?
-
-Compares tools and system of a request and the next one, as far as a breakpoint covers them.
-
-Messages of a request that differ in the next one.
+Of different conversations too: what both send, and one of them behind a block that differs.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import date
-from itertools import takewhile, zip_longest
 from typing import Any
 
-from cachecost.analysis.lint.finding import (
-    LintFinding,
-    check_lengths,
-    check_parameters,
-    check_refusals,
-    merge_findings,
-    settle,
-)
+from cachecost.analysis.lint.finding import LintFinding, merge_findings
 from cachecost.analysis.lint.loaded_request import (
-    LAYERS,
     LoadedRequest,
-    Place,
     RequestLoader,
     SizedBreakpoint,
-    beside_cache,
-    excerpt,
-    length_state,
-    message_place,
-    texts,
 )
-from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words, kind_of, only_words_changed
-from cachecost.caches.comparison import first_difference
-from cachecost.caches.losses import LONG_TEXT, share_of_long_text
-from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, count_equal_blocks
-from cachecost.prompts.exact_json import lookback_steps
-from cachecost.providers.hosts import AUTO_HOST
+from cachecost.analysis.lint.pair_checks import (
+    CHANGED,
+    KEY_ORDER,
+    ON_CHANGING,
+    TOOL_ORDER,
+    VOLATILE,
+    check_last_breakpoint,
+    check_lookback,
+    check_messages,
+    check_parameters,
+    check_system,
+    check_tools,
+    settle,
+)
+from cachecost.analysis.lint.request_checks import MAYBE, SURE, Guesser, check_lengths, check_refusals, early_blocks
+from cachecost.base.errors import CannotEvaluate, OtherCache
+from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.sessions import CallTree, Turn
+from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.compare import ancestor
+from cachecost.prompts.request import Breakpoint, Request, wire_path
+from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.rules import RuleBook
+from cachecost.simulation.workload import LeftOut
 from cachecost.tokens.factory import AUTO
-
-VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How a block differs from the one before it: the code, where in the block, and in words."""
-
-    code: str
-    inner: str
-    words: str
-    offset: int | None = None
-    excerpt: str = ""
-
-
-def difference(old: Block, new: Block) -> Difference:
-    """The difference of two blocks whose digests differ. Without content it is only known that they do."""
-    if old.content is None or new.content is None:
-        return Difference(CHANGED, "", "differs from the previous request")
-    if old.content == new.content:
-        return _order(old.content, new.content)
-    before, after = list(texts(old.content)), list(texts(new.content))
-    if [path for path, _ in before] != [path for path, _ in after]:
-        return _first(before, after, is_volatile=False)
-    changed = [(one, other) for (_, one), (_, other) in zip(before, after, strict=True) if one != other]
-    return _first(before, after, bool(changed) and all(only_words_changed(*pair) for pair in changed))
-
-
-def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volatile: bool) -> Difference:
-    for (path, old), (other, new) in zip(before, after, strict=False):
-        if path == other and old != new:
-            at = first_difference(old, new)
-            shown = excerpt(new, at)
-            what = f"{KIND_NAMES[kind_of(new, min(at, len(new) - 1))]} differs" if is_volatile and new else "differs"
-            words = f'{what} from the previous request at character {at:,}: "{shown}"'
-            return Difference(VOLATILE if is_volatile else CHANGED, path, words, at, shown)
-    return Difference(CHANGED, "", "has other fields than in the previous request")
-
-
-def _order(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
-    path, before, after = _first_other_order(old, new, "")
-    words = f"the same JSON with its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
-    return Difference(KEY_ORDER, path, words)
-
-
-def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[str]]:
-    """(path of the first object with another order of keys, the keys before, the keys after)."""
-    if isinstance(old, Mapping):
-        if list(old) != list(new):
-            return path, list(map(str, old)), list(map(str, new))
-        pairs = [(f"{path}.{key}".lstrip("."), old[key], new[key]) for key in old]
-    elif isinstance(old, list):
-        pairs = [
-            (f"{path}.{number}".lstrip("."), one, two) for number, (one, two) in enumerate(zip(old, new, strict=True))
-        ]
-    else:
-        pairs = []
-    for inner, one, two in pairs:
-        found = _first_other_order(one, two, inner)
-        if found[1]:
-            return found
-    return path, [], []
-
-
-SURE, MAYBE = "CC531", "CC532"
-Candidate = tuple[str, str, VolatileWord]
-"""Path within the block, the text there, the word in it."""
-
-
-class Guesser:
-    """Looks through the blocks that stand before a breakpoint. Each block is read once, however many requests
-    repeat it.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, tuple[Candidate, ...]] = {}
-        self._sent: dict[bytes, tuple[float, float]] = {}
-
-    def may_have_stood_still(self, digest: bytes) -> bool:
-        """Whether all requests with this block were sent before the time of day in it could be another."""
-        first, last = self._sent.get(digest, (0.0, math.inf))
-        return last - first < max((word.step_s for _, _, word in self._known.get(digest, ())), default=0.0)
-
-    def guesses(self, loaded: LoadedRequest) -> Iterator[LintFinding]:
-        """One finding a text that holds a candidate: the surest, the first of equals."""
-        for place, block in _early_blocks(loaded):
-            if not loaded.reaches(place):
-                return
-            found = self._known.get(block.digest)
-            if found is None:
-                found = self._known[block.digest] = tuple(_find_candidates(block))
-            for candidate in found:
-                if loaded.start is not None:
-                    first, last = self._sent.get(block.digest, (loaded.start, loaded.start))
-                    self._sent[block.digest] = min(first, loaded.start), max(last, loaded.start)
-                yield _finding(loaded, place, block, candidate)
-
-
-def early_blocks(loaded: LoadedRequest) -> Iterator[Block]:
-    """The blocks that are looked through, as long as a breakpoint covers them."""
-    return (block for _, block in _early_blocks(loaded))
-
-
-def _early_blocks(loaded: LoadedRequest) -> Iterator[tuple[Place, Block]]:
-    """Tools, system, and what stands in messages before the first answer, tool results left out."""
-    yield from loaded.head()
-    messages = takewhile(lambda node: node.message is None or node.message.role != "assistant", loaded.messages())
-    for node in messages:
-        for index, block in enumerate(node.message_blocks):
-            if block.kind == "text":
-                yield message_place(node, index), block
-
-
-def _find_candidates(block: Block) -> Iterator[Candidate]:
-    if block.content is None:
-        return
-    for path, text in texts(block.content):
-        found = sorted(find_volatile_words(text), key=lambda one: not one.strong)
-        if found:
-            yield path, text, found[0]
-
-
-def _finding(loaded: LoadedRequest, place: Place, block: Block, candidate: Candidate) -> LintFinding:
-    inner, text, word = candidate
-    in_head = LAYERS[place[0]] is not Layer.MESSAGES
-    path = inner_path(loaded.path(place), inner)
-    shown = excerpt(text, word.end, word.end - word.start)
-    words = f'{KIND_NAMES[word.kind]} at character {word.start:,}: "{shown}"'
-    code = SURE if word.strong and in_head else MAYBE
-    return LintFinding(code, path, words, loaded.behind(block), word.start, shown, digest=block.digest)
-
-
-def inner_path(path: str, inner: str) -> str:
-    """The path of a text within a block; that of a text block is the block's own."""
-    return path if inner in ("", "text") else f"{path}.{inner}"
-
-
-def check_last_breakpoint(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
-    """The last breakpoint of `b` stands no later than that of `a`, and before the end of `a`, which `b` goes on
-    from.
-    """
-    before, after = a.request.thread, b.request.thread
-    grew = after.length > before.length > 0 and after.up_to(before.length) is before
-    if not grew or not b.live or length_state(a.total, a.error(a.total), a.rules.minimum_tokens) != "enough":
-        return
-    end = message_place(before, len(before.message_blocks) - 1)
-    last = b.live[-1]
-    if last.place < end and not b.is_cached_after(last) and (not a.live or last.place <= a.live[-1].place):
-        yield _stuck_finding(a, b, last)
-
-
-def _stuck_finding(a: LoadedRequest, b: LoadedRequest, last: SizedBreakpoint) -> LintFinding:
-    more = b.request.thread.length - a.request.thread.length
-    tokens = b.total - last.tokens
-    how_long = f"the {tokens:,} tokens after it are" if b.sized else "what comes after it is"
-    words = f"the last breakpoint stays here while the conversation grew by {more} messages: {how_long} not cached"
-    words += beside_cache(b.bill)
-    return LintFinding("CC521", last.path, words, tokens if b.sized else None, bill=b.confirmation)
-
-
-def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[LintFinding]:
-    """How many more positions would put the last breakpoint of `a` out of reach of every breakpoint of `b`: fewer
-    than `margin`?
-    """
-    if not a.live or a.live[-1].state != "enough":
-        return
-    entry = a.live[-1].prefix
-    node: Prefix | None = b.prompt.end
-    while node is not None and (node.depth > entry.depth or node.block is None):
-        node = node.parent
-    if node is not entry:
-        return
-    breakpoints = [breakpoint for breakpoint in b.live if breakpoint.prefix.depth >= entry.depth]
-    if not breakpoints:
-        return
-    nearest = min(breakpoints, key=lambda breakpoint: _steps(breakpoint, entry, b))
-    left = b.rules.lookback_positions - _steps(nearest, entry, b)
-    if left < 1:
-        yield _exceeded_finding(a, b, nearest, left)
-    elif left < margin:
-        yield _close_finding(a, b, nearest, left)
-
-
-def _steps(breakpoint: SizedBreakpoint, entry: Prefix, b: LoadedRequest) -> int:
-    return lookback_steps(breakpoint.prefix, entry, b.rules)
-
-
-def _close_finding(a: LoadedRequest, b: LoadedRequest, breakpoint: SizedBreakpoint, left: int) -> LintFinding:
-    more = "one more block puts" if left == 1 else f"{left} more blocks put"
-    words = (
-        f"{_steps(breakpoint, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
-        f"({a.live[-1].path}); the lookback covers {b.rules.lookback_positions - 1}: {more} it out of reach"
-    )
-    return LintFinding("CC523", breakpoint.path, words, a.live[-1].tokens if a.sized else None)
-
-
-def _exceeded_finding(a: LoadedRequest, b: LoadedRequest, breakpoint: SizedBreakpoint, left: int) -> LintFinding:
-    """What is lost is what lies between the entry that is out of reach and the best of the others."""
-    reached = [one.tokens for one in a.live[:-1] if _reaches(b, one.prefix)]
-    lost = a.live[-1].tokens - max(reached, default=0)
-    words = (
-        f"{_steps(breakpoint, a.live[-1].prefix, b)} positions back to the last breakpoint of the previous request "
-        f"({a.live[-1].path}), {1 - left} too many: it is missed"
-    )
-    return LintFinding("CC524", breakpoint.path, words, lost if a.sized else None)
-
-
-def _reaches(b: LoadedRequest, entry: Prefix) -> bool:
-    return any(
-        breakpoint.prefix.depth >= entry.depth and _steps(breakpoint, entry, b) < b.rules.lookback_positions
-        for breakpoint in b.live
-    )
-
-
-TOOL_ORDER, TOOL_SET, ON_CHANGING = "CC535", "CC536", "CC537"
-TOOLS, SYSTEM, MESSAGES = range(3)
-
-
-def block_finding(a: LoadedRequest, b: LoadedRequest, at: Place, old: Block, now: Place, new: Block) -> LintFinding:
-    """The finding about a block of `a` that is another in `b`."""
-    return difference_finding(a, b, at, old, b.path(now), difference(old, new))
-
-
-def difference_finding(
-    a: LoadedRequest, b: LoadedRequest, at: Place, old: Block, path: str, how: Difference
-) -> LintFinding:
-    """The finding about a difference. A breakpoint of `a` on a block that is simply another one can never be read."""
-    is_marked = at[0] != TOOLS and any(breakpoint.place == at for breakpoint in a.live)
-    code = ON_CHANGING if how.code == CHANGED and is_marked else how.code
-    words = f"the breakpoint is on a block that {how.words}" if code == ON_CHANGING else how.words
-    return LintFinding(code, inner_path(path, how.inner), words, a.behind(old), how.offset, how.excerpt)
-
-
-def check_tools(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
-    """Tools in another order, other tools, tools that are defined otherwise."""
-    old, new = a.request.tools.blocks, b.request.tools.blocks
-    first = count_equal_blocks(old, new)
-    if a.request.tools.digest == b.request.tools.digest or not a.reaches((TOOLS, 0, first)):
-        return
-    if Counter(one.digest for one in old) == Counter(one.digest for one in new):
-        yield _order_finding(a, b, old, new, first)
-        return
-    before, after = _tools_by_name(old), _tools_by_name(new)
-    if before is None or after is None:
-        yield _set_finding(a, b, first, "the definitions differ from the previous request")
-        return
-    yield from _check_names(a, b, before, after, first)
-    for name in (name for name in after if name in before):
-        yield from _check_definition(a, b, before[name], after[name])
-
-
-def _check_definition(
-    a: LoadedRequest, b: LoadedRequest, old: tuple[int, Block], new: tuple[int, Block]
-) -> Iterator[LintFinding]:
-    if old[1].digest != new[1].digest:
-        yield block_finding(a, b, (TOOLS, 0, old[0]), old[1], (TOOLS, 0, new[0]), new[1])
-
-
-def _check_names(
-    a: LoadedRequest,
-    b: LoadedRequest,
-    before: dict[str, tuple[int, Block]],
-    after: dict[str, tuple[int, Block]],
-    first: int,
-) -> Iterator[LintFinding]:
-    came, went = [name for name in after if name not in before], [name for name in before if name not in after]
-    if came or went:
-        parts = [("added: ", came), ("removed: ", went)]
-        yield _set_finding(a, b, first, "; ".join(words + ", ".join(names) for words, names in parts if names))
-        return
-    old, new = [block for _, block in before.values()], [block for _, block in after.values()]
-    if list(before) != list(after):
-        yield _order_finding(
-            a, b, old, new, next(n for n, (x, y) in enumerate(zip(before, after, strict=True)) if x != y)
-        )
-
-
-def _order_finding(
-    a: LoadedRequest, b: LoadedRequest, old: Sequence[Block], new: Sequence[Block], first: int
-) -> LintFinding:
-    names = _name(new[first]), _name(old[first])
-    shown = f": {names[0]} is now where {names[1]} was" if all(names) else ""
-    return LintFinding(
-        TOOL_ORDER, b.path((TOOLS, 0, first)), f"the same tools in another order{shown}", a.behind(old[first])
-    )
-
-
-def _set_finding(a: LoadedRequest, b: LoadedRequest, first: int, words: str) -> LintFinding:
-    """About the first place where the lists part; what is behind it is the same from either list."""
-    old, new = a.request.tools.blocks, b.request.tools.blocks
-    path = b.path((TOOLS, 0, first)) if first < len(new) else "tools"
-    lost = a.behind(old[first]) if first < len(old) else a.live[-1].tokens - a.start_of(SYSTEM)
-    return LintFinding(TOOL_SET, path, words, lost if a.sized else None)
-
-
-def _name(block: Block) -> str:
-    return str(block.content.get("name") or "") if block.content else ""
-
-
-def _tools_by_name(blocks: Sequence[Block]) -> dict[str, tuple[int, Block]] | None:
-    """Tools by name with their number; None where names are not known, or not each its own."""
-    found = {_name(block): (number, block) for number, block in enumerate(blocks)}
-    return found if len(found) == len(blocks) and "" not in found else None
-
-
-def check_system(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
-    """Blocks of the system prompt that differ, came or went. Web tools at its head are parameters' affair."""
-    old, new = ([(at, block) for at, block in one.head() if at[0] == SYSTEM and block.role] for one in (a, b))
-    for (at, before), (now, after) in zip(old, new, strict=False):
-        if not a.reaches(at):
-            return
-        if before.digest != after.digest:
-            yield block_finding(a, b, at, before, now, after)
-    least = min(len(old), len(new))
-    if len(old) > least and a.reaches(old[least][0]):
-        yield difference_finding(
-            a, b, *old[least], a.path(old[least][0]), Difference(CHANGED, "", "is missing from the next request")
-        )
-    elif len(new) > least and a.reaches((MESSAGES, 0, 0)):
-        lost = a.live[-1].tokens - a.start_of(MESSAGES) if a.sized else None
-        yield LintFinding(CHANGED, b.path(new[least][0]), "a block was added to the system prompt", lost)
-
-
-GONE = Difference(CHANGED, "", "is missing from the next request")
-
-
-def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
-    """What was changed in messages that go on: one finding a code, at the first block that has it.
-
-    Another conversation, a message that was taken back, a fork: those are no faults. So a difference counts only
-    if later messages of `a` stand in `b` again, or if it is in the last message of `a`, and `b` goes on from there.
-    """
-    shared = a.request.thread.common(b.request.thread).length
-    old, new = a.messages(shared), b.messages(shared)
-    if not old or not new:
-        return
-    kept = {node.message.digest for node in new if node.message and not node.message.is_human}
-    stays, is_same = (
-        any(node.message.digest in kept for node in old if node.message)
-        or (shared == 0 and _rest_stays(old[0], new[0])),
-        shared > 0 or _begins_alike(old[0], new[0]),
-    )
-    found: dict[str, LintFinding] = {}
-    for one in _differences(a, b, old, new):
-        is_word = one.code in (VOLATILE, KEY_ORDER)
-        if stays or ((len(old) == 1 and b.request.thread.length > a.request.thread.length) and (is_same or is_word)):
-            found.setdefault(one.code, one)
-        if not is_word:
-            break
-    yield from found.values()
-
-
-def _rest_stays(old: Thread, new: Thread) -> bool:
-    """Whether a long block, or most of a long text, of a first message is in both, and not where they begin."""
-    one, other = old.message_blocks, new.message_blocks
-    known = {block.digest for block in one if block.size >= LONG_TEXT}
-    first = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a.digest != b.digest), len(other))
-    if any(block.digest in known for block in other[first:]):
-        return True
-    return any(share_of_long_text(a, b) for a, b in zip(one[first:], other[first:], strict=False))
-
-
-def _begins_alike(old: Thread, new: Thread) -> bool:
-    one, other = old.message_blocks, new.message_blocks
-    return bool(one and other) and one[0].digest == other[0].digest
-
-
-def _differences(a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
-    """Block by block, until messages no longer correspond, or no breakpoint of `a` comes after."""
-    for one, other in zip(old, new, strict=False):
-        if one.message is None or other.message is None or one.message.digest == other.message.digest:
-            continue
-        for before, after in zip_longest(_counted_blocks(one, b), _counted_blocks(other, b)):
-            if before is None or not a.reaches(before[0]):
-                return
-            place, block = before
-            if after is None:
-                yield difference_finding(a, b, place, block, a.path(place), GONE)
-                return
-            if block.digest != after[1].digest:
-                yield block_finding(a, b, place, block, *after)
-
-
-def _counted_blocks(node: Thread, b: LoadedRequest) -> Iterator[tuple[Place, Block]]:
-    """The blocks of a message as they count in `b`: where the model drops thinking, it does not matter who does."""
-    human = b.request.thread.human
-    drops = not b.rules.keeps_thinking and human is not None and node.length < human.length
-    for index, block in enumerate(node.message_blocks):
-        if not (drops and block.is_thinking):
-            yield message_place(node, index), block
-
 
 MARGIN = 3
 """A breakpoint that fewer more positions than these would put out of reach is too near to the end of the lookback."""
+
 NO_BREAKPOINT, HEAD_ONLY = "CC520", "CC522"
+
 NOTHING = frozenset({"CC510", "CC511"})
 """Nothing is cached, or perhaps nothing."""
+
 ACCIDENTS = frozenset({VOLATILE, KEY_ORDER, TOOL_ORDER})
 """Changes that are never intended."""
+
 REQUEST_CHECKS = (check_refusals, check_lengths)
 """Checks of one request."""
+
 PAIR_CHECKS = (check_parameters, check_tools, check_system, check_messages)
 """Checks of a request with a breakpoint that counts, and the request after it."""
+
 APART_CHECKS = (check_tools, check_system, check_messages)
 """Checks of requests of different conversations."""
+
 CHANGES = frozenset({VOLATILE, CHANGED, KEY_ORDER, TOOL_ORDER, ON_CHANGING})
 """What differs where the rest is the same; other tools are another agent."""
+
 Index = int
+
 Body = Mapping[str, Any]
 
 
@@ -511,7 +123,9 @@ class Linter:
     @property
     def findings(self) -> list[LintFinding]:
         """All findings, the worst first, without repeats."""
-        continued, in_pair = self._find_continued(), self._in_pairs()
+        continued = self._find_continued()
+        pairs = ((index, before) for index, before in enumerate(self._before) if before is not None)
+        in_pair = {one for pair in pairs for one in pair}
         kept = [
             one
             for index, one in self._found
@@ -530,10 +144,6 @@ class Linter:
             if before is not None and (self._is_live[index] or index in continued):
                 continued.add(before)
         return continued
-
-    def _in_pairs(self) -> set[Index]:
-        pairs = [(index, before) for index, before in enumerate(self._before) if before is not None]
-        return {one for pair in pairs for one in pair}
 
 
 def _read_digests(loaded: LoadedRequest, digests: Set[bytes]) -> set[bytes]:
@@ -596,3 +206,182 @@ def lint_bodies(bodies: Iterable[tuple[str, Body]], loader: RequestLoader, margi
         linter.add(loaded, before, number - 1 if number else None)
         before = loaded
     return linter.findings
+
+
+ConversationPlace = tuple[str, str, str | None, str]
+"""File, workspace, host and model: conversations of different places share no cache."""
+
+
+@dataclass(slots=True)
+class RecentConversations:
+    """The latest request of each recent conversation; `size` gives it its lengths."""
+
+    size: Callable[[LoadedRequest], LoadedRequest]
+    _recent: dict[ConversationPlace, dict[int, LoadedRequest]] = field(default_factory=dict)
+
+    def add(self, request: LoadedRequest, number: int, before: int, place: ConversationPlace) -> None:
+        """Keep a request instead of the one that it goes on from."""
+        known = self._recent.setdefault(place, {})
+        known.pop(before, None)
+        known[number] = request
+        if len(known) > MOST_RECENT:
+            del known[next(iter(known))]
+
+    def find_shared(self, request: LoadedRequest, place: ConversationPlace) -> LoadedRequest | None:
+        """The latest one that shares content with a request, up to the end of that; of those with its own static prefix
+        if there are any: their difference is in the messages."""
+        recent = [*reversed(self._recent.get(place, {}).values())]
+        same = [one for one in recent if _static_prefix(one) == _static_prefix(request)]
+        shared = (up_to_shared(self.size(one), request) for one in same or recent)
+        return next((one for one in shared if one), None)
+
+
+def _static_prefix(loaded: LoadedRequest) -> tuple[bytes, bytes]:
+    return loaded.request.tools.digest, loaded.request.system.digest
+
+
+def up_to_shared(one: LoadedRequest, other: LoadedRequest) -> LoadedRequest | None:
+    """The request as if its last breakpoint were at the end of what the other one, of another conversation, sends as
+    well behind what differs: static prefixes that are one but for an order or a few characters, or content that is long
+    enough to be cached. None where there is no such thing."""
+    if not one.live or one.prompt.cache_keys != other.prompt.cache_keys:
+        return None
+    found = find_shared_content(other.request, other.prompt.end, one.request, one.live[-1].prefix, one.sizes)
+    parted = found.now[0].parent if found else None
+    if found and parted and one.length(parted) + found.tokens >= one.rules.minimum_tokens:
+        return replace(one, breakpoints=(_breakpoint_at(one, found.kept[-1]),))
+    head = ancestor(one.live[-1].prefix, min(one.live[-1].prefix.depth, one.prompt.head.depth))
+    is_static = head.block is not None and have_one_static(one.request, other.request)
+    return replace(one, breakpoints=(_breakpoint_at(one, head),)) if is_static else None
+
+
+def _breakpoint_at(loaded: LoadedRequest, prefix: Prefix) -> SizedBreakpoint:
+    request = loaded.request
+    place = _place(request, prefix)
+    return SizedBreakpoint(place, wire_path(request, place), prefix, loaded.length(prefix), "enough")
+
+
+def _place(request: Request, prefix: Prefix) -> Breakpoint:
+    index = prefix.depth - 1 - len(request.tools.blocks)
+    if prefix.layer is not Layer.MESSAGES:
+        return Breakpoint(prefix.layer, index if prefix.layer is Layer.SYSTEM else prefix.depth - 1)
+    return Breakpoint(Layer.MESSAGES, index - len(request.system.blocks), node=request.thread.beginning)
+
+
+Head = tuple[str, str | None, str, str, str, bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class LintedLog:
+    """The findings of a recording, how many calls were looked at, why others could not be, with their numbers, and
+    which were left out, as lint does not support their cache."""
+
+    findings: list[LintFinding]
+    requests: int
+    not_evaluated: dict[str, list[int]] = field(default_factory=dict)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+
+def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
+    """Lint calls in time order. Failed calls and those without their request are left out.
+
+    `label` names the log in the findings; "" is for several logs: then each finding names the file of its call.
+    """
+    pairing = _Pairing()
+    known: dict[int, LoadedRequest] = {}
+    wrong: dict[str, list[int]] = {}
+    others: dict[str, list[int]] = {}
+    left_out = LeftOut()
+    places: dict[int | None, tuple[str, str, int]] = {}
+    for number, call in enumerate(calls, 1):
+        pairing.add(call, number)
+        places[call.number or number] = call.session, call.file, call.line
+        if call.has_failed or call.why_unknown:
+            continue
+        try:
+            known[number] = loader.call(call, label or call.file, call.number or number)
+        except OtherCache as error:
+            left_out[call.request.model, host_of(call.host, loader.host, call.request.model)] += 1
+            others.setdefault(str(error), []).append(call.number or number)
+        except CannotEvaluate as error:
+            wrong.setdefault(str(error), []).append(call.number or number)
+    findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, loader, margin)]
+    if not known:
+        return LintedLog(findings, 0, {**others, **wrong})
+    return LintedLog(findings, len(known), wrong, left_out)
+
+
+def _placed(finding: LintFinding, session: str, file: str, line: int) -> LintFinding:
+    return replace(finding, session=session, file=file, line=line or None)
+
+
+def _lint_pairs(
+    known: dict[int, LoadedRequest], pairing: _Pairing, loader: RequestLoader, margin: int
+) -> list[LintFinding]:
+    """The findings of all calls. Lengths by bills are kept only as long as a later call is compared with them."""
+    linter, recent = Linter(margin), RecentConversations(loader.size)
+    indices: dict[int, int] = {}
+    sized: dict[int, LoadedRequest] = {}
+    last_use = {before: number for number, before in pairing.before.items()}
+    for number, one in known.items():
+        loaded = sized[number] = loader.size(one)
+        before = pairing.before.get(number, 0)
+        indices[number] = linter.add(loaded, sized.get(before), indices.get(before), is_aside=pairing.is_aside(number))
+        if before not in known and (other := recent.find_shared(loaded, pairing.places[number])):
+            linter.add_apart(other, loaded, indices[number])
+        recent.add(one, number, before, pairing.places[number])
+        for done in (number, before):
+            if last_use.get(done, 0) <= number:
+                sized.pop(done, None)
+    return linter.findings
+
+
+class _Pairing:
+    """Finds the call that each goes on from: as sessions are found, or one with nearly the same messages.
+
+    `before` holds the number of that call by the number of each that has one.
+    """
+
+    def __init__(self) -> None:
+        self.before: dict[int, int] = {}
+        self.places: dict[int, ConversationPlace] = {}
+        self._tree = CallTree()
+        self._turns: dict[int, Turn] = {}
+        self._numbers: dict[int, int] = {}
+        self._tips: dict[Head, Turn] = {}
+
+    def add(self, call: RecordedCall, number: int) -> None:
+        """The next call in time order. Those that failed or were refused stand alone."""
+        self.places[number] = call.file, call.workspace, call.host, call.request.model
+        count = len(self._tree.turns)
+        self._tree.add(call)
+        if len(self._tree.turns) == count:
+            return
+        turn = self._turns[number] = self._tree.turns[-1]
+        self._numbers[turn.number] = number
+        tip, self._tips[_head(call)] = self._tips.get(_head(call)), turn
+        before = turn.before
+        if tip and tip is not before and _is_alike(tip.thread, turn.thread, before.thread.length if before else 0):
+            before = tip
+        if before:
+            self.before[number] = self._numbers[before.number]
+
+    def is_aside(self, number: int) -> bool:
+        """Whether nothing goes on from a call that was sent otherwise than the one before it: a title, a summary."""
+        turn = self._turns.get(number)
+        return bool(turn and turn.before and not turn.after and turn.head != turn.before.head)
+
+
+def _head(call: RecordedCall) -> Head:
+    request = call.request
+    place = call.workspace, call.host, call.session, call.agent
+    return *place, request.model, request.tools.digest, request.system.digest
+
+
+def _is_alike(one: Thread, other: Thread, more_than: int) -> bool:
+    """Whether at least half of the messages stand at the same place of both: a conversation in which some changed. They
+    are more than those with which `other` goes on from an earlier call."""
+    least = min(one.length, other.length)
+    old, new = one.up_to(least).back(), other.up_to(least).back()
+    same = sum(a.message.digest == b.message.digest for a, b in zip(old, new, strict=True) if a.message and b.message)
+    return least > 1 and same * 2 >= least and same > more_than

@@ -1,15 +1,7 @@
-"""A request as lint sees it: what was sent, its prompt and rules, and a path for every block.
+"""A request as lint sees it: what was sent, its prompt and rules, a path for every block, how long its prefixes are.
 
-What the bill of a recorded call decides: whether it was accepted, cached anything, and read what was left for it.
-
-Where keys, tokens and passwords stand in a text, for excerpts that hide them.
-
-A short piece of a text around a character, fit to be shown: one line, no keys.
-
-How long the prefixes of breakpoints are, and whether that is enough: by the bill, else by count and its error.
-
-Bodies and recorded calls -> `LoadedRequest`: parsed, with their rules, rendered into one shared tree, breakpoints
-sized. The bills of recorded calls size what they cover; a tokenizer counts the rest.
+Bodies and recorded calls -> `LoadedRequest`, rendered into one shared tree. The bills of recorded calls size what they
+cover; a tokenizer counts the rest.
 """
 
 from __future__ import annotations
@@ -24,6 +16,7 @@ from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.bare_body import NAMES, api_of, messages_body
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
+from cachecost.prompts.compare import path, texts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import is_server_result, passes
 from cachecost.prompts.render import AS_COUNTED, CannotCount, PrefixSizes, Prompt, Renderer, since_compaction
@@ -48,10 +41,14 @@ from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
 
 Confirmation = Literal["", "confirmed"]
+
 UNCONFIRMED: Confirmation = ""
+
 CONFIRMED: Confirmation = "confirmed"
+
 SERVER_TOOLS = ("code_execution_", "tool_search_tool_")
 """What the types of tools begin with that the provider runs, besides web tools."""
+
 SAME = 2
 """Tokens by which the bills of two calls may count one prefix differently."""
 
@@ -89,23 +86,16 @@ def bill_of(call: RecordedCall) -> CallBill | None:
 
 
 def _is_summed(call: RecordedCall) -> bool:
-    answers = [one for one in call.iterations if one.kind == "message"]
-    return len(answers) > 1 or bool(call.pass_bills) or _has_passes(call)
-
-
-def _has_passes(call: RecordedCall) -> bool:
     """Whether server tools made the call several passes, or may have where the answer was not recorded."""
-    if not call.response:
-        return _has_server_tools(call.request)
-    ran = any(is_server_result(block) for block in call.response)
-    return ran or len(passes(call.request, call.simulated_response)) > 1
-
-
-def _has_server_tools(request: Request) -> bool:
-    """Web tools stand at the head of the system layer, without a role; the others are tools of a type."""
+    if call.pass_bills or sum(one.kind == "message" for one in call.iterations) > 1:
+        return True
+    if call.response:
+        ran = any(is_server_result(block) for block in call.response)
+        return ran or len(passes(call.request, call.simulated_response)) > 1
+    request = call.request
     types = (str(block.content.get("type")) for block in request.tools.blocks if block.content is not None)
-    runs = bool(request.params.get("mcp_servers")) or any(one.startswith(SERVER_TOOLS) for one in types)
-    return runs or any(not block.role for block in request.system.blocks)
+    is_web = any(not block.role for block in request.system.blocks)  # they stand at the head of the system layer
+    return is_web or bool(request.params.get("mcp_servers")) or any(one.startswith(SERVER_TOOLS) for one in types)
 
 
 def without_cache(bill: CallBill) -> str:
@@ -120,124 +110,11 @@ def beside_cache(bill: CallBill | None) -> str:
     return f"; billed: {count_text(bill.uncached, 'input token')} at full price"
 
 
-Span = tuple[int, int]
-
-KEYS = {
-    "sk-": r"sk-(?=[\w-]{0,200}\d)[\w-]{16,}",
-    "sk-ant-": r"sk-ant-[\w-]{8,}",
-    "k-lf-": r"[sp]k-lf-[\w-]{16,}",
-    "k_live_": r"[srp]k_live_\w{16,}",
-    "k_test_": r"[sr]k_test_\w{16,}",
-    "whsec_": r"whsec_[\w+/=-]{16,}",
-    "gh": r"gh[opsur]_[A-Za-z0-9]{16,}",
-    "github_pat_": r"github_pat_\w{20,}",
-    "gl": r"gl[a-z]{2,6}-[\w-]{16,}",
-    "xox": r"xox[a-z]-[\w-]{10,}",
-    "xapp-": r"xapp-[\w-]{10,}",
-    "hooks.slack.com/": r"hooks\.slack\.com/services/[\w/]{20,}",
-    "IA": r"A[KS]IA[A-Z0-9]{16}(?![A-Z0-9])",
-    "AIza": r"AIza[\w-]{30,}",
-    "GOCSPX-": r"GOCSPX-[\w-]{20,}",
-    "ya29.": r"ya29\.[\w-]{20,}",
-    "hf_": r"hf_[A-Za-z0-9]{20,}",
-    "npm_": r"npm_[A-Za-z0-9]{20,}",
-    "pypi-": r"pypi-[\w-]{40,}",
-    "gsk_": r"gsk_[A-Za-z0-9]{20,}",
-    "xai-": r"xai-[A-Za-z0-9]{20,}",
-    "pplx-": r"pplx-[A-Za-z0-9]{20,}",
-    "r8_": r"r8_[A-Za-z0-9]{20,}",
-    "tvly-": r"tvly-[\w-]{16,}",
-    "lsv2_": r"lsv2_[a-z]{2}_\w{20,}",
-    "lin_api_": r"lin_api_\w{20,}",
-    "sbp_": r"sbp_[a-z0-9]{20,}",
-    "dapi": r"dapi[0-9a-f]{32}",
-    "dop_v1_": r"dop_v1_[0-9a-f]{32,}",
-    "dckr_pat_": r"dckr_pat_[\w-]{20,}",
-    "hvs.": r"hvs\.[\w-]{20,}",
-    "SG.": r"SG\.[\w-]{16,}\.[\w-]{16,}",
-    "AGE-SECRET-KEY-1": r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
-    "eyJ": r"eyJ(?:(?<![\w-]eyJ)|(?<=\\[nrt]eyJ)|(?<=%[0-9A-Fa-f]{2}eyJ))[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*){1,3}",
-}
-"""Keys that show what they are, by a text that every one of them holds."""
-PATTERNS = {sign: re.compile(pattern, re.ASCII) for sign, pattern in KEYS.items()}
-ESCAPED = re.compile(r"\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}")
-"""What may stand right before a secret and ends with a letter or digit all the same."""
-
-_BETWEEN = r"(?:\s|\\[nrt]|[>|+\"',]|\d{1,5}(?:→|:))*"
-PRIVATE_KEY = re.compile(
-    r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----(?:[\s\S]{0,20000}?-----END \1-----|"
-    rf"(?:{_BETWEEN}[A-Za-z0-9+/=]{{16,}})+(?:{_BETWEEN}[A-Za-z0-9+/=]{{1,15}}\Z)?)"
-)
-"""Whole, or cut off: then the lines after its head that look like base64."""
-
-SECRET_NAME = (
-    r"passw(?:or)?d|passphrase|pwd|secret|token(?!iz|s)|api[_-]?key|(?:access|private|account|auth)[_-]?key|credential"
-)
-NAMED = re.compile(SECRET_NAME, re.IGNORECASE)
-ASSIGNED = re.compile(
-    rf"(?P<name>{SECRET_NAME})[\w-]{{0,40}}(?:\\*[\"'])?\s{{0,4}}(?::=|=>|[:=])\s{{0,4}}"
-    r"(?:\\*(?P<quote>[\"'`])(?P<quoted>(?:(?!(?P=quote))[^\\\n]){8,})|(?P<bare>[^\s\"'`\\,;&<>|]{8,}))",
-    re.IGNORECASE,
-)
-PLACEHOLDER = re.compile(r"[$%<{*].*|.*[$#{]\{.*|[a-z]+://.*|\.{0,2}/.*")
-"""Values that stand for a secret or say where it is: templates, addresses, paths."""
-CODE = re.compile(r"[^\W\d]\w*(?:(?:\.|::|->)[^\W\d]\w*)+|.*[(\[].*|\d+")
-"""Values without quotes that are no secrets: variables, calls, numbers."""
-LEAST = 8
-
-BEARER = re.compile(r"\bbearer\s+([\w.~+/-]{8,}=*)", re.IGNORECASE)
-AUTHORIZATION = re.compile(
-    r"authorization\\*[\"']?\s{0,4}[:=,]\s{0,4}\\*[\"']?(?:basic|token|digest|apikey)\s+([^\s\"'\\]{8,})", re.IGNORECASE
-)
-USERINFO = re.compile(r"://(?:[^\s/:@\"'<>\\]*:(?P<password>[^\s/@\"'<>\\]+)|(?P<token>[\w.~%-]{16,}))@")
-
-
-def keys_in(text: str) -> Iterator[Span]:
-    """Keys, tokens and passwords, in no order; spans may overlap."""
-    for sign, pattern in PATTERNS.items():
-        if sign in text:
-            yield from (found.span() for found in pattern.finditer(text) if begins(text, found.start()))
-    if "PRIVATE KEY" in text:
-        yield from (found.span() for found in PRIVATE_KEY.finditer(text))
-    yield from _find_by_place(text)
-
-
-def begins(text: str, start: int) -> bool:
-    """Whether a word begins at `start`: after no ASCII letter or digit, unless those end an escape (\\n, %3C)."""
-    if start == 0 or not (text[start - 1].isascii() and text[start - 1].isalnum()):
-        return True
-    return any(ESCAPED.fullmatch(text, max(0, start - width), start) for width in (2, 3, 6))
-
-
-def _find_by_place(text: str) -> Iterator[Span]:
-    """What stands where a secret belongs."""
-    lower = text.lower()
-    if "://" in text:
-        groups = ((found, found.lastgroup or "") for found in USERINFO.finditer(text))
-        yield from (found.span(group) for found, group in groups if not PLACEHOLDER.fullmatch(found[group]))
-    if "bearer" in lower:
-        yield from (found.span(1) for found in BEARER.finditer(text) if any(map(str.isdigit, found[1])))
-    if "authorization" in lower:
-        yield from (found.span(1) for found in AUTHORIZATION.finditer(text) if not PLACEHOLDER.fullmatch(found[1]))
-    if NAMED.search(lower):
-        groups = ((found, found.lastgroup or "") for found in ASSIGNED.finditer(text))
-        yield from (
-            found.span(group) for found, group in groups if _is_secret(found["name"], found[group], group == "quoted")
-        )
-
-
-def _is_secret(name: str, value: str, quoted: bool) -> bool:
-    is_password = name.lower()[:2] in ("pa", "pw")
-    if len(value) < LEAST or PLACEHOLDER.fullmatch(value) or (not is_password and any(map(str.isspace, value))):
-        return False
-    if not quoted and CODE.fullmatch(value) and not (is_password and value.isdigit()):
-        return False
-    return any(map(str.isdigit, value)) or (quoted and is_password)
-
-
 Place = tuple[int, int, int]
 """Where a block stands: layer, message (from 1; 0 in the head), block. Places compare in prompt order."""
+
 State = Literal["short", "near", "enough"]
+
 LAYERS = tuple(Layer)
 
 
@@ -369,79 +246,14 @@ def message_place(node: Thread, index: int) -> Place:
     return LAYERS.index(Layer.MESSAGES), node.length, index
 
 
-BEFORE, AFTER = 32, 48
-KEY_LENGTH = 256
-HERE = "▮"
-"""Stands where the text goes on: for the first character that differs, or after the word that is meant."""
-CUT = "…"
-
-
-def excerpt(text: str, at: int, length: int = 0) -> str:
-    """What stands before character `at`, in one line, ending in ▮; what looks like a key is hidden.
-
-    The last `length` characters are the word that is meant: the excerpt begins before it.
-    """
-    start = _word_start(text, max(0, at - length - BEFORE), at - length)
-    shown = "".join(_without_keys(text, start, at))
-    before = CUT if start else ""
-    after = CUT if at < len(text) else ""
-    return f"{before}{' '.join(shown.split())}{HERE}{after}"
-
-
-def excerpt_around(text: str, at: int, before: int = BEFORE, after: int = AFTER) -> str:
-    """What stands around character `at`, in one line, "…" where the text goes on; what looks like a key is hidden."""
-    start = _word_start(text, max(0, at - before), at)
-    end = min(len(text), at + after)
-    shown = "".join(_without_keys(text, start, end))
-    return f"{CUT if start else ''}{' '.join(shown.split())}{CUT if end < len(text) else ''}"
-
-
-def first_changed_text(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """(path within, text before, text now) of the first text of two blocks that is another one; None: none is."""
-    known = dict(texts(old))
-    found = ((path, known[path], text) for path, text in texts(new) if known.get(path, text) != text)
-    return next(found, None)
-
-
-def _word_start(text: str, start: int, end: int) -> int:
-    """Where the first whole word from `start` on begins; `start` itself where none begins before `end`."""
-    if start == 0 or text[start - 1].isspace():
-        return start
-    return next((number + 1 for number in range(start, end - 1) if text[number].isspace()), start)
-
-
-def _without_keys(text: str, start: int, end: int) -> Iterator[str]:
-    """The characters from `start` to `end`; a key may begin before them and go on after them."""
-    shift = max(0, start - KEY_LENGTH)
-    spans = [(one + shift, other + shift) for one, other in keys_in(text[shift : end + KEY_LENGTH])]
-    for number in range(start, end):
-        yield "*" if any(one <= number < other for one, other in spans) else text[number]
-
-
-def texts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(path within, text) of every text in a block, in order; its type and names of keys are none."""
-    for key, value in content.items():
-        if key not in ("type", "cache_control"):
-            yield from _texts(key, value)
-
-
-def _texts(path: str, value: object) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _texts(f"{path}.{key}", inner)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _texts(f"{path}.{number}", inner)
-
-
 REPEATED_LETTER = re.compile(r"([^\W\d_])\1{15,}")
 """A run of one letter. Tokenizers differ most on these (6,000 × "a": 2,001 and 836 tokens by two counters that agree
 within their error on prose), so no measured error holds for them; one token for each letter is the most.
 """
+
 UNWRITTEN = ("image", "document")
 """Blocks whose data is not text; their tokens are not those of letters."""
+
 Decided = Literal["short", "enough"] | None
 
 
@@ -455,13 +267,11 @@ def length_state(tokens: int, error: float, minimum: int) -> State:
 def size_breakpoints(loaded: LoadedRequest) -> LoadedRequest:
     """The request with the lengths and states of its breakpoints as its `sizes` and its bill have them."""
     decided = _billed_states(loaded.breakpoints, loaded.bill)
-    sized = tuple(_sized(loaded, one, state) for one, state in zip(loaded.breakpoints, decided, strict=True))
-    return replace(loaded, breakpoints=sized)
-
-
-def _sized(loaded: LoadedRequest, one: SizedBreakpoint, decided: Decided) -> SizedBreakpoint:
-    tokens = loaded.length(one.prefix)
-    return replace(one, tokens=tokens, state=decided or _counted_state(loaded, one.prefix, tokens))
+    sized = []
+    for one, state in zip(loaded.breakpoints, decided, strict=True):
+        tokens = loaded.length(one.prefix)
+        sized.append(replace(one, tokens=tokens, state=state or _counted_state(loaded, one.prefix, tokens)))
+    return replace(loaded, breakpoints=tuple(sized))
 
 
 def _counted_state(loaded: LoadedRequest, prefix: Prefix, tokens: int) -> State:
@@ -495,24 +305,14 @@ def _billed_states(breakpoints: Sequence[SizedBreakpoint], bill: CallBill | None
 
 def repeated_letters(prefix: Prefix) -> int:
     """How many letters of the text up to `prefix` stand in runs of one letter."""
-    return sum(_letters_in(block) for block in _blocks(prefix))
-
-
-def _blocks(prefix: Prefix) -> Iterator[Block]:
-    node: Prefix | None = prefix
-    while node is not None:
-        if node.block is not None:
-            yield node.block
-        node = node.parent
-
-
-def _letters_in(block: Block) -> int:
-    if block.content is None or block.kind in UNWRITTEN:
-        return 0
-    return sum(len(match[0]) for _, text in texts(block.content) for match in REPEATED_LETTER.finditer(text))
+    blocks = (node.block for node in path(prefix, 0) if node.block)
+    written = (block.content for block in blocks if block.content is not None and block.kind not in UNWRITTEN)
+    runs = (match for content in written for _, text in texts(content) for match in REPEATED_LETTER.finditer(text))
+    return sum(len(match[0]) for match in runs)
 
 
 BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
+
 UNSIZED = "bytes"
 """The counter for recordings without counts: lengths then only give the order."""
 
@@ -556,7 +356,8 @@ class RequestLoader:
         """
         request = call.request
         rules = self._rules.rules(host_of(call.host, self.host, request.model), request.model, call.day)
-        faults = ((_block_path(request.fault), request.fault),) if request.fault else ()
+        found = BLOCK_PATH.match(request.fault or "")
+        faults = ((found[0] if found else str(Layer.TOOLS), request.fault),) if request.fault else ()
         loaded = self._load(label, number, request, rules, faults, call.workspace)
         bill = bill_of(call)
         self._learn(loaded, bill)
@@ -650,11 +451,6 @@ def _faults(items: list[Mapping[str, Any]], path: str) -> Iterator[tuple[str, st
         ttl, fault = own_breakpoint(item, where)
         if words := fault or (ttl and breakpoint_fault(item, where)):
             yield where, words
-
-
-def _block_path(words: str) -> str:
-    found = BLOCK_PATH.match(words)
-    return found[0] if found else str(Layer.TOOLS)
 
 
 def strip_request(request: Request, **fields: Any) -> Request:

@@ -17,11 +17,11 @@ from cachecost.analysis.optimum.plan_evaluator import (
     find_markable,
 )
 from cachecost.analysis.optimum.tree import BlockTree
-from cachecost.caches.comparison import begins_with
 from cachecost.caches.expiry import CacheEntry, ttl_s_of
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Message, Prefix, Thread
+from cachecost.prompts.compare import begins_with
 from cachecost.prompts.render import BreakpointPrefix
 from cachecost.prompts.request import TTL, Request, text_block
 from cachecost.strategies.changes.keepalive import needs_output

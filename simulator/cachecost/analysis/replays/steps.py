@@ -412,22 +412,16 @@ class ChangedPrices:
         position = START
         for step, match in self._pairs:
             position = match or position
-            yield self._known_row(step.call, match) if match else self._new_row(step.call, position)
-
-    def _known_row(self, call: Call, match: int) -> CallRow:
-        before = self._earlier.calls[match - 1]
-        if self._earlier.steps[match - 1].call is call and self._finds_alike(call, before):
-            self._cache.pass_over(match, before.use.changed)
-            self._simulation.pass_over()
-            return before.made.row
-        row = self._simulation.row(call)
-        self._cache.end_call(match, call.start, before.use.changed)
-        return row
-
-    def _new_row(self, call: Call, position: int) -> CallRow:
-        row = self._simulation.row(call)
-        self._cache.end_call(position, call.start)
-        return row
+            before = self._earlier.calls[match - 1] if match else None
+            is_kept = before and self._earlier.steps[match - 1].call is step.call
+            if before and is_kept and self._finds_alike(step.call, before):
+                self._cache.pass_over(match, before.use.changed)
+                self._simulation.pass_over()
+                yield before.made.row
+            else:
+                row = self._simulation.row(step.call)
+                self._cache.end_call(position, step.call.start, before.use.changed if before else ())
+                yield row
 
     def _finds_alike(self, call: Call, before: TrackedCall) -> bool:
         if not before.made.passes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from cachecost.analysis.replays.steps import PartPool
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
+from cachecost.prompts.compare import shared_ends
 from cachecost.prompts.request import Breakpoint, Request, block_of, sent_breakpoints, wire_path
 
 LINE = 80
@@ -73,10 +74,8 @@ def _span(blocks: Sequence[Block]) -> Span | None:
     if any(not isinstance(text, str) for text in texts):
         return None
     words = [str(text) for text in texts]
-    head = _common(words)
+    head, tail = shared_ends(*words)
     shortest = min(map(len, words))
-    tail = _common([text[::-1] for text in words])
-    tail = min(tail, shortest - head)
     first = words[0]
     head = _edge(first[:head])
     tail = _edge(first[len(first) - tail :][::-1])
@@ -92,12 +91,6 @@ def _edge(text: str) -> int:
     if line and len(text) - line <= LINE:
         return line
     return next((end for end in range(len(text), 0, -1) if text[end - 1].isspace()), 0)
-
-
-def _common(texts: Sequence[str]) -> int:
-    first, last = min(texts), max(texts)
-    pairs = zip(first, last, strict=False)
-    return next((number for number, (one, other) in enumerate(pairs) if one != other), min(len(first), len(last)))
 
 
 def _cut(block: Block, span: Span) -> tuple[Block, Block]:

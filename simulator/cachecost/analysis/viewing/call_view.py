@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from hashlib import blake2b
 from json import dumps
 from typing import Any, Literal
@@ -26,9 +25,16 @@ from cachecost.analysis.viewing.listing import (
     ViewedSession,
     calls_of_session,
 )
-from cachecost.caches.comparison import alike, are_versions, first_difference, text_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.compare import (
+    are_versions,
+    first_difference,
+    opcodes,
+    pair_in_order,
+    shared_ends,
+    text_of,
+)
 from cachecost.prompts.request import Request
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Pass, SimulatedCall
@@ -236,25 +242,12 @@ def _with_stripped(rendered: Sequence[SentBlock], request: Request) -> list[Sent
     start = next((at for at, one in enumerate(rendered) if one.block and one.layer is Layer.MESSAGES), len(rendered))
     inside, sent = rendered[start:], _message_blocks(request)
     made = list(rendered[:start])
-    for kind, i, j, k, m in opcodes([block.digest for block in sent], [one.digest for one in inside]):
+    before, now = [block.digest for block in sent], [one.digest for one in inside]
+    for kind, i, j, k, m in opcodes(before, now, first_difference(before, now)):
         if kind != "equal":
             made += [SentBlock(Layer.MESSAGES, block, 0, "stripped") for block in sent[i:j]]
         made += inside[k:m]
     return made
-
-
-def opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
-    """As difflib's: what makes `new` of `old`. What both begin with is found without work for what follows."""
-    shared = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        shared += 1
-    if shared:
-        yield "equal", 0, shared, 0, shared
-    matcher = SequenceMatcher(None, old[shared:], new[shared:], autojunk=False)
-    for kind, i, j, k, m in matcher.get_opcodes():
-        yield kind, i + shared, j + shared, k + shared, m + shared
 
 
 Change = Literal["same", "changed", "new"]
@@ -301,13 +294,14 @@ def compare_blocks(before: Sequence[SentBlock], now: Sequence[SentBlock]) -> Cal
     new = [at for at, one in enumerate(now) if one.block]
     found = {at: BlockChange("same") for at, one in enumerate(now) if not one.block}
     kept: set[int] = set()
-    for kind, i, j, k, m in opcodes([before[at].digest for at in old], [now[at].digest for at in new]):
-        if kind not in ("equal", "replace"):
+    for i, k in pair_in_order([before[at].digest for at in old], [now[at].digest for at in new]):
+        if i is None or k is None:
             continue
-        for one, other in zip(old[i:j], new[k:m], strict=False):
-            if kind == "equal" or _is_counterpart(before[one], now[other]):
-                found[other] = BlockChange("same" if kind == "equal" else "changed", one)
-                kept.add(one)
+        one, other = old[i], new[k]
+        is_same = before[one].digest == now[other].digest
+        if is_same or _is_counterpart(before[one], now[other]):
+            found[other] = BlockChange("same" if is_same else "changed", one)
+            kept.add(one)
     blocks = [found.get(at, BlockChange("new")) for at in range(len(now))]
     return CallChanges(blocks, [at for at in old if at not in kept])
 
@@ -326,8 +320,7 @@ def first_text_difference(old: Block, new: Block, layer: Layer) -> TextDifferenc
     if texts is None:
         return None
     was, now = texts
-    at = first_difference(was, now)
-    shared = alike(was, now) - at
+    at, shared = shared_ends(was, now)
     lost, added = was[at : len(was) - shared], now[at : len(now) - shared]
     after = now[len(now) - shared :][:AROUND] if max(len(lost), len(added)) <= AROUND else ""
     return TextDifference(at, now[max(0, at - AROUND) : at], _cut(lost), _cut(added), after)
@@ -378,11 +371,8 @@ def _said(block: Block) -> bytes:
 
 def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
     """The indices of calls that correspond, rising: of equal keys, and between those in the order they stand."""
-    pairs: list[tuple[int, int]] = []
-    for kind, i, j, k, m in opcodes(left, right):
-        if kind in ("equal", "replace"):
-            pairs += zip(range(i, j), range(k, m), strict=False)
-    return pairs
+    pairs = pair_in_order(left, right)
+    return [(one, other) for one, other in pairs if one is not None and other is not None]
 
 
 Blocks = Sequence[SentBlock]

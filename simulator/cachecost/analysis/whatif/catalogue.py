@@ -10,14 +10,22 @@ Other models, other hosts, batches, US residency: the same bytes, sent elsewhere
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from cachecost.analysis.replays.steps import PartPool, ReplayStep, add_pings, as_sent, change_calls, has_breakpoints
+from cachecost.analysis.replays.steps import (
+    PartPool,
+    ReplayStep,
+    StepChange,
+    add_pings,
+    as_sent,
+    change_calls,
+    has_breakpoints,
+)
 from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
 from cachecost.analysis.whatif.option import (
@@ -25,13 +33,11 @@ from cachecost.analysis.whatif.option import (
     MODEL,
     PINGS,
     Option,
-    RecordedPauses,
     breakpoint_options,
-    measure_pauses,
-    pings_worth,
     thinking_options,
     ttl_options,
 )
+from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses, pings_worth
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
@@ -102,7 +108,7 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
         "tools=sorted",
         "tools",
         f"tools sorted by {'name' if by_name else 'digest, because the recording has no names'}",
-        change_calls(_WithTools(_SortedTools().of)),
+        change_tools(_sort_tools),
         CONTENT,
         "The order of tools is assumed not to affect answers",
         unchanged="" if any(count > 1 for count in orders.values()) else NEVER_ORDER,
@@ -111,7 +117,7 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
         "schemas=sorted",
         "schemas",
         "keys of tool definitions sorted, including those of schemas",
-        change_calls(_WithTools(_CanonicalParts().of)),
+        change_tools(partial(map, canonical)),
         CONTENT,
         "The order of keys is assumed not to affect answers",
         unsupported="" if by_name else NO_WORDS,
@@ -145,36 +151,22 @@ def _keys_differ(lists: Sequence[Part]) -> bool:
     return any(len(one) > 1 for one in spelt.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _WithTools:
-    """Calls with their tools rewritten. Breakpoints keep their positions in the list."""
+def change_tools(rewrite: Callable[[Sequence[Block]], Iterable[Block]]) -> StepChange:
+    """The tools of each call rewritten. Breakpoints keep their positions in the list."""
+    parts = PartPool()
 
-    rewrite: Callable[[Part], Part]
-
-    def __call__(self, call: Call) -> Call:
-        tools = self.rewrite(call.request.tools)
+    def change(call: Call) -> Call:
+        tools = parts.of(rewrite(call.request.tools.blocks))
         return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
 
-
-@dataclass(slots=True)
-class _SortedTools:
-    parts: PartPool = field(default_factory=PartPool)
-
-    def of(self, part: Part) -> Part:
-        by_name = all(block.content is not None for block in part.blocks)
-        return self.parts.of(sorted(part.blocks, key=lambda block: (_name(block) if by_name else "", block.digest)))
+    return change_calls(change)
 
 
-def _name(block: Block) -> str:
-    return str((block.content or {}).get("name") or "")
-
-
-@dataclass(slots=True)
-class _CanonicalParts:
-    parts: PartPool = field(default_factory=PartPool)
-
-    def of(self, part: Part) -> Part:
-        return self.parts.of([canonical(block) for block in part.blocks])
+def _sort_tools(tools: Sequence[Block]) -> list[Block]:
+    """By name, or by digest where the recording has no names."""
+    if any(block.content is None for block in tools):
+        return sorted(tools, key=lambda block: block.digest)
+    return sorted(tools, key=lambda block: (str((block.content or {}).get("name") or ""), block.digest))
 
 
 def canonical(block: Block) -> Block:
@@ -212,11 +204,11 @@ class MainModel:
         totals: dict[tuple[str, str], Decimal] = {}
         last: dict[tuple[str, str], MainModel] = {}
         for number, call in enumerate(traffic.calls, 1):
-            host = host_of(call.host, traffic.setup.host, call.request.model)
             try:
-                rules = traffic.setup.rules.rules(host, call.request.model, call.day)
+                rules = traffic.setup.rules_for(call)
             except CannotEvaluate:
                 continue
+            host = host_of(call.host, traffic.setup.host, call.request.model)
             key = (host, rules.model)
             totals[key] = totals.get(key, Decimal(0)) + costs.get(number, Decimal(0))
             last[key] = cls(rules, host, call.day)
@@ -289,12 +281,10 @@ def _current(main: MainModel, today: date | None) -> list[Model]:
 def _to_model(call: Call, traffic: Workload, main: MainModel, name: str) -> Call:
     host = host_of(call.host, traffic.setup.host, call.request.model)
     try:
-        mine = traffic.setup.rules.rules(host, call.request.model, call.day).model
+        is_main = host == main.host and traffic.setup.rules_for(call).model == main.rules.model
     except CannotEvaluate:
         return call
-    if host != main.host or mine != main.rules.model:
-        return call
-    return replace(call, request=replace(call.request, model=name))
+    return replace(call, request=replace(call.request, model=name)) if is_main else call
 
 
 def host_options(traffic: Workload, main: MainModel, today: date | None = None) -> Iterator[Option]:
@@ -356,14 +346,14 @@ def residency_options(calls: Sequence[Call]) -> Iterator[Option]:
     """US-only inference if the calls do not request it, else inference anywhere."""
     inside = all((call.request.params.get("inference_geo") == "us") for call in calls)
     name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
-    yield Option(name, "us", does, change_calls(partial(_residing, us=not inside)), MODEL, SAME_OUTPUT)
 
+    def change(call: Call) -> Call:
+        params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
+        return replace(
+            call, request=replace(call.request, params=params if inside else {**params, "inference_geo": "us"})
+        )
 
-def _residing(call: Call, us: bool) -> Call:
-    params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
-    if us:
-        params["inference_geo"] = "us"
-    return replace(call, request=replace(call.request, params=params))
+    yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
 
 
 def count_waiting(steps: Sequence[ReplayStep]) -> int:
@@ -409,30 +399,22 @@ class RecordingProfile:
         """The short TTL, the usual one if no model's rules are known."""
         return (self.main.rules.ttl_s if self.main else USUAL_TTL_S)["5m"]
 
-    def options(self) -> Iterator[Option]:
-        """Every option, whether or not it changes anything here."""
+    def options(self, reads_prompts: bool = True) -> Iterator[Option]:
+        """Every option, whether or not it changes anything here; or only those that are found without reading prompts,
+        which a page offers.
+        """
         calls = self.traffic.calls
         yield from ttl_options(calls, self.pauses, self.short_s)
         yield from ping_options(calls, self.pauses, self.prices, self.short_s, self.refused)
         yield from breakpoint_options(calls)
-        yield from tools_options(calls)
-        yield from volatile_options(calls)
-        yield from thinking_options(self.traffic)
+        if reads_prompts:
+            yield from tools_options(calls)
+            yield from volatile_options(calls)
+            yield from thinking_options(self.traffic)
         yield from compaction_options(self.traffic, self.lengths)
-        yield from batch_options(calls, count_waiting(as_sent(calls)))
-        yield from residency_options(calls)
-        yield from self._place_options()
-
-    def offered_options(self) -> Iterator[Option]:
-        """Those of `options` that a page offers: finding them reads no prompt."""
-        calls = self.traffic.calls
-        yield from ttl_options(calls, self.pauses, self.short_s)
-        yield from ping_options(calls, self.pauses, self.prices, self.short_s, self.refused)
-        yield from breakpoint_options(calls)
-        yield from compaction_options(self.traffic, self.lengths)
-        yield from self._place_options()
-
-    def _place_options(self) -> Iterator[Option]:
+        if reads_prompts:
+            yield from batch_options(calls, count_waiting(as_sent(calls)))
+            yield from residency_options(calls)
         if self.main:
             yield from model_options(self.traffic, self.main, self.today)
             yield from host_options(self.traffic, self.main, self.today)
@@ -451,17 +433,19 @@ class RecordingProfile:
         known = {option.name: option for option in self.options()}
         found, faults = list[Option](), list[Fault]()
         for name in names:
+            words = f"expected the name of an alternative from the table; got '{name}'{nearest(name, known)}"
             try:
                 option = known.get(name) or self.build_option(name)
             except CannotEvaluate as error:
-                faults.append(Fault("--jointly", f"{name}: {error}"))
-                continue
+                option, words = None, f"{name}: {error}"
             if option is None:
-                words = f"expected the name of an alternative from the table; got '{name}'{nearest(name, known)}"
                 faults.append(Fault("--jointly", words))
             else:
                 found.append(option)
-        faults += _find_conflicts(found)
+        by_kind: dict[str, str] = {}
+        for option in found:
+            if (other := by_kind.setdefault(option.kind, option.name)) != option.name:
+                faults.append(Fault("--jointly", f"'{other}' and '{option.name}' cannot be combined"))
         if faults:
             raise InputError(faults)
         return found
@@ -484,16 +468,6 @@ class RecordingProfile:
         except ValueError:
             pass
         return None
-
-
-def _find_conflicts(options: Sequence[Option]) -> list[Fault]:
-    by_kind: dict[str, str] = {}
-    faults = []
-    for option in options:
-        if option.kind in by_kind and by_kind[option.kind] != option.name:
-            faults.append(Fault("--jointly", f"'{by_kind[option.kind]}' and '{option.name}' cannot be combined"))
-        by_kind.setdefault(option.kind, option.name)
-    return faults
 
 
 def _prices(traffic: Workload, main: MainModel | None) -> Prices | None:

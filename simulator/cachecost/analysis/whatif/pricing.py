@@ -1,41 +1,33 @@
 """Prices options: each is replayed, and only the difference to the replay of the recording counts.
 
-The cost of an action: of the next call of a conversation if something is changed before it.
-
-Alternatives under other assumptions: which turn from a gain into a loss, or back?
+Under other assumptions, too: which alternatives turn from a gain into a loss, or back?
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import accumulate, pairwise
-from statistics import median
+from itertools import pairwise
 
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay, as_sent, conversation_of, cost
+from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay, cost
 from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.compaction import SettingChange, parse_actions
-from cachecost.analysis.whatif.option import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Action, Alternative, Option
-from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.formatting import count_text, dollars, duration, percent, rough_dollars
-from cachecost.conversations.calls import Call, derive_call
+from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
+from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import count_margin, open_usd
 from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED
 from cachecost.ledger.rows import WARM_START, CallRow
-from cachecost.prompts.blocks import TOOL_RUNS, Layer, Message, Thread, given_block
-from cachecost.prompts.request import Breakpoint, sent_breakpoints
-from cachecost.providers.hosts import host_of
+from cachecost.prompts.blocks import TOOL_RUNS
+from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.listing import assumption_rows
-from cachecost.providers.served_models import must_be_served, withdrawn
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.workload import Workload
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
-
 
 KEPT = (("ttl=5m",), ("ttl=1h",))
 """What the break-even of the 1h TTL is found from."""
@@ -280,187 +272,28 @@ class AlternativePricing:
         return YES
 
 
-MOST_CALLS = 100
-"""How many further calls are replayed: an action that has not paid off by then counts as never."""
-USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
-"""Seconds between calls, tokens by which a prompt grows, tokens of an answer: used if the recording has none."""
-
-
-def price_actions(
-    profile: RecordingProfile, pricing: AlternativePricing, names: Sequence[str], at: int | None
-) -> list[Action]:
-    """What each action costs after the recorded call `at` in time order (None: the last that can be evaluated).
-
-    Raises InputError with every fault; CannotEvaluate where the call after it cannot be priced.
-    """
-    calls = profile.traffic.calls
-    if at is not None and not 1 <= at <= len(calls):
-        raise InputError([Fault("--at", f"expected a call from 1 to {len(calls)}; got {at}")])
-    found = parse_actions(names, calls)
-    if not found:
-        return []
-    fine = [row.call for row in pricing.base if row.error is None and row.call <= (at or len(calls))]
-    if not fine:
-        raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
-    last = calls[(at or fine[-1]) - 1]
-    for one in found:
-        _must_be_served(profile, one, last)
-    future = _Future.of(profile, pricing, at or fine[-1])
-    return [future.action(pricing, replace(one, assumption=_assumed(profile, one, last))) for one in found]
-
-
-def _assumed(profile: RecordingProfile, switch: SettingChange, before: Call) -> str:
-    """What the change takes for granted; that its model is retired by today, where it is."""
-    host = host_of(before.host, profile.traffic.setup.host, before.request.model)
-    gone = withdrawn(host, switch.model, profile.today) if switch.model and profile.today else ""
-    return "; ".join(part for part in (gone, switch.assumption) if part)
-
-
-def _must_be_served(profile: RecordingProfile, switch: SettingChange, before: Call) -> None:
-    if not switch.model:
-        return
-    traffic = profile.traffic
-    try:
-        host = host_of(before.host, traffic.setup.host, before.request.model)
-        must_be_served(host, switch.model, traffic.setup.day or before.day)
-    except CannotEvaluate as error:
-        raise CannotEvaluate(f"--action {switch.name}: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Future:
-    """A conversation after its call `at`: what was sent `before` by all, and how it goes on."""
-
-    at: int
-    before: Sequence[ReplayStep]
-    after: Sequence[ReplayStep]
-    assumption: str
-
-    @classmethod
-    def of(cls, profile: RecordingProfile, pricing: AlternativePricing, at: int) -> _Future:
-        steps = as_sent(profile.traffic.calls)
-        conversation = conversation_of(steps[at - 1].call)
-        mine = [
-            step
-            for step in steps
-            if conversation_of(step.call) == conversation and pricing.base[step.number - 1].error is None
-        ]
-        recorded = [step for step in mine if step.number > at]
-        growth = _Growth.of([step.call for step in mine], [pricing.base[step.number - 1] for step in mine])
-        last = (recorded or [steps[at - 1]])[-1].call
-        made = growth.calls(last, MOST_CALLS - len(recorded))
-        after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)]
-        words = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
-        return cls(at, steps[:at], after[:MOST_CALLS], f"{words} {growth}")
-
-    def action(self, pricing: AlternativePricing, switch: SettingChange) -> Action:
-        without = self._rows(pricing, self.after)
-        changed = [
-            step.with_change(lambda call: replace(call, request=switch.change(call.request))) for step in self.after
-        ]
-        rows = self._rows(pricing, changed)
-        if rows[0].error or without[0].error:
-            raise CannotEvaluate(f"--action {switch.name}: {rows[0].error or without[0].error}")
-        pairs = [pair for pair in zip(rows, without, strict=True) if not (pair[0].error or pair[1].error)]
-        later = pairs[1] if len(pairs) > 1 else pairs[0]
-        return Action(
-            switch.name,
-            self.at,
-            rows[0].cost.total,
-            without[0].cost.total,
-            max(0, without[0].usage.read - rows[0].usage.read),
-            later[0].cost.total,
-            later[1].cost.total,
-            _pays_after(pairs),
-            f"{switch.assumption}; {self.assumption}",
-            self.before[-1].call.session,
-            self.before[-1].call.file,
-            self.before[-1].call.line or None,
-        )
-
-    def _rows(self, pricing: AlternativePricing, after: Sequence[ReplayStep]) -> list[CallRow]:
-        return pricing.replays.rows([*self.before, *after], "action")[len(self.before) :]
-
-
-def _pays_after(pairs: Sequence[tuple[CallRow, CallRow]]) -> int | None:
-    sums = accumulate(with_.cost.total - without.cost.total for with_, without in pairs)
-    return next((number for number, more in enumerate(sums, 1) if more <= 0), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Growth:
-    """How a conversation goes on: seconds between calls, tokens of an answer and of what is said to it."""
-
-    gap_s: float
-    output: int
-    said: int
-
-    @classmethod
-    def of(cls, calls: Sequence[Call], rows: Sequence[CallRow]) -> _Growth:
-        """As it went: the usual pause, the mean answer, the mean growth of its prompt."""
-        starts = [call.start for call in calls]
-        gaps = [after - before for before, after in pairwise(starts)]
-        lengths = [row.usage.total_input for row in rows]
-        grown = [after - before for before, after in pairwise(lengths) if after > before]
-        outputs = [row.usage.output_tokens for row in rows if row.usage.output_tokens]
-        growth = round(sum(grown) / len(grown)) if grown else USUAL_GROWTH
-        output = round(sum(outputs) / len(outputs)) if outputs else min(USUAL_OUTPUT, growth // 2)
-        answered = max((call.first_token_s for call in calls), default=0.0) + 1
-        return cls(max(median(gaps), answered) if gaps else USUAL_GAP_S, output, max(1, growth - output))
-
-    def __str__(self) -> str:
-        return f"one every {duration(self.gap_s)} that adds {self.output + self.said:,} tokens"
-
-    def calls(self, last: Call, count: int) -> list[Call]:
-        """So many calls more, each going on from the one before."""
-        made: list[Call] = []
-        for number in range(1, count + 1):
-            last = self._next(last, number)
-            made.append(last)
-        return made
-
-    def _next(self, call: Call, number: int) -> Call:
-        answer = given_block("text", "assistant", f"answer {number}", self.output)
-        said = given_block("text", "user", f"said {number}", self.said)
-        thread = call.request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
-        start = call.start + self.gap_s
-        breakpoints = [
-            breakpoint
-            if breakpoint.node is None
-            else _as_far(breakpoint, call.request.thread.length - breakpoint.node.length, thread)
-            for breakpoint in call.request.breakpoints
-        ]
-        unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints}
-        made = derive_call(
-            call,
-            replace(call.request, thread=thread, breakpoints=tuple(unique.values())),
-            start,
-            self.output,
-            call.purpose,
-        )
-        return replace(made, first_token_s=call.first_token_s)
-
-
-def _as_far(breakpoint: Breakpoint, behind: int, thread: Thread) -> Breakpoint:
-    node = thread.up_to(thread.length - behind)
-    assert node.message is not None
-    return Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)
+def _has_run(call: Call) -> bool:
+    node = call.request.thread
+    kinds = [block.kind in TOOL_RUNS for one in node.back() if one.message for block in one.message.blocks]
+    return any(one and other for one, other in pairwise(kinds))
 
 
 PLAYS: dict[str, Callable[[Call], bool]] = {
     "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,
     "thinking_rendered_at": lambda call: bool({"thinking", "output_config"} & call.request.params.keys()),
     "structured_output_at": lambda call: bool({"output_config", "output_format"} & call.request.params.keys()),
-    "lookback_runs": lambda call: _has_run(call),
+    "lookback_runs": _has_run,
     "shallow_breakpoints": lambda call: (
         len(sent_breakpoints(call.request).breakpoints) > 1 or bool(call.request.system.blocks)
     ),
     WARM_START: lambda call: False,  # what was cached before is so under every alternative
 }
 """Which calls an assumption can matter to; one that is not listed can matter to all."""
+
 NEAR, FAR = Decimal("0.05"), Decimal("0.25")
 """Shares of the dollars of a recording: alternatives that cost more than the first are not tried, nor those that
 save more than the second by their price alone."""
+
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 
@@ -472,12 +305,6 @@ def other_assumptions(traffic: Workload) -> Iterator[tuple[str, str]]:
             yield from ((switch.name, one.value) for one in switch.readings if one.value.lower() != now)
 
 
-def _has_run(call: Call) -> bool:
-    node = call.request.thread
-    kinds = [block.kind in TOOL_RUNS for one in node.back() if one.message for block in one.message.blocks]
-    return any(one and other for one, other in itertools.pairwise(kinds))
-
-
 def find_reversals(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> dict[str, list[str]]:
@@ -486,7 +313,8 @@ def find_reversals(
     asked = [one for one in alternatives if not known[one.name].unchanged and _may_reverse(one, pricing.now)]
     found: dict[str, list[str]] = {}
     for switch, value in other_assumptions(pricing.replays.traffic):
-        other = _with_assumption(pricing, switch, value)
+        traffic = pricing.replays.traffic.with_assumptions({switch: value})
+        other = AlternativePricing(pricing.replays.with_workload(traffic), pricing.now)
         again = {option.name: option for option in RecordingProfile.of(other.replays.traffic, other.base).options()}
         for alternative in asked:
             saving = other.saving([again[alternative.name]]) if alternative.name in again else alternative.saving
@@ -501,11 +329,6 @@ def _may_reverse(alternative: Alternative, now: Decimal) -> bool:
     if alternative.saving is None or alternative.saving <= -NEAR * now:
         return False
     return alternative.kind not in BY_PRICE or alternative.saving < FAR * now
-
-
-def _with_assumption(pricing: AlternativePricing, switch: str, value: str) -> AlternativePricing:
-    other = pricing.replays.with_workload(pricing.replays.traffic.with_assumptions({switch: value}))
-    return AlternativePricing(other, pricing.now)
 
 
 def _sign(saving: Decimal | None) -> int:

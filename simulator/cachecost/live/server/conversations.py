@@ -11,7 +11,8 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import Any, Literal
 
-from cachecost.prompts.blocks import Block, Layer, Part, Thread, count_equal_blocks, estimate_tokens
+from cachecost.prompts.blocks import Block, Layer, Part, Thread, estimate_tokens
+from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Breakpoint, Request, block_at, sent_breakpoints
 
@@ -147,7 +148,7 @@ def divergence(before: Request, after: Request, size: Size = estimate_tokens) ->
         return _divergence_before_messages("unavailable", before, size)
     parting = before.thread.common(after.thread).length
     old = _blocks(before, parting)
-    left = old[count_equal_blocks(old, _blocks(after, parting)) :]
+    left = old[first_changed_block(old, _blocks(after, parting)) :]
     return Divergence("messages_changed", sum(map(size, left))) if left else None
 
 
@@ -160,7 +161,7 @@ def _differs(before: Part, after: Part) -> Sequence[Block] | None:
     """The blocks of a layer from its first difference on; None if both are equal."""
     if before.digest == after.digest:
         return None
-    return before.blocks[count_equal_blocks(before.blocks, after.blocks) :]
+    return before.blocks[first_changed_block(before.blocks, after.blocks) :]
 
 
 def _blocks(request: Request, after: int) -> list[Block]:

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread, estimate_tokens
+from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.request import TTL, accepts_breakpoint, is_server_tool
 
 Role = Literal["any", "assistant", "user_wire", "human", "prompt", "tool", "not_system"]
@@ -616,7 +617,6 @@ class Adaptive(Primitive):
             yield from LastTool().spots(view)
 
     def _system(self, last: Part, now: Part) -> Iterator[Spot]:
-        pairs = enumerate(zip(last.blocks, now.blocks, strict=False))
-        equal = [index for index, _ in takewhile(lambda pair: pair[1][0].digest == pair[1][1].digest, pairs)]
+        equal = range(first_changed_block(last.blocks, now.blocks))
         breakpoint_places = [index for index in equal if accepts_breakpoint(now.blocks[index])]
         yield from ((Layer.SYSTEM, None, index) for index in breakpoint_places[-1:])

@@ -11,7 +11,8 @@ from cachecost.base.formatting import exact
 from cachecost.budgets.verdicts import exact_share
 
 if TYPE_CHECKING:
-    from cachecost.budgets.check import BudgetResult, PromptChange, PromptComparison, StrategyCost
+    from cachecost.budgets.check import BudgetResult, StrategyCost
+    from cachecost.budgets.prompt_changes import PromptChange, PromptComparison
     from cachecost.budgets.source_lines import SourceLine
     from cachecost.budgets.verdicts import CostChange, Verdict
 

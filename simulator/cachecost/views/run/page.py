@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from markupsafe import Markup
 
-from cachecost.analysis.comparison.ranking import assumption_groups, first_assumptions, summary_sentence
+from cachecost.analysis.comparison.assumptions import assumption_groups, first_assumptions, summary_sentence
 from cachecost.analysis.comparison.summary import (
     APART,
     CLASS_FIELDS,
@@ -28,7 +28,7 @@ from cachecost.analysis.comparison.summary import (
     summarise,
     token_sentences,
 )
-from cachecost.analysis.comparison.variant_run import seeds_sentence
+from cachecost.analysis.comparison.verdict import seeds_sentence
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import RunResult

@@ -17,7 +17,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cachecost.analysis.comparison.ranking import assumption_groups, brief_sentence, first_assumptions, summary_sentence
+from cachecost.analysis.comparison.assumptions import (
+    assumption_groups,
+    brief_sentence,
+    first_assumptions,
+    summary_sentence,
+)
 from cachecost.analysis.comparison.summary import (
     AGAINST_FIRST,
     StrategyLine,
@@ -35,7 +40,7 @@ from cachecost.analysis.comparison.summary import (
     summarise,
     token_sentences,
 )
-from cachecost.analysis.comparison.variant_run import seeds_sentence
+from cachecost.analysis.comparison.verdict import seeds_sentence
 from cachecost.base.formatting import count_text, encodable, exact, inert_text
 from cachecost.ledger.results import Assumption, Comparison, PublishedFigure, RunResult, TriedValue
 from cachecost.ledger.rows import QUESTIONS, LessInput

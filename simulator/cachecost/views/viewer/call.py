@@ -17,13 +17,14 @@ from cachecost.analysis.bill.summary import BillSummary
 from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
 from cachecost.analysis.viewing.call_view import Blocks, SentBlock, ViewedCall, compared_texts, readable_text
 from cachecost.analysis.viewing.listing import SessionReplay, ViewedSession
-from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives, diff_texts
-from cachecost.analysis.whatif.option import pings_worth
+from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
+from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
 from cachecost.caches.causes import Cause
 from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.blocks import Block
+from cachecost.prompts.compare import diff_texts
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.views.bill.json_output import call_object as billed_call_object

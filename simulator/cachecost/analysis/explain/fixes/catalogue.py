@@ -55,10 +55,10 @@ from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.caches.causes import Cause
-from cachecost.caches.comparison import ALIKE, ancestor, common, first_difference, share_alike, text_of
 from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
+from cachecost.prompts.compare import ALIKE, ancestor, common, share_alike, shared_ends, text_of
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import (
     TTL,
@@ -428,9 +428,7 @@ def _split_texts(blocks: Sequence[Block]) -> dict[bytes, TextPieces]:
     texts = list(map(text_of, alike))
     if len(alike) < 2:
         return {}
-    begin = min(first_difference(texts[0], text) for text in texts[1:])
-    shortest = min(map(len, texts)) - begin
-    end = min(first_difference(texts[0][::-1][:shortest], text[::-1][:shortest]) for text in texts[1:])
+    begin, end = shared_ends(*texts)
     shared = text_block(alike[0].role, texts[0][:begin] + texts[0][len(texts[0]) - end :])
     rests = (text[begin : len(text) - end] or " " for text in texts)
     return {

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from functools import partial
 from math import ceil
 from operator import attrgetter
@@ -28,10 +27,11 @@ from cachecost.analysis.explain.fixes.scopes import Conversation, ScopeOf, in_co
 from cachecost.analysis.explain.observed_replay import ObservedReplay
 from cachecost.analysis.replays.steps import NO_CALL, PartPool, Replays, ReplayStep, ThreadChange
 from cachecost.base.structs import replace
-from cachecost.caches.comparison import ALIKE, ALIKE_IN_SIZE, alike, text_of
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
+from cachecost.prompts import compare
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
+from cachecost.prompts.compare import pair_in_order, shared_ends, text_of
 from cachecost.prompts.output_format import skills_asked
 from cachecost.prompts.request import Breakpoint, Request, accepts_breakpoint, block_of, is_server_tool
 
@@ -88,18 +88,13 @@ CountBlock = Callable[[Block], int]
 
 def are_versions(old: Block, new: Block) -> bool:
     """Whether one block is the other with other words: most of the text, or all of it in another order of keys."""
-    if (old.kind, old.role) != (new.kind, new.role):
-        return False
-    if old.content is None or new.content is None:
-        return abs(old.size - new.size) <= ALIKE_IN_SIZE * max(old.size, new.size)
-    if old.content == new.content or _name(old) == _name(new) is not None:
-        return True
-    one, other = text_of(old), text_of(new)
-    return alike(one, other) >= ALIKE * max(len(one), len(other))
+    is_named_alike = old.kind == new.kind == "tool" and _name(old) == _name(new) is not None
+    is_reordered = (old.kind, old.role) == (new.kind, new.role) and old.content == new.content is not None
+    return is_reordered or (is_named_alike and old.role == new.role) or compare.are_versions(old, new, Layer.TOOLS)
 
 
 def _name(block: Block) -> object:
-    return (block.content or {}).get("name") if block.kind == "tool" else None
+    return (block.content or {}).get("name")
 
 
 def align(was: Sequence[Block], now: Sequence[Block]) -> Iterator[Versions]:
@@ -127,7 +122,7 @@ def _changed(old: Block | None, new: Block, count: CountBlock) -> int:
     if old.content is None or new.content is None:
         return count(new)
     one, other = text_of(old), text_of(new)
-    share = 1 - alike(one, other) / max(1, len(other))
+    share = 1 - sum(shared_ends(one, other)) / max(1, len(other))
     return ceil(count(new) * share)
 
 
@@ -288,13 +283,16 @@ def go_on(before: Thread, now: Thread, keeps_inserted: bool = True) -> Continuat
 def _place_known(was: Sequence[Thread], new: Sequence[Thread]) -> tuple[Continuation, Sequence[Thread]]:
     """The messages that were sent before, as they are or as versions of what was in their place."""
     made = Continuation()
-    for kind, i, j, k, m in SequenceMatcher(None, _digests(was), _digests(new), autojunk=False).get_opcodes():
-        if kind == "equal":
-            made.places.update(zip(new[k:m], was[i:j], strict=True))
-        for old, node in zip(was[i:j], new[k:m], strict=False) if kind == "replace" else ():
-            if old.message and node.message and _are_versions(old.message, node.message):
-                made.places[node] = old
-                made.changed.append((old.message, node.message))
+    digests, others = ([node.message.digest if node.message else b"" for node in nodes] for nodes in (was, new))
+    for i, k in pair_in_order(digests, others, 0):
+        if i is None or k is None:
+            continue
+        old, node = was[i], new[k]
+        if digests[i] == others[k]:
+            made.places[node] = old
+        elif old.message and node.message and _are_versions(old.message, node.message):
+            made.places[node] = old
+            made.changed.append((old.message, node.message))
     return made, new
 
 
@@ -315,10 +313,6 @@ def _after(thread: Thread, start: Thread) -> list[Thread]:
         nodes.append(node)
         node = node.parent
     return nodes[::-1]
-
-
-def _digests(nodes: Sequence[Thread]) -> list[bytes]:
-    return [node.message.digest if node.message else b"" for node in nodes]
 
 
 Parameter = tuple[Callable[[Call], Any], Callable[..., Call]]

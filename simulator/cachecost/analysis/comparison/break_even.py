@@ -1,0 +1,199 @@
+"""Where an answer changes while one value of the scenario does: a search between two values with another answer.
+
+The scenario is compared at each value that the search asks for: only what depends on the value is simulated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any, Protocol
+
+from cachecost.analysis.comparison.ranking import order_words
+from cachecost.analysis.comparison.summary import (
+    is_tied,
+    strategy_line,
+)
+from cachecost.analysis.comparison.variant_run import VariantRun
+from cachecost.base.formatting import (
+    quote,
+)
+from cachecost.ledger.results import BreakEven, Comparison, Ledger
+from cachecost.scenario.loading import numbered_paths, scenario_at, value_as_written
+from cachecost.scenario.models import (
+    AssumptionSpec,
+    plain,
+)
+
+Number = int | Decimal
+
+Names = frozenset[str]
+
+ComparisonAt = Callable[[Number, Names | None], Comparison]
+"""The comparison at a value; of these strategies alone where they are named, as each of them takes time."""
+
+
+def cheapest_in(comparison: Comparison, winner: str) -> str:
+    """The cheapest strategy: `winner` where its lead or lag is within the error margin."""
+    best = comparison.best
+    ledger = next((each for each in comparison.ledgers if each.strategy == winner), None)
+    if ledger is None or best is ledger or ledger.errors or winner in comparison.apart:
+        return best.strategy
+    lines = [strategy_line(each, comparison.effort(each), None) for each in (best, ledger)]
+    return winner if is_tied(*lines) else best.strategy
+
+
+class Claim(Protocol):
+    """Something that an answer says of a comparison."""
+
+    def answer(self, comparison: Comparison) -> str:
+        """What the comparison says, as a name or a few words."""
+        ...
+
+    def strategies(self, answers: Iterable[str]) -> Names:
+        """The strategies between which these answers decide."""
+        ...
+
+    def sentence(self, answer: str) -> str:
+        """The claim with this answer: "“a” is the cheapest"."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CheapestClaim:
+    """Which strategy is the cheapest: `winner` as long as it is within the error margin of the cheapest."""
+
+    winner: str
+
+    def answer(self, comparison: Comparison) -> str:
+        return cheapest_in(comparison, self.winner)
+
+    def strategies(self, answers: Iterable[str]) -> Names:
+        return frozenset(answers)
+
+    def sentence(self, answer: str) -> str:
+        return f"{quote(answer)} is the cheapest"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceClaim:
+    """Whether a strategy costs less than the compared one, by more than the error margin."""
+
+    strategy: str
+    first: str
+
+    def answer(self, comparison: Comparison) -> str:
+        ledgers = {ledger.strategy: ledger for ledger in comparison.ledgers}
+        line, other = (
+            strategy_line(ledgers[name], comparison.effort(ledgers[name]), None) for name in (self.strategy, self.first)
+        )
+        return "less than" if order_words(line, other) == "less than" else "no less than"
+
+    def strategies(self, answers: Iterable[str]) -> Names:
+        return frozenset((self.strategy, self.first))
+
+    def sentence(self, answer: str) -> str:
+        return f"{quote(self.strategy)} costs {answer} {quote(self.first)}"
+
+
+def steps_between(start: Number, end: Number, step: Number) -> Sequence[Number]:
+    """The values from `start` to `end`: both of them, and between them the multiples of `step`; upwards or down."""
+    low, high = sorted((start, end))
+    first = int((Decimal(low) / step).to_integral_value(ROUND_FLOOR)) + 1
+    last = int((Decimal(high) / step).to_integral_value(ROUND_CEILING)) - 1
+    values = [low, *(number * step for number in range(first, last + 1)), *([high] if high != low else [])]
+    return values if start <= end else values[::-1]
+
+
+def find_break_even(at: ComparisonAt, claim: Claim, values: Sequence[Number]) -> BreakEven | None:
+    """Where the answer at the first value ends, by bisection; None where the last value has the same answer.
+
+    Between two values, only the strategies are simulated that decide. Where another one turns out to be in question at
+    the value that was found, the search goes on before it.
+    """
+    start, end = (claim.answer(at(value, None)) for value in (values[0], values[-1]))
+    if start == end:
+        return None
+    names, high = claim.strategies((start, end)), len(values) - 1
+    while True:
+        low, high = _bisect(at, claim, values[: high + 1], names)
+        found = claim.answer(at(values[low], None))
+        if found == start:
+            break
+        names, high = names | claim.strategies((found,)), low
+    instead = claim.answer(at(values[high], None))
+    return BreakEven(claim.sentence(start), claim.sentence(instead), values[low], values[high])
+
+
+def _bisect(at: ComparisonAt, claim: Claim, values: Sequence[Number], names: Names) -> tuple[int, int]:
+    """Two neighbours: the first has the answer of the first value, the second has not. The last value has another."""
+    start = claim.answer(at(values[0], names))
+    low, high = 0, len(values) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        holds = claim.answer(at(values[middle], names)) == start
+        low, high = (middle, high) if holds else (low, middle)
+    return low, high
+
+
+class Trials:
+    """The comparison of a scenario at other values of one of its assumptions."""
+
+    def __init__(self, main: VariantRun, comparison: Comparison, spec: AssumptionSpec) -> None:
+        self._main, self._comparison, self._spec = main, comparison, spec
+        self._ledgers: dict[tuple[Any, str], Ledger] = {}
+        self._runs: dict[Any, VariantRun] = {}
+        self._paths = numbered_paths(main.scenario, spec.set or ())
+        self._by_host = {
+            one.name for one in main.scenario.strategies if getattr(one.resolve(), "inquiry_by_host", None) is not None
+        }
+        """They ask as another strategy does, so the value of an option of questions cannot be set for them."""
+
+    @property
+    def as_written(self) -> Any:
+        """The value in the scenario; None where its paths have several or an unknown one."""
+        found = [value_as_written(self._main.scenario, path) for path in self._paths]
+        return found[0] if found and all(value == found[0] for value in found) else None
+
+    @property
+    def strategies(self) -> list[str]:
+        """The strategies that alone depend on the value; none where all do."""
+        numbers = {int(path.split(".")[1]) for path in self._paths if path.startswith("strategies.")}
+        is_local = all(path.startswith("strategies.") for path in self._paths)
+        return [self._main.scenario.strategies[number].name for number in sorted(numbers)] if is_local else []
+
+    def at(self, value: Number | Any, names: Names | None = None) -> Comparison:
+        """The comparison at a value: of all strategies, or of those named and the compared one; never those
+        that assume other rules and are compared apart, unless the assumption or the question is about them."""
+        wanted = None if names is None else {*names, self._comparison.first}
+        follow = self._by_host if any(".inquiry." in path for path in self._paths) else set()
+        about = {*self.strategies, *self._main.scenario.question_about, self._comparison.first}
+        ledgers = [
+            ledger
+            for ledger in self._comparison.ledgers
+            if (ledger.ranked or not ledger.assumes or ledger.strategy in about)
+            and (wanted is None or ledger.strategy in wanted)
+            and ledger.strategy not in follow
+        ]
+        run = self._run(plain(value) if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else value)
+        return replace(run.empty_comparison(), ledgers=list(self._at(run, value, ledgers)))
+
+    def _run(self, value: Any) -> VariantRun:
+        key = repr(value)
+        if key not in self._runs:
+            scenario = scenario_at(self._main.scenario, self._paths, value, self._main.folder)
+            self._runs[key] = VariantRun("", scenario, self._main.folder, self._main)
+        return self._runs[key]
+
+    def _at(self, run: VariantRun, value: Any, ledgers: list[Ledger]) -> Iterator[Ledger]:
+        local = self.strategies
+        specs = {spec.name: spec for spec in run.scenario.strategies}
+        for ledger in ledgers:
+            key = (repr(value), ledger.strategy)
+            if local and ledger.strategy not in local:
+                yield ledger
+                continue
+            if key not in self._ledgers:
+                self._ledgers[key] = run.ledger(specs[ledger.strategy], explains=False)
+            yield self._ledgers[key]

@@ -1,0 +1,180 @@
+"""Judges a prediction by its bill: right, wrong or unknowable, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cachecost.analysis.fidelity.recording_check import TOLERANCE
+from cachecost.base.formatting import duration
+from cachecost.caches.reporting import (
+    ReadBounds,
+)
+from cachecost.prompts.blocks import Prefix
+from cachecost.providers.rules import VisibilityLag
+from cachecost.providers.usage import Usage
+
+ESTIMATE = 0.01
+"""Share that an estimated length may be off and still count as one that the recording could have written."""
+
+
+@dataclass(frozen=True, slots=True)
+class BillVerdict:
+    """`kind`, `exact` and `holds` of a judgement; why it is not right, in words, else "".
+
+    `cause` is the probable one from the closed list of causes, where one is known. `found` is the prefix that the
+    bill proves to be alive although the recording cannot tell. `bounds` are those of the read that was judged.
+    """
+
+    kind: str
+    exact: bool
+    reason: str = ""
+    holds: bool = False
+    cause: str = ""
+    found: Prefix | None = None
+    bounds: ReadBounds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BillComparison:
+    """A prediction and the bill. `is_measured`: other bills give the exact length of the predicted hit.
+
+    `first_read` is the billed read of the first of several passes; None if only their sum is billed. `bounds` of the
+    read are None where the host's hits are certain.
+    """
+
+    billed: Usage
+    predicted: Usage
+    hit: Prefix | None
+    is_measured: bool
+    passes: int = 1
+    first_read: int | None = None
+    bounds: ReadBounds | None = None
+
+    @property
+    def is_in_range(self) -> bool:
+        """Whether the billed read lies within the bounds; False where there are none."""
+        read = self.billed.read
+        return self.bounds is not None and self.bounds.hold(read, _slack(read, False))
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleEntry:
+    """An entry that an earlier call of the recording wrote on the way of this prompt, as it stands before the call.
+
+    `read` is what a hit there would read, all passes together; `is_measured`: other bills give it. `age_s` is the time
+    since its writer started, `expired_s` since it expired (None: it has not).
+    """
+
+    prefix: Prefix
+    read: int
+    is_measured: bool
+    age_s: float
+    expired_s: float | None = None
+
+    def is_read_by(self, billed: int) -> bool:
+        return abs(self.read - billed) <= _slack(billed, self.is_measured)
+
+
+def judge_breakpoint_hit(
+    comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
+) -> BillVerdict:
+    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model."""
+    read, predicted = comparison.billed.read, comparison.predicted.read
+    if _is_cold(comparison):
+        missed = comparison.hit is not None
+        late = _late(comparison, possible, lag) if missed else ""
+        return BillVerdict("cold", not missed, _not_read(predicted, late) if missed else "", cause=_lag_cause(late))
+    matching = [one for one in possible if one.is_read_by(read)]
+    if not matching:
+        return BillVerdict("unknown", False, _unknown(read, predicted))
+    exact = abs(predicted - read) <= TOLERANCE
+    if not exact and all(one.expired_s is not None for one in matching):
+        since = f"{duration(matching[0].expired_s or 0)} after they expired"
+        return BillVerdict(
+            "unknown",
+            False,
+            f"read {read:,} tokens {since}: an unrecorded call may have kept them alive",
+            found=matching[0].prefix,
+        )
+    late = _late(comparison, possible, lag) if predicted > read else ""
+    return BillVerdict(
+        "hit", exact, "" if exact else _another(comparison, possible) + late, cause="" if exact else _lag_cause(late)
+    )
+
+
+def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
+    read, predicted = comparison.billed.read, comparison.predicted.read
+    holds, bounds = comparison.is_in_range, comparison.bounds
+    if read == 0:
+        words = "" if predicted == 0 else _not_read(predicted)
+        return BillVerdict("cold", predicted == 0, words, holds, bounds=bounds)
+    if read > max(reach, predicted) + _slack(read, False):
+        return BillVerdict("unknown", False, _unknown(read, predicted))
+    exact = abs(predicted - read) <= TOLERANCE
+    is_estimate = not comparison.is_measured and comparison.hit is not None
+    why = f"{predicted:,} tokens were predicted, {read:,} were read"
+    why += "; the predicted length is an estimate" if is_estimate else ""
+    return BillVerdict("hit", exact, "" if exact else why, holds, bounds=bounds)
+
+
+def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
+    """For best-effort hosts: the read must lie within the bounds of their rules."""
+    read, bounds = comparison.billed.read, comparison.bounds
+    assert bounds is not None
+    if read > reach + _slack(read, False):
+        return BillVerdict("unknown", False, _unknown(read, comparison.predicted.read))
+    if comparison.is_in_range:
+        return BillVerdict("range", False, holds=True, bounds=bounds)
+    least = f"{bounds.least:,} to " if bounds.least else "at most "
+    words = f"{least}{bounds.most:,} tokens were predicted, {read:,} were read"
+    return BillVerdict("range", False, words, bounds=bounds)
+
+
+def _is_cold(comparison: BillComparison) -> bool:
+    """Did the first pass read nothing? Then later passes read no more than was written before each."""
+    if comparison.first_read is not None:
+        return comparison.first_read == 0
+    return comparison.billed.read <= (comparison.passes - 1) * comparison.billed.write
+
+
+def _slack(read: int, is_measured: bool) -> float:
+    return TOLERANCE if is_measured else max(TOLERANCE, ESTIMATE * read)
+
+
+def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
+    """The words where the entry that was predicted to be hit was probably not readable yet; "" where it was."""
+    entry = next((one for one in possible if one.prefix is comparison.hit), None)
+    if lag is None or entry is None or entry.age_s > lag.longest_s:
+        return ""
+    return f"; probable cause: visibility lag, as the longer entry was written {duration(entry.age_s)} before"
+
+
+def _lag_cause(late: str) -> str:
+    return "visibility_lag" if late else ""
+
+
+def _unknown(read: int, predicted: int) -> str:
+    words = f"; predicted {predicted:,}" if predicted else ""
+    return f"read {read:,} tokens that no recorded call can have written{words}"
+
+
+def _not_read(predicted: int, late: str = "") -> str:
+    why = late or ": evicted, or not readable yet"
+    return f"a hit of {predicted:,} tokens was predicted, and nothing was read{why}"
+
+
+def _another(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
+    predicted, read = comparison.predicted.read, comparison.billed.read
+    if comparison.hit is None:
+        return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"
+    nearest = min(possible, key=lambda one: abs(one.read - read))
+    if nearest.prefix is comparison.hit:
+        words = (
+            "other bills give another length"
+            if comparison.is_measured
+            else "its length is an estimate: no other bill gives it"
+        )
+        return f"the same prefix, {predicted - read:+,} tokens off; {words}"
+    return f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"

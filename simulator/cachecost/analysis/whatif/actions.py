@@ -1,0 +1,337 @@
+"""Actions by name, and what each costs: the next call of a conversation if something is changed before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import median
+from typing import Any
+
+from cachecost.analysis.replays.steps import (
+    NO_CALL,
+    ReplayStep,
+    as_sent,
+    conversation_of,
+)
+from cachecost.analysis.whatif.catalogue import RecordingProfile
+from cachecost.analysis.whatif.pricing import AlternativePricing
+from cachecost.analysis.whatif.results import Action
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.formatting import duration
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call, derive_call
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
+from cachecost.prompts.request import Breakpoint, Request
+from cachecost.providers.hosts import host_of
+from cachecost.providers.served_models import must_be_served, withdrawn
+
+NEW_TOOL_TOKENS = 300
+"""What a tool that no call of the recording has is taken to be long."""
+
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+CHOICES = ("auto", "any", "none", "tool:NAME")
+
+FORMATS = ("json", "text")
+
+FORMS = ("model=MODEL", "effort=low", "tool_choice=any", "tools+=NAME", "tools-=NAME", "format=json")
+
+SAME_OUTPUT = "answers are assumed to be as long as before"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """An action: the request as it is sent from then on, and what is assumed."""
+
+    name: str
+    change: Callable[[Request], Request]
+    assumption: str = SAME_OUTPUT
+    model: str = ""
+    """The model that is switched to, if one is."""
+
+
+def parse_actions(names: Sequence[str], calls: Sequence[Call]) -> list[SettingChange]:
+    """The actions with these names. Raises InputError with all errors; CannotEvaluate for a tool of unknown name."""
+    found, faults = list[SettingChange](), list[Fault]()
+    for name in names:
+        made = _switch(name, calls)
+        if isinstance(made, str):
+            faults.append(Fault("--action", made))
+        else:
+            found.append(made)
+    if faults:
+        raise InputError(faults)
+    return found
+
+
+def _switch(name: str, calls: Sequence[Call]) -> SettingChange | str:
+    """The action, or what is wrong with its name."""
+    for sign, make in (("tools+=", _add_tool), ("tools-=", _remove_tool)):
+        if name.startswith(sign) and len(name) > len(sign):
+            return make(name, name.removeprefix(sign), calls)
+    kind, _, value = name.partition("=")
+    makers: dict[str, Callable[[str, str], SettingChange | str]] = {
+        "model": _model,
+        "effort": _effort,
+        "tool_choice": _choice,
+        "format": _format,
+    }
+    if kind in makers and value:
+        return makers[kind](name, value)
+    return f"expected one of {', '.join(FORMS)}; got '{name}'{nearest(kind, makers)}"
+
+
+def _model(name: str, value: str) -> SettingChange:
+    return SettingChange(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
+
+
+def _effort(name: str, value: str) -> SettingChange | str:
+    if value not in EFFORTS:
+        return f"{name}: expected one of {', '.join(EFFORTS)}; got '{value}'{nearest(value, EFFORTS)}"
+    words = "answers at another effort are unknown and assumed to be as long as before: the cost of switching alone"
+    return SettingChange(name, lambda request: _config(request, effort=value), words)
+
+
+def _choice(name: str, value: str) -> SettingChange | str:
+    kind, _, tool = value.partition(":")
+    if kind not in ("auto", "any", "none") and not (kind == "tool" and tool):
+        return f"{name}: expected one of {', '.join(CHOICES)}; got '{value}'{nearest(value, CHOICES)}"
+    choice = {"type": "tool", "name": tool} if kind == "tool" else {"type": kind}
+    return SettingChange(name, lambda request: _with_params(request, tool_choice=choice))
+
+
+def _format(name: str, value: str) -> SettingChange | str:
+    if value not in FORMATS:
+        return f"{name}: expected one of {', '.join(FORMATS)}; got '{value}'{nearest(value, FORMATS)}"
+    schema = {"type": "json_schema", "schema": {"type": "object"}} if value == "json" else None
+    return SettingChange(name, lambda request: _config(request, format=schema))
+
+
+def _with_params(request: Request, **more: Any) -> Request:
+    params = {**request.params, **more}
+    return replace(request, params={name: value for name, value in params.items() if value is not None})
+
+
+def _config(request: Request, **more: Any) -> Request:
+    config = {**(request.params.get("output_config") or {}), **more}
+    return _with_params(request, output_config={name: value for name, value in config.items() if value is not None})
+
+
+def _add_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange:
+    """One more tool at the end: as some call has it, else of an assumed length."""
+    known = next((b for call in calls for b in call.request.tools.blocks if _name(b) == tool), None)
+    block = known or given_block("tool", "", f"tool {tool}", NEW_TOOL_TOKENS)
+    words = SAME_OUTPUT if known else f"the new tool is assumed to be {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
+    parts: dict[Part, Part] = {}
+
+    def change(request: Request) -> Request:
+        tools = parts.setdefault(request.tools, Part((*request.tools.blocks, block)))
+        return _with_tools(request, tools)
+
+    return SettingChange(name, change, words)
+
+
+def _remove_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange | str:
+    names = {_name(block) for call in calls for block in call.request.tools.blocks}
+    if names == {None}:
+        raise CannotEvaluate(f"--action {name}: the recording has no tool names")
+    if tool not in names:
+        known = sorted(filter(None, names))
+        listed = ", ".join(known) or "none"
+        return f"{name}: expected a tool of the recording ({listed}); got '{tool}'{nearest(tool, known)}"
+    parts: dict[Part, Part] = {}
+
+    def change(request: Request) -> Request:
+        kept = tuple(block for block in request.tools.blocks if _name(block) != tool)
+        return _with_tools(request, parts.setdefault(request.tools, Part(kept)))
+
+    return SettingChange(name, change)
+
+
+def _with_tools(request: Request, tools: Part) -> Request:
+    """Other tools. A breakpoint on one that moved stays on it; on the last one, or on one that is gone, it is on
+    the last.
+    """
+    breakpoints = [
+        _move_breakpoint(breakpoint, request.tools.blocks, tools.blocks) for breakpoint in request.breakpoints
+    ]
+    unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints if breakpoint is not None}
+    return replace(request, tools=tools, breakpoints=tuple(unique.values()))
+
+
+def _move_breakpoint(breakpoint: Breakpoint, was: tuple[Block, ...], now: tuple[Block, ...]) -> Breakpoint | None:
+    if breakpoint.layer is not Layer.TOOLS:
+        return breakpoint
+    if not now:
+        return None
+    index = (
+        now.index(was[breakpoint.index])
+        if breakpoint.index < len(was) - 1 and was[breakpoint.index] in now
+        else len(now) - 1
+    )
+    return replace(breakpoint, index=index)
+
+
+def _name(block: Block) -> str | None:
+    name = (block.content or {}).get("name")
+    return str(name) if name is not None else None
+
+
+MOST_CALLS = 100
+"""How many further calls are replayed: an action that has not paid off by then counts as never."""
+
+USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
+"""Seconds between calls, tokens by which a prompt grows, tokens of an answer: used if the recording has none."""
+
+
+def price_actions(
+    profile: RecordingProfile, pricing: AlternativePricing, names: Sequence[str], at: int | None
+) -> list[Action]:
+    """What each action costs after the recorded call `at` in time order (None: the last that can be evaluated).
+
+    Raises InputError with every fault; CannotEvaluate where the call after it cannot be priced.
+    """
+    calls = profile.traffic.calls
+    if at is not None and not 1 <= at <= len(calls):
+        raise InputError([Fault("--at", f"expected a call from 1 to {len(calls)}; got {at}")])
+    found = parse_actions(names, calls)
+    if not found:
+        return []
+    fine = [row.call for row in pricing.base if row.error is None and row.call <= (at or len(calls))]
+    if not fine:
+        raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
+    last = calls[(at or fine[-1]) - 1]
+    switches = [_checked_switch(profile, one, last) for one in found]
+    future = _Future.of(profile, pricing, at or fine[-1])
+    return [future.action(pricing, one) for one in switches]
+
+
+def _checked_switch(profile: RecordingProfile, switch: SettingChange, before: Call) -> SettingChange:
+    """The change with what it takes for granted: also that its model is retired by today, where it is.
+
+    Raises CannotEvaluate where the model was not served on the day of the call before.
+    """
+    if not switch.model:
+        return switch
+    setup = profile.traffic.setup
+    try:
+        host = host_of(before.host, setup.host, before.request.model)
+        must_be_served(host, switch.model, setup.day or before.day)
+    except CannotEvaluate as error:
+        raise CannotEvaluate(f"--action {switch.name}: {error}") from None
+    gone = withdrawn(host, switch.model, profile.today) if profile.today else ""
+    assumption = "; ".join(part for part in (gone, switch.assumption) if part)
+    return SettingChange(switch.name, switch.change, assumption, switch.model)
+
+
+@dataclass(frozen=True, slots=True)
+class _Future:
+    """A conversation after its call `at`: what was sent `before` by all, and how it goes on."""
+
+    at: int
+    before: Sequence[ReplayStep]
+    after: Sequence[ReplayStep]
+    assumption: str
+
+    @classmethod
+    def of(cls, profile: RecordingProfile, pricing: AlternativePricing, at: int) -> _Future:
+        steps = as_sent(profile.traffic.calls)
+        conversation = conversation_of(steps[at - 1].call)
+        mine = [
+            step
+            for step in steps
+            if conversation_of(step.call) == conversation and pricing.base[step.number - 1].error is None
+        ]
+        recorded = [step for step in mine if step.number > at]
+        growth = _Growth.of([step.call for step in mine], [pricing.base[step.number - 1] for step in mine])
+        last = (recorded or [steps[at - 1]])[-1].call
+        made = growth.calls(last, MOST_CALLS - len(recorded))
+        after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)]
+        words = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
+        return cls(at, steps[:at], after[:MOST_CALLS], f"{words} {growth}")
+
+    def action(self, pricing: AlternativePricing, switch: SettingChange) -> Action:
+        without = self._rows(pricing, self.after)
+        changed = [
+            step.with_change(lambda call: replace(call, request=switch.change(call.request))) for step in self.after
+        ]
+        rows = self._rows(pricing, changed)
+        if rows[0].error or without[0].error:
+            raise CannotEvaluate(f"--action {switch.name}: {rows[0].error or without[0].error}")
+        pairs = [pair for pair in zip(rows, without, strict=True) if not (pair[0].error or pair[1].error)]
+        later = pairs[1] if len(pairs) > 1 else pairs[0]
+        sums = accumulate(with_.cost.total - without.cost.total for with_, without in pairs)
+        return Action(
+            switch.name,
+            self.at,
+            rows[0].cost.total,
+            without[0].cost.total,
+            max(0, without[0].usage.read - rows[0].usage.read),
+            later[0].cost.total,
+            later[1].cost.total,
+            next((number for number, more in enumerate(sums, 1) if more <= 0), None),
+            f"{switch.assumption}; {self.assumption}",
+            self.before[-1].call.session,
+            self.before[-1].call.file,
+            self.before[-1].call.line or None,
+        )
+
+    def _rows(self, pricing: AlternativePricing, after: Sequence[ReplayStep]) -> list[CallRow]:
+        return pricing.replays.rows([*self.before, *after], "action")[len(self.before) :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """How a conversation goes on: seconds between calls, tokens of an answer and of what is said to it."""
+
+    gap_s: float
+    output: int
+    said: int
+
+    @classmethod
+    def of(cls, calls: Sequence[Call], rows: Sequence[CallRow]) -> _Growth:
+        """As it went: the usual pause, the mean answer, the mean growth of its prompt."""
+        starts = [call.start for call in calls]
+        gaps = [after - before for before, after in pairwise(starts)]
+        lengths = [row.usage.total_input for row in rows]
+        grown = [after - before for before, after in pairwise(lengths) if after > before]
+        outputs = [row.usage.output_tokens for row in rows if row.usage.output_tokens]
+        growth = round(sum(grown) / len(grown)) if grown else USUAL_GROWTH
+        output = round(sum(outputs) / len(outputs)) if outputs else min(USUAL_OUTPUT, growth // 2)
+        answered = max((call.first_token_s for call in calls), default=0.0) + 1
+        return cls(max(median(gaps), answered) if gaps else USUAL_GAP_S, output, max(1, growth - output))
+
+    def __str__(self) -> str:
+        return f"one every {duration(self.gap_s)} that adds {self.output + self.said:,} tokens"
+
+    def calls(self, last: Call, count: int) -> list[Call]:
+        """So many calls more, each going on from the one before."""
+        made: list[Call] = []
+        for number in range(1, count + 1):
+            last = self._next(last, number)
+            made.append(last)
+        return made
+
+    def _next(self, call: Call, number: int) -> Call:
+        answer = given_block("text", "assistant", f"answer {number}", self.output)
+        said = given_block("text", "user", f"said {number}", self.said)
+        thread = call.request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
+        start = call.start + self.gap_s
+        breakpoints = []
+        for breakpoint in call.request.breakpoints:
+            if breakpoint.node is not None:  # as far from the end as it was
+                node = thread.up_to(thread.length - call.request.thread.length + breakpoint.node.length)
+                assert node.message is not None
+                breakpoint = Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)
+            breakpoints.append(breakpoint)
+        unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints}
+        made = derive_call(
+            call,
+            replace(call.request, thread=thread, breakpoints=tuple(unique.values())),
+            start,
+            self.output,
+            call.purpose,
+        )
+        return replace(made, first_token_s=call.first_token_s)

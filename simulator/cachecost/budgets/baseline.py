@@ -1,0 +1,487 @@
+"""The last accepted cost of a scenario, as a file: a line a figure and a line a call, so that a change is a diff.
+
+It has short digests of what was sent, enough to find the first changed call and block, without any content. Beside it
+is `recording.jsonl`, what the command of a scenario sent when its costs were accepted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from hashlib import blake2b
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
+
+from cachecost.analysis.comparison.variant_run import versions_of
+from cachecost.base import yaml_text
+from cachecost.base.atomic_files import write_together
+from cachecost.base.errors import InputError
+from cachecost.base.formatting import exact
+from cachecost.base.yaml_text import faults_of, show_value
+from cachecost.budgets.strategy_replays import ReplayedStrategy
+from cachecost.ledger.rows import REFUSED
+from cachecost.prompts.blocks import Message, Part, Thread
+from cachecost.prompts.request import sent_breakpoints
+from cachecost.providers.prices import Prices
+from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import TOKEN_CLASSES, ZERO
+from cachecost.scenario import Scenario
+from cachecost.scenario.loading import RecordedScenario
+from cachecost.scenario.models import SHIPPED, Strict
+from cachecost.simulation.engine import SimulatedCall
+
+FILE_NAME = "baseline.json"
+
+FORMAT: Literal[2] = 2
+
+Count = Annotated[int, Field(ge=0)]
+
+
+def _decimal(value: Any) -> Decimal:
+    try:
+        amount = value if isinstance(value, Decimal) else Decimal(value if isinstance(value, str) else "")
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if amount.is_finite() and amount >= 0:
+        return amount
+    raise ValueError(f'expected dollars as text, like "24.1"; got {show_value(value)}')
+
+
+def _day(value: Any) -> date | None:
+    if value is None or isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f'expected a day like "2026-03-07"; got {show_value(value)}') from None
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineRow:
+    """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the
+    breakpoints, tokens read, other input and output, dollars.
+    """
+
+    call: int
+    prompt: str
+    breakpoints: str
+    read: int
+    other: int
+    output: int
+    cost: Decimal
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.prompt}.{self.breakpoints} {self.read} {self.other} {self.output} {exact(self.cost)}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFrom:
+    """From this call on, tools, system or parameters are those of this digest."""
+
+    call: int
+    layer: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.layer} {self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntry:
+    """One block of a head: short digest, tokens; of a parameter its name."""
+
+    digest: str
+    tokens: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.digest} {self.tokens} {self.name}".rstrip()
+
+
+def _row(text: str) -> BaselineRow:
+    call, prompt, read, other, output, cost = text.split(" ")
+    digest, breakpoints = prompt.split(".")
+    return BaselineRow(int(call), digest, breakpoints, int(read), int(other), int(output), _decimal(cost))
+
+
+def _head(text: str) -> HeadFrom:
+    call, layer, digest = text.split(" ")
+    return HeadFrom(int(call), layer, digest)
+
+
+def _entry(text: str) -> BlockEntry:
+    digest, tokens, *name = text.split(" ")
+    return BlockEntry(digest, int(tokens), " ".join(name))
+
+
+def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
+    """Reads what is one line of text in the file."""
+
+    def validate(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        try:
+            return read(value)
+        except (AttributeError, ValueError):
+            raise ValueError(f'expected a line like "{like}"; got {show_value(value)}') from None
+
+    return BeforeValidator(validate)
+
+
+AS_TEXT = PlainSerializer(str, return_type=str)
+
+TEXT = WithJsonSchema({"type": "string"})
+
+DollarText = Annotated[
+    Decimal, BeforeValidator(_decimal), PlainSerializer(exact, return_type=str), WithJsonSchema({"type": "string"})
+]
+
+DayText = Annotated[
+    date | None,
+    BeforeValidator(_day),
+    PlainSerializer(lambda day: day and day.isoformat(), return_type=str | None),
+    WithJsonSchema({"type": ["string", "null"]}),
+]
+
+RowText: TypeAlias = Annotated[
+    BaselineRow, _line(BaselineRow, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT
+]
+
+HeadText: TypeAlias = Annotated[HeadFrom, _line(HeadFrom, _head, "18 tools 9f3a2b1c"), AS_TEXT, TEXT]
+
+EntryText: TypeAlias = Annotated[BlockEntry, _line(BlockEntry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
+
+
+class Figures(Strict):
+    """What one strategy came to: all calls together, then call by call. Tokens are whole; dollars are exact."""
+
+    calls: Count
+    errors: Count
+    refused: Count
+    """Of the errors, those that the API makes."""
+    tokens: str
+    """How tokens were counted."""
+    cost_usd: DollarText
+    input_tokens: Count
+    cache_read_input_tokens: Count
+    ephemeral_5m_input_tokens: Count
+    ephemeral_1h_input_tokens: Count
+    output_tokens: Count
+    prices: list[str]
+    """Keys of `Baseline.prices` that were used."""
+    rules: list[str]
+    """Keys of `Baseline.rules` that applied."""
+    heads: list[HeadText]
+    """Since which call tools, system and parameters are what they are."""
+    heads_known_to: int | None
+    """The last call that `heads` cover, if they change too often to list; null: all."""
+    calls_a_row: Annotated[int, Field(ge=1)]
+    """How many calls a row stands for."""
+    rows: list[RowText]
+    """The calls."""
+
+
+class Baseline(Strict):
+    """The figures of every strategy of a scenario, and under what they were made."""
+
+    format: Literal[2]
+    scenario: str
+    accepted: DayText
+    """The day these figures were accepted."""
+    as_of: str
+    """The day that the scenario asks for, or shipped: then only what the rules and prices say is compared."""
+    host: str
+    model: str
+    versions: dict[str, str]
+    """Versions that made the file. For information: only the rules and prices below are compared."""
+    prices: dict[str, dict[str, str]]
+    """USD per 10**6 tokens that were used, by short digest."""
+    rules: dict[str, dict[str, str]]
+    """Rules that applied, by short digest."""
+    parts: dict[str, list[EntryText]]
+    """The blocks of each head, by its digest."""
+    strategies: dict[str, Figures]
+
+
+def read_baseline(path: Path) -> Baseline | None:
+    """The baseline at `path`, None if there is none. Raises InputError with every fault and its place."""
+    if not path.exists():
+        return None
+    placed = yaml_text.read(path)
+    if isinstance(placed.value, dict) and placed.value.get("format") == 1:
+        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, from an older cachecost: {REWRITE}")])
+    try:
+        baseline = Baseline.model_validate(placed.value)
+    except ValidationError as error:
+        raise InputError(placed.faults + faults_of(error, placed, Baseline.model_json_schema())) from None
+    if placed.faults:
+        raise InputError(placed.faults)
+    return baseline
+
+
+REWRITE = "rewrite it with `cachecost check --update`"
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """The file's text: sorted, one value a line, the same bytes for the same figures."""
+    return json.dumps(baseline.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def is_same_but_day(path: Path, baseline: Baseline) -> bool:
+    """Whether the file at `path` is this baseline, but for the day on which it was accepted."""
+    return _without_day(_read(path)) == _without_day(baseline_text(baseline))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        return ""
+
+
+def _without_day(text: str) -> list[str]:
+    """The lines but those that change from day to day while the figures stay."""
+    return [line for line in text.splitlines() if not line.startswith(' "accepted":')]
+
+
+RECORDING = "recording.jsonl"
+
+
+def write_accepted(folder: Path, now: Baseline, recorded: RecordedScenario) -> list[Path]:
+    """Write the baseline and, for a command, its recording: those that changed, all or none. Returns their paths.
+
+    Raises InputError if the folder cannot be written.
+    """
+    files: dict[Path, bytes] = {}
+    if not is_same_but_day(folder / FILE_NAME, now):
+        files[folder / FILE_NAME] = baseline_text(now).encode()
+    if recorded.kept is not None:
+        place, kept = folder / RECORDING, recorded.kept.read_bytes()
+        if not place.exists() or place.read_bytes() != kept:
+            files[place] = kept
+    write_together(files)
+    return list(files)
+
+
+SHORT = 4
+"""Bytes of a digest: 8 hex digits. Two texts share one in a case of four thousand million."""
+
+IN_KEY = (
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "output_format",
+    "speed",
+    "container",
+    "context_management",
+)
+"""Parameters that the layers of a prompt depend on (rule 2), or that change what is sent."""
+
+LAYERS = ("tools", "system", "parameters")
+
+Entries = tuple[tuple[str, int, str], ...]
+"""The blocks of a layer: short digest, tokens, and of a parameter its name."""
+
+
+def short(*parts: bytes) -> str:
+    """8 hex digits of a digest over `parts`."""
+    return blake2b(b"\0".join(parts), digest_size=SHORT, person=b"baseline").hexdigest()
+
+
+class Fingerprints:
+    """The digests of a strategy's calls. Each costs work for what is new in a call."""
+
+    def __init__(self, replayed: ReplayedStrategy) -> None:
+        self._replayed = replayed
+        self._threads: dict[Thread, bytes] = {}
+        self._parts: dict[Part, tuple[str, Entries]] = {}
+
+    def prompt(self, call: int) -> str:
+        """What a call sends, breakpoints left out."""
+        request = self._replayed.request(call)
+        layers = (digest.encode() for digest, _ in self.layers(call).values())
+        messages = request.thread.fold(self._threads, b"", _digest_after)
+        return short(request.model.encode(), *layers, messages)
+
+    def breakpoints(self, call: int) -> str:
+        """Where its breakpoints stand and how long they live: 4 hex digits."""
+        sent = sent_breakpoints(self._replayed.request(call)).breakpoints
+        found = [
+            f"{breakpoint.layer}.{breakpoint.node.length if breakpoint.node else 0}.{breakpoint.index}.{breakpoint.ttl}"
+            for breakpoint in sent
+        ]
+        return short(" ".join(found).encode())[:4]
+
+    def layers(self, call: int) -> dict[str, tuple[str, Entries]]:
+        """Digest and entries of tools, system and parameters."""
+        request = self._replayed.request(call)
+        given = [(name, value) for name in IN_KEY if (value := request.params.get(name))]
+        parameters = tuple((short(dumps(value, sort_keys=True).encode()), 0, name) for name, value in given)
+        found = (self._part(request.tools), self._part(request.system), (_of_entries(parameters), parameters))
+        return dict(zip(LAYERS, found, strict=True))
+
+    def _part(self, part: Part) -> tuple[str, Entries]:
+        if part not in self._parts:
+            counter = self._replayed.counter
+            entries = tuple((short(block.digest), counter.block(block) if counter else 0, "") for block in part.blocks)
+            self._parts[part] = (_of_entries(entries), entries)
+        return self._parts[part]
+
+
+def _digest_after(digest: bytes, message: Message) -> bytes:
+    return blake2b(digest + message.digest, digest_size=16).digest()
+
+
+def _of_entries(entries: Iterable[tuple[str, int, str]]) -> str:
+    return short(*(f"{digest} {name}".encode() for digest, _, name in entries))
+
+
+LARGEST = 58_000
+"""Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
+
+MOST_ROWS = 1_300
+"""Lines for calls that may fit."""
+
+MOST_HEADS = 100
+"""Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
+
+NOT_ITS_EFFECT = frozenset(
+    {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
+    | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
+    | {"prewarming_excludes", "fast_excludes", "format_excludes", "late_answer"}
+)
+"""Fields of the rules that are recorded elsewhere, or that change no dollar of a call that is answered."""
+
+
+def baseline_of(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None = None) -> Baseline:
+    """The baseline that accepts the replays of `scenario`, thinned to at most LARGEST characters."""
+    step = -(-sum(len(one.calls) for one in replays) // MOST_ROWS) or 1
+    while True:
+        baseline = _build(scenario, replays, accepted, step)
+        if len(baseline_text(baseline)) <= LARGEST or all(step >= len(one.calls) for one in replays):
+            return baseline
+        step += 1
+
+
+def _build(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None, step: int) -> Baseline:
+    prices: dict[str, dict[str, str]] = {}
+    rules: dict[str, dict[str, str]] = {}
+    parts: dict[str, list[BlockEntry]] = {}
+    return Baseline(
+        format=FORMAT,
+        scenario=scenario.name,
+        accepted=accepted,
+        as_of=str(scenario.as_of or SHIPPED),
+        host=scenario.host,
+        model=scenario.model,
+        versions=versions_of(scenario.host, replays[0].traffic.setup.prices if replays else None),
+        strategies={one.strategy: figures_of(one, prices, rules, parts, step) for one in replays},
+        prices=prices,
+        rules=rules,
+        parts=parts,
+    )
+
+
+def figures_of(
+    replayed: ReplayedStrategy,
+    prices: dict[str, dict[str, str]],
+    rules: dict[str, dict[str, str]],
+    parts: dict[str, list[BlockEntry]],
+    step: int = 1,
+) -> Figures:
+    """The figures of a strategy; what they refer to by digest is added to `prices`, `rules` and `parts`."""
+    ledger, usage = replayed.ledger, replayed.ledger.usage
+    fingerprints = Fingerprints(replayed)
+    heads, known_to = _heads(fingerprints, len(replayed.calls), parts, MOST_HEADS // step)
+    return Figures(
+        calls=len(ledger.rows),
+        errors=ledger.errors,
+        refused=sum(row.error_type == REFUSED for row in ledger.rows),
+        tokens=ledger.token_source,
+        cost_usd=ledger.cost.total,
+        input_tokens=usage.input_tokens,
+        cache_read_input_tokens=usage.read,
+        ephemeral_5m_input_tokens=usage.write_5m,
+        ephemeral_1h_input_tokens=usage.write_1h,
+        output_tokens=usage.output_tokens,
+        prices=sorted(_store_record(prices, one) for one in _distinct_records(replayed.simulated, _prices)),
+        rules=sorted(_store_record(rules, one) for one in _distinct_records(replayed.simulated, _rules)),
+        heads=heads,
+        heads_known_to=known_to,
+        calls_a_row=step,
+        rows=list(rows_of(replayed, fingerprints, step)),
+    )
+
+
+def rows_of(replayed: ReplayedStrategy, fingerprints: Fingerprints, step: int) -> Iterator[BaselineRow]:
+    """A row for every `step` calls."""
+    rows = replayed.rows
+    for start in range(0, len(rows), step):
+        group = rows[start : start + step]
+        prompts = [fingerprints.prompt(row.call) for row in group]
+        breakpoints = [fingerprints.breakpoints(row.call) for row in group]
+        yield BaselineRow(
+            group[0].call,
+            prompts[0] if len(group) == 1 else short(*(one.encode() for one in prompts)),
+            breakpoints[0] if len(group) == 1 else short(*(one.encode() for one in breakpoints))[:4],
+            sum(row.usage.read for row in group),
+            sum(row.usage.unread for row in group),
+            sum(row.usage.output_tokens for row in group),
+            sum((row.cost.total for row in group), ZERO),
+        )
+
+
+def _heads(
+    fingerprints: Fingerprints, calls: int, parts: dict[str, list[BlockEntry]], most: int
+) -> tuple[list[HeadFrom], int | None]:
+    """Since which call each layer is what it is, and the last call known where they change too often to be listed."""
+    now: dict[str, str] = {}
+    heads: list[HeadFrom] = []
+    for call in range(1, calls + 1):
+        layers = fingerprints.layers(call)
+        changed = [name for name in LAYERS if layers[name][0] != now.get(name)]
+        if len(heads) + len(changed) > most:
+            return heads, call - 1
+        for name in changed:
+            digest, entries = layers[name]
+            now[name] = digest
+            heads.append(HeadFrom(call, name, digest))
+            parts.setdefault(digest, [BlockEntry(*entry) for entry in entries])
+    return heads, None
+
+
+def _distinct_records(simulated: Sequence[SimulatedCall], record_of: Any) -> list[dict[str, str]]:
+    answers = {json.dumps(record_of(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
+    return [json.loads(answer) for answer in answers]
+
+
+def _store_record(table: dict[str, dict[str, str]], record: dict[str, str]) -> str:
+    digest = short(json.dumps(record, sort_keys=True).encode())
+    table[digest] = record
+    return digest
+
+
+def _prices(one: SimulatedCall) -> Mapping[str, str]:
+    assert isinstance(one.prices, Prices) and one.rules
+    amounts = {name: exact(getattr(one.prices, name)) for name in TOKEN_CLASSES}
+    return {"host": one.rules.host, "model": one.rules.model, **amounts}
+
+
+def _rules(one: SimulatedCall) -> Mapping[str, str]:
+    """Everything of the rules that may change what a call reads, writes or counts."""
+    rules = one.rules
+    assert isinstance(rules, ModelRules)
+    names = (field.name for field in fields(rules) if field.name not in NOT_ITS_EFFECT)
+    plain = {name: str(getattr(rules, name)) for name in names}
+    ttls = {f"TTL {name}": f"{seconds:g} s" for name, seconds in rules.ttl_s.items()}
+    hidden = {"hidden tokens": short(str(rules.hidden).encode())}
+    ours, default = rules.assumptions, type(rules.assumptions)()
+    pairs = {one.name: (getattr(ours, one.name), getattr(default, one.name)) for one in fields(ours) if one.compare}
+    changed = {name: str(mine) for name, (mine, usual) in pairs.items() if mine != usual}
+    return {**plain, **ttls, **hidden, **changed}

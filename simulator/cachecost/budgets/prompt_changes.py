@@ -1,0 +1,408 @@
+"""What changed between the accepted calls of a strategy and today's: each change, its place, its text and dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from cachecost.analysis.lint.excerpts import excerpt_around
+from cachecost.base.structs import replace as replace_struct
+from cachecost.budgets.request_edits import (
+    BlockKey,
+    ChangeKind,
+    Edit,
+    EditedRequestBuilder,
+    RequestPair,
+    SlotBreakpoint,
+    SlotList,
+    key_by_digest,
+    key_by_shape,
+    pair_requests,
+)
+from cachecost.budgets.source_lines import search_texts
+from cachecost.budgets.strategy_replays import ReplayedStrategy
+from cachecost.conversations.calls import Call
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import Block, Layer, Message
+from cachecost.prompts.compare import (
+    ChangedText,
+    first_changed_block,
+    first_changed_text,
+    first_difference,
+    pair_in_order,
+    text_of,
+    texts,
+    value_text,
+)
+from cachecost.prompts.render import CannotCount, TokenCounter
+from cachecost.prompts.request import Breakpoint, Request, wire_path
+from cachecost.providers.usage import ZERO
+
+VALUE_LENGTH = 80
+
+NAMES = 5
+"""Names of a list whose order changed that are shown, from the first that moved on."""
+
+NAME_FORMS = ('"{}":', "'{}':", "{}=", "{}:", '"{}"', "'{}'")
+"""How a name is written where a value is given to it."""
+
+DEFINITION_FORMS = ('"{}"', "'{}'", "def {}(", "function {}(", "{}")
+"""How the name of a tool is written where it is defined."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlace:
+    """The fields of a `PromptChange` that one call shows."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
+    character: int | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    search: tuple[str, ...] = ()
+    name: str = ""
+
+
+def place_of(edit: Edit, pair: RequestPair, counter: TokenCounter | None) -> ChangePlace:
+    """Where `edit` stands in a pair of requests that has it."""
+    if edit.kind == "model_changed":
+        return _place_value("model", pair.old.model, pair.new.model)
+    if edit.kind == "parameter_changed":
+        name = str(edit.name)
+        return _place_value(name, pair.old.params.get(name), pair.new.params.get(name))
+    if edit.kind == "breakpoint_moved":
+        gone, come = pair.breakpoints.gone(), pair.breakpoints.come()
+        was = _breakpoint_words(pair.old, gone, pair)
+        now = _breakpoint_words(pair.new, come, pair)
+        path = (now or was or ["cache_control"])[0].split(" ")[0]
+        item = come[0].slot.new if come else None
+        block = item.blocks[-1] if isinstance(item, Message) else item
+        search = search_texts("", _first_text(block)[1]) if block is not None else ()
+        return ChangePlace(path, ", ".join(was) or None, ", ".join(now) or None, search=search)
+    layers: dict[str, SlotList[Any]] = {"tools": pair.tools, "system": pair.system, "messages": pair.messages}
+    slots = layers[edit.layer]
+    if edit.kind == "reordered":
+        return _place_order(Layer(edit.layer), slots)
+    return _place_slot(edit, pair, slots, counter)
+
+
+def version_of(edit: Edit, pair: RequestPair) -> Hashable:
+    """What of tools or system prompt a call has since `edit`, to compare with other calls; None in other layers."""
+    slots = {"tools": pair.tools, "system": pair.system}.get(edit.layer)
+    if slots is None:
+        return None
+    blocks = [slot.new for slot in slots.new if slot.new and (slot.edit == edit or edit.kind == "reordered")]
+    if edit.kind == "reordered":
+        return tuple((block.content or {}).get("name") or block.size for block in blocks)
+    return tuple(block.digest for block in blocks)
+
+
+def place_of_call(request: Request) -> ChangePlace:
+    """What a call adds that only one recording has."""
+    message = request.thread.message
+    shown = _first_text(message.blocks[0])[1] if message and message.blocks else None
+    return ChangePlace("calls", after=shown and excerpt_around(shown, 0))
+
+
+def _place_value(path: str, old: Any, new: Any) -> ChangePlace:
+    was, now = (None if value is None else value_text(value) for value in (old, new))
+    at = first_difference(was, now) if was is not None and now is not None else None
+    search = ((now,) if now else ()) if path == "model" else tuple(form.format(path) for form in NAME_FORMS)
+    return ChangePlace(path, _cut(was), _cut(now), at, search=search)
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else excerpt_around(text, 0, 0, VALUE_LENGTH)
+
+
+def _breakpoint_words(request: Request, anchors: Sequence[SlotBreakpoint], pair: RequestPair) -> list[str]:
+    """ "system.1 5m"; a top-level `cache_control` that only one request has is "cache_control 5m"."""
+    known = [*zip(pair.breakpoints.old, pair.old.breakpoints, strict=True)]
+    known += zip(pair.breakpoints.new, pair.new.breakpoints, strict=True)
+    words = [
+        f"{wire_path(request, placed)} {placed.ttl}" for anchor in anchors for one, placed in known if one is anchor
+    ]
+    if pair.old.automatic != pair.new.automatic and request.automatic:
+        words.append(f"cache_control {request.automatic}")
+    return words
+
+
+def _place_order(layer: Layer, slots: SlotList[Any]) -> ChangePlace:
+    """The names from the first that is another one; of what has no names, its numbers in the accepted request."""
+    was, now = [one for one in slots.old if one.new], [one for one in slots.new if one.old]
+    first = next(at for at, (one, other) in enumerate(zip(was, now, strict=True)) if one is not other)
+    labels = {id(slot): (_name(slot.new) or f"number {number + 1}") for number, slot in enumerate(was)}
+    before, after = (", ".join(labels[id(slot)] for slot in side[first : first + NAMES]) for side in (was, now))
+    path = f"{layer}.{next(number for number, slot in enumerate(slots.new) if slot is now[first])}"
+    more = "…" if len(was) > first + NAMES else ""
+    return ChangePlace(path, before + more, after + more)
+
+
+def _name(item: Any) -> str:
+    name = (item.content or {}).get("name") if isinstance(item, Block) else None
+    return name if isinstance(name, str) else ""
+
+
+def _place_slot(edit: Edit, pair: RequestPair, slots: SlotList[Any], counter: TokenCounter | None) -> ChangePlace:
+    slot = next(one for one in slots.all if one.edit == edit)
+    request, side = (pair.old, slots.old) if slot.new is None else (pair.new, slots.new)
+    number = next(at for at, one in enumerate(side) if one is slot)
+    sizes = _tokens(slot.old, counter), _tokens(slot.new, counter)
+    if edit.layer != Layer.MESSAGES:
+        path = wire_path(request, Breakpoint(Layer(edit.layer), number))
+        name = _name(slot.new or slot.old) if edit.layer == Layer.TOOLS else ""
+        return replace(_place_block(path, slot.old, slot.new, sizes), name=name)
+    at = first_changed_block(*(message.blocks if message else () for message in (slot.old, slot.new)))
+    old, new = (
+        (message.blocks[at] if message and at < len(message.blocks) else None) for message in (slot.old, slot.new)
+    )
+    path = f"messages.{number}" if slot.old is None or slot.new is None else f"messages.{number}.content.{at}"
+    return _place_block(path, old, new, sizes)
+
+
+def _place_block(path: str, old: Block | None, new: Block | None, sizes: tuple[int | None, int | None]) -> ChangePlace:
+    if old is None or new is None:
+        return _place_whole(path, old, new, sizes)
+    if old.content is None or new.content is None:
+        return ChangePlace(path, None, None, None, *sizes)
+    found = first_changed_text(old, new) or ChangedText.find(text_of(old), text_of(new))
+    was, now, at = found.was, found.now, found.at
+    place = f"{path}.{found.path}" if found.path else path
+    return ChangePlace(place, excerpt_around(was, at), excerpt_around(now, at), at, *sizes, search_texts(was, now, at))
+
+
+def _place_whole(path: str, old: Block | None, new: Block | None, sizes: tuple[int | None, int | None]) -> ChangePlace:
+    """A block that only one request has: how it begins."""
+    was, now = (
+        None
+        if block is None or block.content is None
+        else excerpt_around(", ".join(text for _, text in texts(block.content or {})), 0, 0, VALUE_LENGTH)
+        for block in (old, new)
+    )
+    name = _name(new)
+    names = [form.format(name) for form in DEFINITION_FORMS] if name else []
+    search = (*names, *search_texts("", _first_text(new)[1])) if new else ()
+    return ChangePlace(path, was, now, None, *sizes, search)
+
+
+def _first_text(block: Block) -> tuple[str, str]:
+    """(path within, text) of the longest text of a block."""
+    return max(texts(block.content or {}), key=lambda one: len(one[1]), default=("", ""))
+
+
+def _tokens(item: Block | Message | None, counter: TokenCounter | None) -> int | None:
+    if item is None or counter is None:
+        return None
+    try:
+        return sum(map(counter.block, item.blocks if isinstance(item, Message) else (item,)))
+    except CannotCount:
+        return None
+
+
+Rows = Sequence[CallRow | None]
+
+LAYERS = ("model", "tools", "system", "parameters", "messages", "breakpoints", "calls")
+"""The order in which changes are made."""
+
+KINDS = ("model_changed", "removed", "changed", "reordered", "added", "parameter_changed", "breakpoint_moved")
+
+MOST = 12
+"""Changes with dollars of their own; the others of a strategy are one."""
+
+CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptChange:
+    """One change of what is sent, however many calls have it.
+
+    `path` is its place in the first of these, as sent; `call` the number of that call, today (of calls that are no
+    longer made: in the accepted recording). `character` counts from 0 in the text at `path`; None where no text is
+    known or none differs. Excerpts are the text around it. `tokens_before` and `tokens_after` are those of what
+    changed, in `call`. `rewritten` are the calls, by their numbers today, that read less of the cache because of it,
+    `refused` how many calls the API refuses since. `more` counts further changes that share these dollars. `varies`:
+    calls that have it differ from each other, as with a time in a prompt. `search` are texts
+    to find its place in the source code by, best first. `name` is that of the tool, "" where it is none.
+    """
+
+    layer: str
+    path: str
+    kind: ChangeKind
+    call: int
+    calls: int
+    before_excerpt: str | None
+    after_excerpt: str | None
+    character: int | None
+    tokens_before: int | None
+    tokens_after: int | None
+    cost: Decimal
+    rewritten: tuple[int, ...] = ()
+    refused: int = 0
+    more: int = 0
+    varies: bool = False
+    search: tuple[str, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptComparison:
+    """All changes of a strategy; their dollars and `rest` add up to `cost`, today's above the accepted calls'.
+
+    `rest` is what other answers, times and token counts cost; `answers` the part of it that is output tokens.
+    """
+
+    scenario: str
+    strategy: str
+    changes: tuple[PromptChange, ...]
+    cost: Decimal
+    rest: Decimal
+    answers: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class _CallPair:
+    """A call before and now; None where a recording does not have it. `number` is today's, or the accepted one's."""
+
+    old: Call | None
+    new: Call | None
+    number: int
+    requests: RequestPair | None = None
+
+
+def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: ReplayedStrategy) -> PromptComparison:
+    """What changed from the `accepted` replay of a strategy of `scenario` to the one of today."""
+    pairs = _pair_calls(accepted, now)
+    found = _edits(pairs)
+    replays = _Replays(now, pairs)
+    made: set[Edit] = set()
+    begin = before = replays.rows(made)
+    changes, names = [], list(found)
+    alone = len(names) if len(names) <= MOST else MOST - 1
+    for group in [*([name] for name in names[:alone]), *([names[alone:]] if names[alone:] else [])]:
+        made.update(group)
+        after = replays.rows(made)
+        change = _describe(group, found, pairs, now)
+        changes.append(replace(change, **_effects(pairs, before, after)))
+        before = after
+    cost = now.ledger.cost.total - accepted.ledger.cost.total
+    rest = cost - sum((one.cost for one in changes), ZERO)
+    answers = sum((row.cost.output for row in begin if row), ZERO) - accepted.ledger.cost.output
+    return PromptComparison(scenario, now.strategy, tuple(changes), cost, rest, answers)
+
+
+def _pair_calls(accepted: ReplayedStrategy, now: ReplayedStrategy) -> list[_CallPair]:
+    """The calls of both, in today's order; one that is no longer made stands behind the one that it followed."""
+    # What makes blocks equal: their digests, unless these were made under different keys.
+    ours, theirs = (
+        {block.digest: block for call in replay.calls for block in _blocks(call)} for replay in (accepted, now)
+    )
+    is_bare = any(block.content is None and block.tokens is None for block in (*ours.values(), *theirs.values()))
+    key = key_by_shape if is_bare and ours.keys().isdisjoint(theirs) else key_by_digest
+    old, new = accepted.calls, now.calls
+    pairs, shift = [], 0.0
+    for one, other in pair_in_order([_call_key(call, key) for call in old], [_call_key(call, key) for call in new]):
+        before = None if one is None else old[one]
+        after = None if other is None else new[other]
+        both = pair_requests(before.request, after.request, key) if before and after else None
+        if before and after:
+            shift = after.start - before.start
+        elif before:
+            before = replace_struct(before, start=before.start + shift)
+        number = one if other is None else other
+        assert number is not None
+        pairs.append(_CallPair(before, after, number + 1, both))
+    return pairs
+
+
+def _blocks(call: Call) -> Iterator[Block]:
+    """Those of a call that no call before it has, and its tools and system prompt."""
+    message = call.request.thread.message
+    yield from (*call.request.tools.blocks, *call.request.system.blocks, *(message.blocks if message else ()))
+
+
+def _call_key(call: Call, key: BlockKey) -> Hashable:
+    """What a call adds to its conversation."""
+    message = call.request.thread.message
+    return call.request.thread.length, message and (message.role, tuple(map(key, message.blocks)))
+
+
+def _edits(pairs: Sequence[_CallPair]) -> dict[Edit, list[int]]:
+    """The indices of the pairs that have each change; changes in the order in which they are made."""
+    found: dict[Edit, list[int]] = {}
+    for at, pair in enumerate(pairs):
+        names = pair.requests.edits() if pair.requests else [CALLS_GONE if pair.new is None else CALLS_NEW]
+        for name in dict.fromkeys(names):
+            found.setdefault(name, []).append(at)
+    order = sorted(found, key=lambda name: (LAYERS.index(name.layer), KINDS.index(name.kind)))
+    return {name: found[name] for name in order}
+
+
+class _Replays:
+    """Replays of the calls between the accepted ones and today's, under today's rules and prices."""
+
+    def __init__(self, now: ReplayedStrategy, pairs: Sequence[_CallPair]) -> None:
+        self._now, self._pairs, self._builder = now, pairs, EditedRequestBuilder()
+
+    def rows(self, made: set[Edit]) -> Rows:
+        """The row of each pair after the changes `made`; None where the call is not made."""
+        simulation = self._now.traffic.simulation()
+        sent = (self._call(pair, made) for pair in self._pairs)
+        return [None if call is None else simulation.row(call) for call in sent]
+
+    def _call(self, pair: _CallPair, made: set[Edit]) -> Call | None:
+        if pair.new is None:
+            return None if CALLS_GONE in made else pair.old
+        if pair.requests is None:
+            return pair.new if CALLS_NEW in made else None
+        if made.issuperset(pair.requests.edits()):
+            return pair.new
+        return replace_struct(pair.new, request=self._builder.between(pair.requests, made))
+
+
+def _effects(pairs: Sequence[_CallPair], before: Rows, after: Rows) -> dict[str, Any]:
+    """What a change does: its dollars, the calls that read less of the cache, and how many more are refused."""
+    both = [(pair.number, old, new) for pair, old, new in zip(pairs, before, after, strict=True) if old and new]
+    return {
+        "cost": _total(after) - _total(before),
+        "rewritten": tuple(
+            number
+            for number, old, new in both
+            if (not new.error and new.usage.read < old.usage.read and new.usage.unread > old.usage.unread)
+        ),
+        "refused": sum(bool(new.error) and not old.error for _, old, new in both),
+    }
+
+
+def _total(rows: Rows) -> Decimal:
+    return sum((row.cost.total for row in rows if row), ZERO)
+
+
+def _describe(
+    group: Sequence[Edit], found: Mapping[Edit, Sequence[int]], pairs: Sequence[_CallPair], now: ReplayedStrategy
+) -> PromptChange:
+    """The first change of `group`, in the first call that has it; without its effects."""
+    edit = group[0]
+    first = pairs[found[edit][0]]
+    call = first.new or first.old
+    assert call is not None
+    place = place_of(edit, first.requests, now.counter) if first.requests else place_of_call(call.request)
+    return PromptChange(
+        layer=edit.layer,
+        path=place.path,
+        kind=edit.kind,
+        call=first.number,
+        calls=len({at for name in group for at in found[name]}),
+        before_excerpt=place.before,
+        after_excerpt=place.after,
+        character=place.character,
+        tokens_before=place.tokens_before,
+        tokens_after=place.tokens_after,
+        cost=ZERO,
+        more=len(group) - 1,
+        varies=len({version_of(edit, both) for at in found[edit] if (both := pairs[at].requests)}) > 1,
+        search=place.search,
+        name=place.name,
+    )
