@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from cachecost.account.causes import Cause
 from cachecost.base.digests import seeded_share
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
@@ -419,44 +420,10 @@ def _is_drawn(what: str, number: int, probability: float, assumptions: Assumptio
     return probability > 0 and seeded_share(assumptions.seed, what, number) < probability
 
 
-Cause = Literal[
-    "hit",
-    "new_content",
-    "cold_start",
-    "content_changed",
-    "tools_changed",
-    "system_changed",
-    "tool_choice_changed",
-    "thinking_changed",
-    "effort_changed",
-    "output_format_changed",
-    "images_changed",
-    "speed_changed",
-    "model_changed",
-    "thinking_stripped",
-    "ttl_expired",
-    "lookback_exceeded",
-    "below_minimum",
-    "no_breakpoint",
-    "breakpoint_misplaced",
-    "written_never_read",
-    "hour_unused",
-    "concurrent_write",
-    "compaction",
-    "fork",
-    "warm_start",
-    "visibility_lag",
-    "billed_not_explained",
-    "unknown",
-]
-
-
 ENTRY_STATES: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write"}
 """The cause where an entry was looked for and its state is why it was not read."""
 
 
-UNWRITTEN: frozenset[Cause] = frozenset({"no_breakpoint", "breakpoint_misplaced", "below_minimum", "fork"})
-"""Causes of what no entry ends at: with other breakpoints, a call before would have written more."""
 SHORTER = 0.75
 """A compacted conversation has at most this share of the messages that it had."""
 

@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Protocol, runtime_checkable
 
+from cachecost.account.causes import Cause, causes
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import (
     TTLS,
-    UNWRITTEN,
     CacheEntry,
-    Cause,
     Outcome,
     PrefixCache,
     State,
@@ -249,7 +248,7 @@ class CallInspection:
         since = self._sender(end)
         cause = self._cause(end, state if entry else "absent", since)
         tokens, first = tokens_between(self._read_prefix(), end, self.sizes), next(iter(path(end, self.read)), None)
-        if first is None or (cause in UNWRITTEN and not self._is_material(tokens)):
+        if first is None or (causes()[cause].unwritten and not self._is_material(tokens)):
             return None
         return Loss(
             self.call,

@@ -13,10 +13,10 @@ from itertools import islice
 
 import msgspec
 
+from cachecost.account.causes import Cause
 from cachecost.base.structs import identity_struct, replace, value
 from cachecost.caches.breakpoints import (
     ALIKE,
-    Cause,
     Outcome,
     ancestor,
     are_versions,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from cachecost.account.causes import Cause
 from cachecost.analysis.bill.call_prices import UNKNOWN_TTLS, CachedPrefix, CallPrices, state_after
 from cachecost.analysis.bill.evidence import (
     SHORTEST_CALL_S,
@@ -34,7 +35,6 @@ from cachecost.analysis.bill.evidence import (
     place_before,
 )
 from cachecost.base.formatting import duration
-from cachecost.caches.breakpoints import Cause
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import REQUESTS
 from cachecost.providers.rules import ModelRules

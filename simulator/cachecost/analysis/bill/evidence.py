@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cachecost.account.causes import Cause, cause_events, coded_causes
 from cachecost.analysis.bill.call_prices import CachedPrefix
 from cachecost.base.formatting import duration
-from cachecost.caches.breakpoints import Cause
 from cachecost.conversations.input_files import BilledCall
 from cachecost.conversations.start_times import is_whole
 from cachecost.providers.rules import ModelRules
@@ -130,22 +130,18 @@ def _concurrent(rewrite: Rewrite) -> CauseEvidence | None:
     return CauseEvidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
 
 
-REASONS: dict[str, Cause] = {
-    "model_changed": "model_changed",
-    "tools_changed": "tools_changed",
-    "system_changed": "system_changed",
-    "messages_changed": "content_changed",
-}
-"""The API's `diagnostics.cache_miss_reason` as a cause. Its other values do not say what changed."""
+UNSPECIFIC = ("unavailable", "previous_message_not_found")
+"""Values of the API's `diagnostics.cache_miss_reason` that do not say what changed."""
 
 
 def _diagnosed(rewrite: Rewrite) -> CauseEvidence | None:
-    cause = REASONS.get(rewrite.call.miss_reason)
-    if cause is None:
+    reason = rewrite.call.miss_reason
+    cause = next((row.cause for row in coded_causes().values() if row.word == reason), None)
+    if cause is None or reason in UNSPECIFIC:
         return None
     around = _visible(rewrite)
     detail = f"; {around.words}" if around and around.cause == cause else ""
-    return CauseEvidence(cause, f"the API reported {rewrite.call.miss_reason}{detail}")
+    return CauseEvidence(cause, f"the API reported {reason}{detail}")
 
 
 def _lookback(rewrite: Rewrite) -> CauseEvidence | None:
@@ -159,9 +155,9 @@ def _lookback(rewrite: Rewrite) -> CauseEvidence | None:
 
 def _visible(rewrite: Rewrite) -> CauseEvidence | None:
     """What happened between the two calls, as far as it can change this part of the prompt."""
-    for event, cause, part, words in VISIBLE:
-        if rewrite.has(event) and _reaches(rewrite, part):
-            return CauseEvidence(cause, words.format(before=rewrite.before, call=rewrite.call))
+    for one in cause_events():
+        if rewrite.has(one.event) and _reaches(rewrite, one.lost):
+            return CauseEvidence(one.cause, one.words.format(before=rewrite.before, call=rewrite.call))
     return None
 
 
@@ -170,20 +166,6 @@ def _reaches(rewrite: Rewrite, part: str) -> bool:
     if part == "static":
         return rewrite.is_static
     return part == "any" or not rewrite.keeps_static
-
-
-VISIBLE: tuple[tuple[str, Cause, str, str], ...] = (
-    ("tools", "tools_changed", "not kept", "an MCP server or the list of tools changed"),
-    ("system", "system_changed", "not kept", "the system prompt changed"),
-    ("history", "content_changed", "any", "earlier messages were sent with other content"),
-    ("thinking", "thinking_changed", "any", "thinking was switched"),
-    ("effort", "effort_changed", "any", "the effort level was switched"),
-    ("images", "images_changed", "any", "the first image came in"),
-    ("client", "system_changed", "static", "the client was upgraded from {before.version} to {call.version}"),
-    ("agents", "tools_changed", "static", "the list of agents or skills changed"),
-    ("date", "system_changed", "static", "the date in the prompt changed"),
-)
-"""Event, cause, what of the static prefix must be lost ("static": surely, "not kept": unless it was read), words."""
 
 
 def _late(rewrite: Rewrite) -> CauseEvidence | None:

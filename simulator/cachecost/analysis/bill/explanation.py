@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import (
     TTL_SECONDS,
     BillAccount,
@@ -33,7 +34,6 @@ from cachecost.analysis.bill.account import (
 )
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.summary import BillRow
-from cachecost.analysis.explain.codes import codes
 from cachecost.analysis.explain.explaining import (
     as_filed,
     excerpt,
@@ -48,7 +48,6 @@ from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_r
 from cachecost.analysis.replays.steps import PricedSimulation, Replays, TrackedReplay, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import iso
-from cachecost.caches.breakpoints import Cause
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call, RecordedCall
@@ -63,8 +62,6 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
 
 HOUR_S = TTL_SECONDS["1h"]
-ASKED_FOR: frozenset[Cause] = frozenset({"compaction", "fork", "cold_start"})
-"""Causes that are what the user asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +76,13 @@ class AvoidableRewrite:
 def avoidable_rewrites(account: BillAccount) -> list[AvoidableRewrite]:
     """Every rewrite that something explains, with what its fix nets."""
     pauses = dict(_saved_in_pauses(account))
-    explained = [one for one in account.rewrites if codes()[one.cause].fixed_in != "bill" or one.cause in ASKED_FOR]
+    rows = causes()
+    explained = [one for one in account.rewrites if rows[one.cause].fixed_in != "bill" or rows[one.cause].requested]
     return [pauses.get(id(one)) or AvoidableRewrite(one, _saved(one)) for one in explained]
 
 
 def _saved(rewrite: BilledRewrite) -> Decimal:
-    if rewrite.cause in ASKED_FOR or rewrite.cause == "ttl_expired":
+    if causes()[rewrite.cause].requested or rewrite.cause == "ttl_expired":
         return ZERO
     return rewrite.cost or ZERO
 
@@ -112,10 +110,6 @@ ESTIMATE = 0.02
 """The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
 error margin of the counts."""
 NOT_EXPLAINED: Cause = "billed_not_explained"
-NEVER_WRITTEN: frozenset[Cause] = frozenset(
-    {"breakpoint_misplaced", "no_breakpoint", "below_minimum", "written_never_read"}
-)
-"""What was never in the cache is not written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +127,7 @@ def find_request_rewrites(
     """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
     losses: dict[int, list[Loss]] = {}
     for loss in observed.losses:
-        if loss.cause not in NEVER_WRITTEN and _was_cached(loss, billed):
+        if not causes()[loss.cause].never_cached and _was_cached(loss, billed):
             losses.setdefault(loss.call, []).append(loss)
     for call, bill, row, margin in zip(calls, billed, observed.rows, observed.read_margins, strict=True):
         if bill is None or row.error is not None:
@@ -186,7 +180,7 @@ def find_unexplained(number: int, bill: BilledCall, expected: int, prices: CallP
     cost = prices.rewrite_cost(bill, expected - bill.read)
     if not cost or cost <= 0:
         return None
-    code, tokens = codes()[NOT_EXPLAINED], expected - bill.read
+    code, tokens = causes()[NOT_EXPLAINED], expected - bill.read
     words = _not_explained(bill.read, expected)
     return Finding(code.code, code.cause, number, Layer.MESSAGES, "", tokens, cost, words, code.fix, paid_again=cost)
 
@@ -197,7 +191,7 @@ def _finding(call: Call, bill: BilledCall, row: CallRow, span: _PaidSpan, prices
     tokens = span.end - span.start
     paid = ZERO if cost is None or before is None else cost - before
     loss = span.loss
-    code = codes()[loss.cause if loss else NOT_EXPLAINED]
+    code = causes()[loss.cause if loss else NOT_EXPLAINED]
     return Finding(
         code.code,
         code.cause,
@@ -264,7 +258,7 @@ def _hold(traffic: Workload, made: Iterable[SimulatedCall]) -> HeldLosses:
         calls.append(call)
         if _is_short(call, one):
             expected[number] = one.row.usage.read
-            if not any(codes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
+            if not any(causes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
                 calls[-1] = _replace(call, most_read=_billed_read(call))
     return HeldLosses(replace(traffic, calls=calls) if expected else traffic, expected)
 
@@ -345,7 +339,7 @@ def _rewrite(
     idle = None
     if before is not None and before.start is not None and call.start is not None:
         idle = call.start - before.start
-    is_placed = found.block and found.block not in found.message and codes()[found.cause].fixed_in != "time"
+    is_placed = found.block and found.block not in found.message and causes()[found.cause].fixed_in != "time"
     where = f" at {found.block}" if is_placed else ""
     words = f"{found.message}{where}"
     is_static = found.layer is not Layer.MESSAGES
@@ -398,7 +392,7 @@ def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Fin
     """The finding with no more tokens than the bill did not read of what the call before had cached: those of a changed
     prompt are an estimate."""
     bill, before = bills[finding.call - 1], bills[finding.since - 1] if finding.since else None
-    is_changed = codes()[finding.cause].fixed_in == "prompt" and not finding.is_behind
+    is_changed = causes()[finding.cause].fixed_in == "prompt" and not finding.is_behind
     if bill is None or before is None or before.is_summed or bill.is_summed or not is_changed:
         return finding
     most = before.cached - bill.read
@@ -465,7 +459,7 @@ class CallNumbers:
 
 def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers, usd: Decimal | None = None, fix: str = "") -> Finding:
     """`usd` is what the fix nets; None: what was written again costs."""
-    code, call = codes()[rewrite.cause], rewrite.call
+    code, call = causes()[rewrite.cause], rewrite.call
     return Finding(
         code.code,
         rewrite.cause,

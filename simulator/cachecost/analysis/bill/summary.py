@@ -12,10 +12,10 @@ from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from functools import partial
 
+from cachecost.account.causes import Cause
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.base.structs import replace
-from cachecost.caches.breakpoints import Cause
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.clients.setting_rows import client_settings
 from cachecost.providers.usage import (

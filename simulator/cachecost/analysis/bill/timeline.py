@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import (
     BillAccount,
     BilledRewrite,
@@ -28,7 +29,6 @@ from cachecost.analysis.bill.account import (
 )
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.base.formatting import count_text
-from cachecost.caches.breakpoints import Cause
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.clients.setting_rows import ClientSetting, client_settings
 from cachecost.providers.usage import COST_CLASSES, ZERO, Usage, call_amounts
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 LONG_IDLE_S = 300.0
 """An idle time that is shown: as long as the shortest TTL."""
 FEWEST_FOLDED = 3
-READ_ALL: tuple[Cause, ...] = ("hit", "new_content")
 """Causes of calls that read all that was cached."""
 
 
@@ -79,7 +78,7 @@ class TimelineCall:
     def is_remarkable(self) -> bool:
         """Whether something happened: a rewrite, an event, a long idle time, or the beginning of a thread."""
         is_idle = self.idle_s is not None and self.idle_s >= LONG_IDLE_S
-        return bool(self.rewrite or self.call.events or is_idle or self.cause not in READ_ALL)
+        return bool(self.rewrite or self.call.events or is_idle or not causes()[self.cause].reads_all)
 
 
 def session_key(file: SessionFile, call: BilledCall) -> str:
@@ -296,7 +295,10 @@ def _all_advice(account: BillAccount) -> Iterator[Advice]:
     if (main := find_present(account, is_main)) is not None:
         yield _ttl_advice(account, main, "main_ttl", "the main conversation")
         yield from _window_advice(account, main)
-        for cause, change, how in HABITS:
+        for row in causes().values():
+            if row.habit is None:
+                continue
+            cause, change, how = row.cause, row.habit["change"], row.habit["how"]
             price = partial(_saved_by_reading, cause=cause, in_scope=main.includes)
             if saved := price(account):
                 apply = partial(_with_reads, cause=cause, in_scope=main.includes)
@@ -382,13 +384,6 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
             )
 
 
-HABITS: tuple[tuple[Cause, str, str], ...] = (
-    ("effort_changed", "keep one effort level per session", "set it before the first message: effortLevel"),
-    ("thinking_changed", "keep thinking on or off for the whole session", "set it before the first message"),
-)
-"""Cause, change, and how to make it: without it the same tokens are read. What would change the prompt is not here."""
-
-
 def _saved_by_reading(account: BillAccount, cause: Cause, in_scope: InScope) -> Decimal:
     return sum((one.cost or ZERO for one in account.rewrites if one.cause == cause and in_scope(one.call)), ZERO)
 
@@ -408,32 +403,23 @@ def _with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAc
 
 # ------------------------------------------------------------------------------------------ logs of requests
 
-REPLAYED: dict[Cause, str] = {"tools_changed": "send every tool from the first call on, in one order"}
-"""How to make a change, where the replay is one of several ways that the fix names."""
-
 
 def _log_advice(account: BillAccount) -> Iterator[Advice]:
     """What `explain` finds in the logs of an account, a piece a cause and place."""
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for one in _log_findings(account):
-        place = one.block if one.cause not in WITHOUT_PLACE else ""
+        place = one.block if causes()[one.cause].has_place else ""
         groups.setdefault((one.code, place, one.fix), []).append(one)
     for (code, place, fix), findings in groups.items():
         saved = sum((one.cost for one in findings), ZERO)
         change, cause = _finding_words(findings), findings[0].cause
-        yield Advice(f"{LOG} {code} {place} {fix}", change, REPLAYED.get(cause, fix), saved)
-
-
-WITHOUT_PLACE: tuple[Cause, ...] = ("no_breakpoint", "breakpoint_misplaced", "ttl_expired", "concurrent_write")
-"""Causes whose fix is the same at every block."""
+        yield Advice(f"{LOG} {code} {place} {fix}", change, causes()[cause].fix_in_bill or fix, saved)
 
 
 def _finding_words(findings: Sequence[Finding]) -> str:
-    from cachecost.analysis.explain.codes import codes
-
     first, more = findings[0], len(findings) - 1
-    if more and first.cause in WITHOUT_PLACE:
-        return f"{codes()[first.cause].name}: {count_text(more + 1, 'call')}"
+    if more and not causes()[first.cause].has_place:
+        return f"{causes()[first.cause].name}: {count_text(more + 1, 'call')}"
     where = f" at {first.block}" if first.block and first.block not in first.message else ""
     file = PurePath(first.file).name if first.file else ""
     place = f"{file}:{first.line}" if file and first.line != first.call else f"call {first.call}"

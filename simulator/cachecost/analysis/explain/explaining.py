@@ -17,7 +17,7 @@ from functools import partial
 from json import dumps
 from typing import NamedTuple
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.account.causes import Cause, causes
 from cachecost.analysis.explain.fix_prices import FixPricing, PricedReplay, share_out
 from cachecost.analysis.explain.fixes.catalogue import FIXERS
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext, changed_settings
@@ -25,7 +25,11 @@ from cachecost.analysis.explain.observed_replay import LoneCall, ObservedReplay,
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.base.formatting import dollars
-from cachecost.caches.breakpoints import Cause, changed_parameter, first_difference, text_of
+from cachecost.caches.breakpoints import (
+    changed_parameter,
+    first_difference,
+    text_of,
+)
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd
@@ -113,7 +117,7 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
         return (
             f"{where} is another one than in the conversation before; {tokens:,} tokens after it or in it are the same"
         )
-    return codes()[loss.cause].sentence.format(**_facts(loss, request, tokens))
+    return causes()[loss.cause].sentence.format(**_facts(loss, request, tokens))
 
 
 def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
@@ -190,8 +194,6 @@ LOWER_BOUND = 1
 """The lower bound, which comes last, takes as long as a replay or longer."""
 IN_PROMPT = "prompt"
 LossKey = tuple[Cause, int, int]
-CAUSES = sorted(FIXERS, key=lambda cause: ("prompt", "time", "breakpoints").index(codes()[cause].fixed_in))
-"""In the order in which they are fixed."""
 
 
 class NettedLoss(NamedTuple):
@@ -269,7 +271,7 @@ class Netting:
         by_cause = _by_cause(self.observed)
         unsettled = [
             [one for one in by_cause.get(cause, []) if _key(one, self.observed) not in self._settled]
-            for cause in CAUSES
+            for cause in FIXERS
         ]
         new = [losses for losses in unsettled if losses]
         self.replays.traffic.expect(sum(FIXERS[losses[0].cause].tries for losses in new) + LOWER_BOUND)
@@ -291,7 +293,7 @@ class Netting:
             netted = NettedLoss(loss, best.observed, share, words)
             (self.found if share else self.notes).append(netted)
         self.observed, self.now = best.fixed, best.after
-        if codes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
+        if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
 
     def _words(self, best: _Choice) -> str:
@@ -304,7 +306,7 @@ class Netting:
         if cheaper <= 0:
             return text
         whole = self.now.total - best.after.total + cheaper
-        return f"{text or codes()[best.losses[0].cause].fix}; {dollars(whole)} with the difference in price"
+        return f"{text or causes()[best.losses[0].cause].fix}; {dollars(whole)} with the difference in price"
 
     def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
         still = _paid_again(fixed, _by_cause(fixed).get(best.losses[0].cause, []))
@@ -367,13 +369,13 @@ class Netting:
     def _find_behind(self, choice: _Choice, fixed: ObservedReplay) -> list[Loss]:
         numbers = {choice.observed.number(loss.call) for loss in choice.losses}
         causes = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers}
-        first = next((cause for cause in CAUSES if cause in causes - {choice.losses[0].cause}), None)
+        first = next((cause for cause in FIXERS if cause in causes - {choice.losses[0].cause}), None)
         return [loss for loss in fixed.losses if loss.cause == first]
 
     def _is_worth_it(self, choice: _Choice) -> bool:
         cause = choice.losses[0].cause
         saved = self.now.total - choice.after.total
-        if codes()[cause].fixed_in == IN_PROMPT or cause == "concurrent_write":
+        if causes()[cause].fixed_in == IN_PROMPT or cause == "concurrent_write":
             return saved > 0  # nothing else is sent
         scope_of = partial(FIXERS[cause].scope, choice.observed.conversations)
         before = self.now.by_scope(choice.observed.steps, scope_of)
@@ -535,7 +537,7 @@ def _names(explanation: Explanation) -> str:
 
 def _finding(one: NettedLoss) -> Finding:
     loss, observed = one.loss, one.observed
-    code, request = codes()[loss.cause], observed.call(loss.call).request
+    code, request = causes()[loss.cause], observed.call(loss.call).request
     usage = observed.rows[loss.call - 1].usage
     tokens = min(usage.total_input - usage.read, loss.tokens)
     return Finding(

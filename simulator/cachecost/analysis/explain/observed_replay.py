@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.account.causes import causes
 from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, Kind, conversation_of, kind_of
 from cachecost.analysis.replays.steps import NO_CALL, ChangedReplay, Replays, ReplayStep, TrackedReplay
 from cachecost.base.structs import replace
@@ -102,7 +102,7 @@ class ObservedReplay:
             if first.losses:
                 self.rendered[position] = RenderedCall(first.prompt, made.rules)
             for loss in first.losses:
-                if loss.since and codes()[loss.cause].fixed_in == "prompt":
+                if loss.since and causes()[loss.cause].fixed_in == "prompt":
                     self.conversations.join(step.call, self.call(loss.since.number))
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
+from cachecost.account.causes import causes
 from cachecost.analysis.fidelity.recording_check import (
     TOLERANCE,
     RecordingCheck,
@@ -44,20 +45,6 @@ from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import request_quote
 from cachecost.tokens.calibrated import AnswerLengths, BilledLengths, BilledSizes, EstimatedSizes
 from cachecost.tokens.margins import PromptMargins
-
-BY_CAUSE = {
-    "tools_changed": "2 tools",
-    "system_changed": "2 system",
-    "tool_choice_changed": "2 tool_choice",
-    "thinking_changed": "2 thinking",
-    "effort_changed": "2 effort",
-    "output_format_changed": "2 format",
-    "images_changed": "2 images",
-    "speed_changed": "2 speed",
-    "model_changed": "2 model",
-    "ttl_expired": "12 expired",
-    "concurrent_write": "11",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +94,9 @@ def _of_request(facts: CallFacts) -> Iterator[str]:
 
 
 def _of_outcome(facts: CallFacts) -> Iterator[str]:
-    if facts.cause in BY_CAUSE:
-        yield BY_CAUSE[facts.cause]
+    row = causes().get(facts.cause)
+    if row and row.tested_as:
+        yield row.tested_as
     hit = facts.outcome.hit
     if hit is None:
         yield "10 nothing else"

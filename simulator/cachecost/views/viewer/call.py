@@ -22,6 +22,7 @@ from heapq import nsmallest
 from json import dumps
 from typing import Any
 
+from cachecost.account.causes import Cause
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.summary import BillSummary
@@ -32,7 +33,6 @@ from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternati
 from cachecost.analysis.whatif.option import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, percent
-from cachecost.caches.breakpoints import Cause
 from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import ZERO, Usage

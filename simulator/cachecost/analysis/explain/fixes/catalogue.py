@@ -20,7 +20,7 @@ from functools import partial
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
 from cachecost.analysis.explain.fixes.fix import (
     CHOICE,
     EFFORT,
@@ -55,7 +55,14 @@ from cachecost.analysis.replays.steps import NO_CALL, PartPool, ReplayStep, add_
 from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
-from cachecost.caches.breakpoints import ALIKE, Cause, ancestor, common, first_difference, share_alike, text_of
+from cachecost.caches.breakpoints import (
+    ALIKE,
+    ancestor,
+    common,
+    first_difference,
+    share_alike,
+    text_of,
+)
 from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
@@ -495,7 +502,7 @@ def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplaySt
             corrections.lengthen(thread, tokens)
         changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
         if words and any(step.call.request.system.digest != first.digest for step in steps):
-            words = f"{words}; {codes()['system_changed'].fix}"
+            words = f"{words}; {causes()['system_changed'].fix}"
     return Fix(replaced(context.steps, changed), words, names_others=bool(words))
 
 
@@ -552,27 +559,33 @@ def _with_thread(call: Call, corrections: ThreadCorrections) -> Call:
     return replace(call, request=corrections.request(call.request))
 
 
-FIXERS: Mapping[Cause, Fixer] = {
-    "model_changed": Fixer(same_parameter(MODEL, keeps_prices=True, words=STAY_ON)),
-    "unknown": Fixer(same_parameter(PLACE, keeps_prices=True)),
-    "speed_changed": Fixer(same_parameter(SPEED, keeps_prices=True)),
-    "tools_changed": Fixer(same_tools),
-    "system_changed": Fixer(same_system),
-    "content_changed": Fixer(same_messages),
-    "compaction": Fixer(no_compaction),
-    "fork": Fixer(place_breakpoints, tries=1),
-    "tool_choice_changed": Fixer(same_parameter(CHOICE)),
-    "output_format_changed": Fixer(same_parameter(FORMAT)),
-    "thinking_changed": Fixer(same_parameter(THINKING)),
-    "thinking_stripped": Fixer(place_where_prompts_part, tries=1),
-    "effort_changed": Fixer(same_parameter(EFFORT)),
-    "images_changed": Fixer(image_from_the_start),
-    "ttl_expired": Fixer(outlast_pauses, in_kind, tries=5),
-    "concurrent_write": Fixer(wait_for_first_token, tries=1),
-    "hour_unused": Fixer(shorten_hours, in_kind),
-    "lookback_exceeded": Fixer(place_breakpoints, tries=1),
-    "breakpoint_misplaced": Fixer(place_breakpoints, tries=1),
-    "no_breakpoint": Fixer(place_missing_breakpoints),
-    "below_minimum": Fixer(lengthen_prefix, in_static_prefix),
-    "written_never_read": Fixer(write_less, in_kind),
+FIX_ORDER = ("prompt", "time", "breakpoints", "bill")
+FIXES: Mapping[str, Fixer] = {
+    "same_model": Fixer(same_parameter(MODEL, keeps_prices=True, words=STAY_ON)),
+    "same_workspace": Fixer(same_parameter(PLACE, keeps_prices=True)),
+    "same_speed": Fixer(same_parameter(SPEED, keeps_prices=True)),
+    "same_tools": Fixer(same_tools),
+    "same_system": Fixer(same_system),
+    "same_messages": Fixer(same_messages),
+    "no_compaction": Fixer(no_compaction),
+    "same_tool_choice": Fixer(same_parameter(CHOICE)),
+    "same_format": Fixer(same_parameter(FORMAT)),
+    "same_thinking": Fixer(same_parameter(THINKING)),
+    "same_effort": Fixer(same_parameter(EFFORT)),
+    "image_from_the_start": Fixer(image_from_the_start),
+    "place_where_prompts_part": Fixer(place_where_prompts_part, tries=1),
+    "place_breakpoints": Fixer(place_breakpoints, tries=1),
+    "place_missing_breakpoints": Fixer(place_missing_breakpoints),
+    "lengthen_prefix": Fixer(lengthen_prefix, in_static_prefix),
+    "outlast_pauses": Fixer(outlast_pauses, in_kind, tries=5),
+    "wait_for_first_token": Fixer(wait_for_first_token, tries=1),
+    "shorten_hours": Fixer(shorten_hours, in_kind),
+    "write_less": Fixer(write_less, in_kind),
 }
+"""The fixes that are replayed, by the names that `causes.toml` gives to causes."""
+FIXERS: Mapping[Cause, Fixer] = {
+    row.cause: FIXES[row.fixer]
+    for row in sorted(coded_causes().values(), key=lambda row: FIX_ORDER.index(row.fixed_in))
+    if row.fixer != NOTHING
+}
+"""The fix of each cause that has one, in the order in which they are tried."""
