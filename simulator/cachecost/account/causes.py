@@ -98,6 +98,7 @@ class CauseEvent:
     cause: Cause
     lost: Literal["static", "not kept", "any"]
     words: str
+    decides: Literal["first", "", "last"] = ""
 
 
 @cache

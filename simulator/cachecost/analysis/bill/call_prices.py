@@ -5,7 +5,7 @@ The cache that the bills of a file imply: after each call, how long the cached p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -20,7 +20,7 @@ from cachecost.conversations.input_files import BilledCall
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.usage import PER_TOKEN, ZERO, Prices, Quote
+from cachecost.providers.usage import PER_TOKEN, ZERO, Prices, Quote, Usage
 
 if TYPE_CHECKING:
     from cachecost.providers.rules import ModelRules
@@ -112,6 +112,19 @@ class CallPrices:
             return None
         found = quote.tiers[0] if len(quote.tiers) == 1 else quote.of(total_input)
         return found if found.are_known else None
+
+    def passes(self, call: BilledCall) -> Iterator[tuple[str, Sequence[Decimal]]]:
+        """The model and the USD by class of each pass that the usage of a call leaves out, where its price is known.
+
+        What an answer says that it was charged is for all of them.
+        """
+        for model, tokens in call.extra if call.charged_usd is None else ():
+            found = self.prices_of(call, model, sum(tokens[:4]))
+            if found:
+                yield model or call.model, found.amounts(Usage(*tokens))
+
+    def passes_cost(self, call: BilledCall) -> Decimal:
+        return sum((sum(amounts, ZERO) for _, amounts in self.passes(call)), ZERO)
 
     def quote(self, call: BilledCall) -> Quote | None:
         """The prices of a call's model for every length of its prompt; None where none is known."""

@@ -1,52 +1,29 @@
 """Explains a bill: the avoidable cost of the calls that were billed, in the findings of `explain`.
 
-Of logs with whole requests, what the bill shows of changes and expiry (requests.py) stands beside what other
-breakpoints would have saved (a replay). Of transcripts the account of the bill is all there is to know.
-
-What of a bill's rewrites was avoidable: what their fix nets, priced on the billed figures.
-
-What a log of whole requests paid again, by its bills: the simulation says what could be read, the bill what was.
-
-Holds the losses of a bill that nothing explains: alternatives are compared with the same losses in both arms.
-
-The bills of recorded calls whose requests may be known: request logs, traces, recordings, and other formats.
+Of transcripts the account of the bill is all there is to know. Of logs with whole requests, a replay says what could be
+read, and the bill what was; losses that no request explains are held when alternatives are replayed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.bill.account import (
-    TTL_SECONDS,
-    BillAccount,
-    BilledRewrite,
-    InScope,
-    is_main,
-    is_sub_agent,
-    saved_by_hour,
-)
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.rewrites import TOLERANCE
+from cachecost.analysis.bill.savings import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.summary import BillRow
-from cachecost.analysis.explain.explaining import (
-    as_filed,
-    excerpt,
-    explain_in_order,
-    explain_workload,
-    message,
-    place,
-    with_places,
-)
-from cachecost.analysis.explain.fix_prices import share_out
+from cachecost.analysis.explain.explaining import as_filed, explain_in_order, explain_workload
+from cachecost.analysis.explain.loss_words import excerpt, message, numbers_in_sessions, place, with_places
+from cachecost.analysis.explain.netting import share_out
 from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
 from cachecost.analysis.replays.steps import PricedSimulation, Replays, TrackedReplay, as_sent
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
@@ -56,12 +33,10 @@ from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow, WarmReads
 from cachecost.prompts.blocks import Layer
-from cachecost.providers.usage import ZERO
+from cachecost.providers.usage import ZERO, call_amounts
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
-
-HOUR_S = TTL_SECONDS["1h"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,36 +51,26 @@ class AvoidableRewrite:
 def avoidable_rewrites(account: BillAccount) -> list[AvoidableRewrite]:
     """Every rewrite that something explains, with what its fix nets."""
     pauses = dict(_saved_in_pauses(account))
-    rows = causes()
-    explained = [one for one in account.rewrites if rows[one.cause].fixed_in != "bill" or rows[one.cause].requested]
-    return [pauses.get(id(one)) or AvoidableRewrite(one, _saved(one)) for one in explained]
-
-
-def _saved(rewrite: BilledRewrite) -> Decimal:
-    if causes()[rewrite.cause].requested or rewrite.cause == "ttl_expired":
-        return ZERO
-    return rewrite.cost or ZERO
+    found: list[AvoidableRewrite] = []
+    for one in account.rewrites:
+        cause = causes()[one.cause]
+        if cause.fixed_in != "bill" or cause.requested:
+            saved = ZERO if cause.requested or one.cause == "ttl_expired" else one.cost or ZERO
+            found.append(pauses.get(id(one)) or AvoidableRewrite(one, saved))
+    return found
 
 
 def _saved_in_pauses(account: BillAccount) -> Iterator[tuple[int, AvoidableRewrite]]:
     """The rewrites after pauses that a 1h TTL outlasts, by the `id()` of the rewrite."""
     for scope in (is_main, is_sub_agent):
-        saved, outlasted = saved_by_hour(account, scope), _within_hour(account, scope)
+        saved = saved_by_hour(account, scope)
+        outlasted = [one for one in account.rewrites if scope(one.call) and is_within_hour(one)]
         costs = {number: one.cost or ZERO for number, one in enumerate(outlasted)}
         shares = share_out(saved, list(costs), costs, dict(costs)) if saved > 0 else {}
         for number, usd in shares.items():
             yield id(outlasted[number]), AvoidableRewrite(outlasted[number], usd, "a 1h TTL on every breakpoint")
 
 
-def _within_hour(account: BillAccount, in_scope: InScope) -> list[BilledRewrite]:
-    return [
-        one
-        for one in account.rewrites
-        if one.cause == "ttl_expired" and in_scope(one.call) and one.idle_s is not None and one.idle_s < HOUR_S
-    ]
-
-
-TOLERANCE = 2
 ESTIMATE = 0.02
 """The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
 error margin of the counts."""
@@ -212,9 +177,6 @@ def _not_explained(read: int, expected: int) -> str:
     return f"read {read:,} of {expected:,} tokens that should have been cached; the requests do not say why"
 
 
-_replace: Any = msgspec.structs.replace
-
-
 class HeldLosses(NamedTuple):
     """A workload with the losses of its bills held, and for each call with one the tokens that it should have read.
 
@@ -259,7 +221,7 @@ def _hold(traffic: Workload, made: Iterable[SimulatedCall]) -> HeldLosses:
         if _is_short(call, one):
             expected[number] = one.row.usage.read
             if not any(causes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
-                calls[-1] = _replace(call, most_read=_billed_read(call))
+                calls[-1] = replace_struct(call, most_read=_billed_read(call))
     return HeldLosses(replace(traffic, calls=calls) if expected else traffic, expected)
 
 
@@ -305,7 +267,11 @@ def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: Ca
     for file in sessions.files:
         file.has_requests = any(id(call) in has_requests for call in file.calls)
     logged = LoggedCalls(known, setup, name)
-    findings = _findings(logged, prices)
+    findings: Iterable[Finding] = ()
+    if known:
+        replays = Replays(logged.workload())
+        recorded, bills = zip(*known, strict=True)
+        findings = find_request_rewrites(recorded, bills, observe_replay(replays, replays.recorded), prices)
     file_of = {id(call): file for file in sessions.files for call in file.calls}
     rewrites = [_rewrite(found, known[found.call - 1][1], known, file_of) for found in findings]
     return LogBills(sessions.files, logged, rewrites)
@@ -319,14 +285,6 @@ def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
         return setup.rules_for(call).uses_breakpoints
     except CannotEvaluate:
         return False
-
-
-def _findings(logged: LoggedCalls, prices: CallPrices) -> Iterable[Finding]:
-    if not logged.calls:
-        return ()
-    replays = Replays(logged.workload())
-    calls, bills = zip(*logged.calls, strict=True)
-    return find_request_rewrites(calls, bills, observe_replay(replays, replays.recorded), prices)
 
 
 def _rewrite(
@@ -410,10 +368,7 @@ def as_recorded(call: Call) -> RecordedCall:
 
 def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:
     """USD of a call with the passes that its usage leaves out; 0 without a price."""
-    row = BillRow("")
-    row.add(bill, prices.prices(bill), prices)
-    row.add_passes(bill, prices)
-    return row.cost
+    return sum(call_amounts(bill.usage, prices.prices(bill)) or (), prices.passes_cost(bill))
 
 
 def explain_account(account: BillAccount) -> Explanation:
@@ -444,17 +399,13 @@ class CallNumbers:
     def __init__(self, account: BillAccount) -> None:
         calls = sorted((call for _, call in account.calls()), key=lambda call: call.start or 0.0)
         self._all = {id(call): number for number, call in enumerate(calls, 1)}
-        met: Counter[str] = Counter()
-        self._in_session: dict[int, int] = {}
-        for call in calls:
-            met[call.session] += 1
-            self._in_session[id(call)] = met[call.session]
+        self._in_session = {id(call): number for call, number in zip(calls, numbers_in_sessions(calls), strict=True)}
 
     def of(self, call: BilledCall | None) -> int | None:
         return self._all.get(id(call)) if call else None
 
     def in_session(self, call: BilledCall) -> int | None:
-        return self._in_session[id(call)] if call.session else None
+        return self._in_session[id(call)]
 
 
 def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers, usd: Decimal | None = None, fix: str = "") -> Finding:

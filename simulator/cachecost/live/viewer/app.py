@@ -32,14 +32,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive
 
-from cachecost.analysis.viewing.call_view import ViewedCall, call_keys, calls_by_time, pair_calls, view_call
 from cachecost.analysis.viewing.listing import (
     CallReading,
     NoRequests,
     Reading,
     SessionListing,
     SessionReplay,
+    ViewedCall,
     ViewedSession,
+    call_keys,
+    calls_by_time,
+    pair_calls,
+    view_call,
 )
 from cachecost.analysis.viewing.what_if import SessionAlternatives, WrongChoice, check_choices, chosen_values
 from cachecost.base.atomic_files import WorkStopped, checked_by, current_work_check

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import IO, Any
 
-from cachecost.analysis.next_message.found_sessions import COLD, KeepAliveAdvice, NextAlternative, NextChoice
+from cachecost.analysis.next_message.choices import COLD, KeepAliveAdvice, NextAlternative, NextChoice
 from cachecost.analysis.next_message.state import CompactionPrice, Price, SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, token_column, tokens
 from cachecost.base.times import iso

@@ -27,9 +27,9 @@ from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.summary import BillSummary
 from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
-from cachecost.analysis.viewing.call_view import Blocks, SentBlock, ViewedCall, compared_texts, readable_text
-from cachecost.analysis.viewing.listing import SessionReplay, ViewedSession
-from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives, diff_texts
+from cachecost.analysis.viewing.blocks import SentBlock, compared_texts, diff_texts, readable_text
+from cachecost.analysis.viewing.listing import Blocks, SessionReplay, ViewedCall, ViewedSession
+from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
 from cachecost.analysis.whatif.option import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, percent

@@ -1,35 +1,19 @@
-"""The fix of each cause: a row a cause, as `codes.toml` names them.
+"""The fixes that are replayed, and which of them each cause has.
 
-Breakpoints where calls could have read on, as the API allows them: at most four, 1h before 5m.
-
-Longer and shorter TTLs, keep-alives, and calls that wait for the first token of the one that writes for them.
-
-No breakpoints on what no other call sends.
-
-What conversations share comes first in their system prompt and first message, and what differs after it.
-
-The same tools, system prompt and messages as before: what changed is sent once, behind what stays.
+Breakpoints where calls could have read on; TTLs, keep-alives and calls that wait for a first token; what conversations
+share first; the same tools, system prompt and messages as before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
 from cachecost.analysis.explain.fixes.fix import (
-    CHOICE,
-    EFFORT,
-    FORMAT,
-    MODEL,
-    PLACE,
-    SPEED,
-    STAY_ON,
-    THINKING,
     Continuation,
     CountBlock,
     Fix,
@@ -40,15 +24,25 @@ from cachecost.analysis.explain.fixes.fix import (
     block_counter,
     changed_tokens,
     go_on,
-    image_from_the_start,
     in_scopes,
     replaced,
-    same_parameter,
-    same_settings,
     with_losses,
     with_part,
 )
-from cachecost.analysis.explain.fixes.scopes import conversation_of, in_kind, in_static_prefix
+from cachecost.analysis.explain.fixes.settings import (
+    CHOICE,
+    EFFORT,
+    FORMAT,
+    MODEL,
+    PLACE,
+    SPEED,
+    STAY_ON,
+    THINKING,
+    image_from_the_start,
+    same_parameter,
+    same_settings,
+)
+from cachecost.analysis.explain.observed_replay import conversation_of, in_kind, in_static_prefix
 from cachecost.analysis.optimum.plan_evaluator import places
 from cachecost.analysis.optimum.planner import find_markable
 from cachecost.analysis.replays.steps import NO_CALL, PartPool, ReplayStep, add_pings, in_order, set_hour_on, set_ttl
@@ -101,16 +95,15 @@ def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> It
     rules_of |= {
         loss.since.number: loss.since.rules
         for loss in losses
-        if loss.since and not bool(loss.since and loss.since.entry and loss.since.entry.depth >= loss.depth)
+        if loss.since and not (loss.since.entry and loss.since.entry.depth >= loss.depth)
     }
-    ended = [_end_with_breakpoint(context.steps[position - 1], rules) for position, rules in rules_of.items()]
+    ended = list[ReplayStep]()
+    for position, rules in rules_of.items():
+        step = context.steps[position - 1]
+        if last := last_breakpoint_place(step.call.request, "5m"):
+            ended.append(step.with_request(with_breakpoint(step.call.request, last, rules)))
     yield Fix(replaced(context.steps, ended))
     yield from place_breakpoints(context, losses)
-
-
-def _end_with_breakpoint(step: ReplayStep, rules: ModelRules) -> ReplayStep:
-    last = last_breakpoint_place(step.call.request, "5m")
-    return step.with_request(with_breakpoint(step.call.request, last, rules)) if last else step
 
 
 def place_where_prompts_part(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -136,14 +129,8 @@ class _Placements:
         """A breakpoint at the block that ends the first `depth` blocks, or at the nearest one before that allows it."""
         request = self._requests.get(position, self._context.observed.call(position).request)
         prefix = find_markable(ancestor(prompt.end, min(depth, prompt.end.depth)))
-        place = next(
-            (
-                place
-                for place in places(prompt, self._context.observed.call(position).request)
-                if place.prefix is prefix
-            ),
-            None,
-        )
+        possible = places(prompt, self._context.observed.call(position).request)
+        place = next((place for place in possible if place.prefix is prefix), None)
         if place is not None:
             made = Breakpoint(place.layer, place.index, "5m", place.node)
             self._requests[position] = with_breakpoint(request, made, rules)
@@ -158,14 +145,9 @@ def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Re
     if any(one.block_key == made.block_key for one in sent):
         return request
     most = rules.maximum_breakpoints - bool(request.automatic)
-    kept = _keep(request.breakpoints, most - 1)
+    kept = request.breakpoints[max(0, len(request.breakpoints) - most + 1) :]  # the lookback reaches those before
     made = replace(made, ttl=_ttl(made, kept, request.automatic, rules))
     return replace(request, breakpoints=tuple(sorted((*kept, made), key=attrgetter("prompt_order"))))
-
-
-def _keep(breakpoints: Sequence[Breakpoint], most: int) -> Sequence[Breakpoint]:
-    """The last breakpoints: those before them are reached by the lookback or were read with them."""
-    return breakpoints[len(breakpoints) - most :] if len(breakpoints) > most else breakpoints
 
 
 def _ttl(made: Breakpoint, others: Sequence[Breakpoint], automatic: TTL | None, rules: ModelRules) -> TTL:
@@ -187,19 +169,18 @@ def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix
         known = {step.number for step in padded}
         same = in_scopes(context, [loss], in_static_prefix)
         padded += [step.with_change(pad) for step in same if step.number not in known]
-    yield Fix(replaced(context.steps, [_with_static_breakpoint(context, step) for step in padded]))
+    ended = list[ReplayStep]()
+    for step in padded:
+        request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
+        end = Breakpoint(Layer.SYSTEM, len(request.system.blocks) - 1)
+        ended.append(step.with_request(with_breakpoint(request, end, rules)))
+    yield Fix(replaced(context.steps, ended))
 
 
 def _pad(call: Call, tokens: int, parts: PartPool) -> Call:
     """The call with so many more tokens at the start of its system prompt."""
     padding = given_block("text", "system", f"{tokens} tokens of examples", tokens)
     return with_part(call, Layer.SYSTEM, parts.of((padding, *call.request.system.blocks)))
-
-
-def _with_static_breakpoint(context: FixContext, step: ReplayStep) -> ReplayStep:
-    request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
-    last = len(request.system.blocks) - 1
-    return step.with_request(with_breakpoint(request, Breakpoint(Layer.SYSTEM, last), rules))
 
 
 LEAD_S = 5.0
@@ -214,7 +195,8 @@ def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]
     """Policies for the whole log that know no pause before it comes: 1h TTLs, or keep-alives after every call."""
     if any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses):
         yield from _hour_fixes(context, losses)
-    for ttl, ttl_s in _ttls(context, losses).items():
+    expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
+    for ttl, ttl_s in expired.items():
         for times in _pings_needed(losses, ttl_s):
             habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
             words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
@@ -244,11 +226,6 @@ def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         yield Fix(replaced(context.steps, [step.with_request(change(step.call.request)) for step in concerned]), words)
 
 
-def _ttls(context: FixContext, losses: Sequence[Loss]) -> dict[str, float]:
-    """The TTLs of the entries that expired, in seconds."""
-    return {loss.ttl: context.observed.rendered[loss.call].rules.ttl_s[loss.ttl] for loss in losses if loss.ttl}
-
-
 def _pings_needed(losses: Sequence[Loss], ttl_s: float) -> list[int]:
     """How many keep-alives bridge the pauses: those of the shortest, of the middle one and of the longest."""
     needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
@@ -265,24 +242,11 @@ def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterato
         found = min(
             range(loss.call - 1, 0, -1), key=lambda position: abs(context.steps[position - 1].call.start - start)
         )
-        call = context.steps[found - 1].call
-        writer = _Writer(found, call.start + call.ready_s)
-        starts[loss.call] = starts.get(writer.position, writer.first_token + WAIT_S)
-        waiting = partial(_start_at, at=max(at, starts[loss.call]))
+        writer = context.steps[found - 1].call
+        starts[loss.call] = starts.get(found, writer.start + writer.ready_s + WAIT_S)
+        waiting = partial(replace, start=max(at, starts[loss.call]))
         steps[loss.call - 1] = steps[loss.call - 1].with_change(waiting)
     yield Fix(in_order(steps))
-
-
-def _start_at(call: Call, at: float) -> Call:
-    return replace(call, start=at)
-
-
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """The position of a call, and when its first token came."""
-
-    position: int
-    first_token: float
 
 
 def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -294,13 +258,12 @@ def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     for step in in_scopes(context, losses):
         first.setdefault(conversation_of(step.call), step)
     for keeps_static in (True, False):
-        fixed = [step.with_request(_without(step.call.request, keeps_static)) for step in first.values()]
+        fixed = list[ReplayStep]()
+        for step in first.values():
+            request = step.call.request
+            kept = tuple(one for one in request.breakpoints if keeps_static and one.layer is not Layer.MESSAGES)
+            fixed.append(step.with_request(replace(request, breakpoints=kept, automatic=None)))
         yield Fix(replaced(context.steps, fixed))
-
-
-def _without(request: Request, keeps_static: bool) -> Request:
-    kept = tuple(one for one in request.breakpoints if keeps_static and one.layer is not Layer.MESSAGES)
-    return replace(request, breakpoints=kept, automatic=None)
 
 
 MOVABLE = frozenset({"text", "image", "document", "search_result"})
@@ -399,13 +362,8 @@ class _BlockOrder:
         self._counts = Counter(digest for blocks in parts for digest in {block.digest for block in blocks})
         self._first = {block.digest: number for number, block in reversed(list(enumerate(sum(parts, ()))))}
         own = {block.digest: block for blocks in parts for block in blocks if self._counts[block.digest] == 1}
-        self._pieces = _split_texts(
-            [
-                block
-                for block in own.values()
-                if (block.kind == "text" and block.content is not None and block.size >= LONG_TEXT)
-            ]
-        )
+        texts = (block for block in own.values() if block.kind == "text" and block.content is not None)
+        self._pieces = _split_texts([block for block in texts if block.size >= LONG_TEXT])
 
     def of(self, blocks: Blocks) -> OrderedBlocks:
         """The blocks in order. Web tools come first anyway, and results of tools have their place."""

@@ -1,31 +1,15 @@
-"""One call of a session: its blocks beside those of the call that it continues.
-
-The text of a block as a person reads it: a tool call as its name and input, a result as its text.
-
-The blocks of a call, in the order of the prompt: how long each is, and what happened to it.
-
-The blocks of a call beside those of the call before: which are the same, which changed, where they first differ.
-
-Two recordings beside each other: which call of one corresponds to which of the other.
-"""
+"""The blocks of a call: how long each is, what happened to it, and how it differs from the call before, for people."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from hashlib import blake2b
+from itertools import groupby
 from json import dumps
 from typing import Any, Literal
 
-from cachecost.analysis.bill.timeline import TimelineCall, session_timelines
-from cachecost.analysis.viewing.listing import (
-    CallReading,
-    SessionListing,
-    SessionReplay,
-    ViewedSession,
-    calls_of_session,
-)
 from cachecost.caches.breakpoints import alike, are_versions, first_difference, text_of
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Prefix
@@ -337,116 +321,48 @@ def _cut(text: str) -> str:
     return text if len(text) <= AROUND else text[:AROUND] + MORE
 
 
-CallKey = bytes
-"""What a call adds to its conversation; empty where that is not known."""
+TextPartKind = Literal["same", "gone", "new"]
+TextPart = tuple[TextPartKind, str]
+LINE = re.compile(r"(?<=\n)|(?<=\\n)")
+"""Between lines; in JSON, their ends are escaped."""
+WORD = re.compile(r"\w+|\s+|[^\w\s]")
+MOST_PIECES = 2_000
+"""Of more changed pieces than this, difflib would take seconds: they are shown as a whole."""
 
 
-def calls_by_time(listing: SessionListing) -> list[TimelineCall]:
-    """The calls of all sessions in the order of time."""
-    found = [one for calls in session_timelines(listing.account, listing.keys).values() for one in calls]
-    return sorted(found, key=lambda one: one.call.start or 0.0)
+def diff_texts(old: str, new: str) -> list[TextPart]:
+    """The parts of both texts in order: the same and new ones make `new`, the same and gone ones `old`."""
+    filled = [part for part in _diff_pieces(LINE.split(old), LINE.split(new), is_words=False) if part[1]]
+    return [(kind, "".join(text for _, text in group)) for kind, group in groupby(filled, key=lambda part: part[0])]
 
 
-def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[TimelineCall]) -> list[CallKey]:
-    """The key of each call. Raises InputError where a file can no longer be read."""
-    keys: dict[int, CallKey] = {}
-    for key in listing.keys:
-        keys.update(_keys_of_session(listing.open_key(key), reading))
-    return [keys.get(id(one.call), b"") for one in calls]
+def _diff_pieces(old: Sequence[str], new: Sequence[str], is_words: bool) -> Iterator[TextPart]:
+    head = _shared(old, new)
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    yield "same", "".join(old[:head])
+    yield from _diff_middle(old[head : len(old) - tail], new[head : len(new) - tail], is_words)
+    yield "same", "".join(old[len(old) - tail :])
 
 
-def _keys_of_session(session: ViewedSession, reading: CallReading) -> Mapping[int, CallKey]:
-    if not session.has_blocks:
-        return {}
-    pairs = calls_of_session(session, reading.read(session.files))
-    return {id(session.calls[number - 1].call): _key(call) for number, call in pairs if number}
+def _diff_middle(old: Sequence[str], new: Sequence[str], is_words: bool) -> Iterator[TextPart]:
+    if max(len(old), len(new)) > MOST_PIECES:
+        yield from (("gone", "".join(old)), ("new", "".join(new)))
+        return
+    for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        was, now = "".join(old[i:j]), "".join(new[k:m])
+        if kind == "equal":
+            yield "same", was
+        elif kind == "replace" and not is_words:
+            yield from _diff_pieces(WORD.findall(was), WORD.findall(now), is_words=True)
+        else:
+            yield from (("gone", was), ("new", now))
 
 
-def _key(call: RecordedCall) -> CallKey:
-    """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
-    message = call.request.thread.message
-    said = blake2b(digest_size=16)
-    for block in message.blocks if message else ():
-        said.update(_said(block))
-    return said.digest() if message else b""
-
-
-def _said(block: Block) -> bytes:
-    text = readable_text(block)
-    return block.digest if text is None else f"{block.kind} {len(text)} {text}".encode("utf-8", "surrogatepass")
-
-
-def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
-    """The indices of calls that correspond, rising: of equal keys, and between those in the order they stand."""
-    pairs: list[tuple[int, int]] = []
-    for kind, i, j, k, m in opcodes(left, right):
-        if kind in ("equal", "replace"):
-            pairs += zip(range(i, j), range(k, m), strict=False)
-    return pairs
-
-
-Blocks = Sequence[SentBlock]
-
-
-@dataclass(frozen=True, slots=True)
-class ViewedCall:
-    """A call, the one that it continues (None: it begins a thread), and the blocks of both; none are known of a bill
-    alone. `made` is what a replay says of it.
-    """
-
-    call: TimelineCall
-    before: TimelineCall | None
-    blocks: Blocks
-    blocks_before: Blocks
-    changes: CallChanges
-    made: SimulatedCall | None
-
-    @property
-    def has_text(self) -> bool:
-        """Whether the content of any block is known."""
-        return any(one.block is not None and one.block.content is not None for one in self.blocks)
-
-    @property
-    def difference(self) -> TextDifference | None:
-        """Where the first block that changed differs from its counterpart."""
-        at = self.changes.first_changed
-        return None if at is None else self.difference_of(at)
-
-    def difference_of(self, at: int) -> TextDifference | None:
-        """Where a block differs from its counterpart; None where it has none, or there is no text."""
-        new, old = self.blocks[at].block, self.counterpart(at)
-        if old is None or old.block is None or new is None:
-            return None
-        return first_text_difference(old.block, new, self.blocks[at].layer)
-
-    def counterpart(self, at: int) -> SentBlock | None:
-        """The block of the call before that a block corresponds to."""
-        place = self.changes.blocks[at].before
-        return None if place is None else self.blocks_before[place]
-
-
-def view_call(session: ViewedSession, replay: SessionReplay | None, number: int) -> ViewedCall:
-    """The call of this number (from 1); without `replay`, its bill alone. Raises KeyError."""
-    if not 1 <= number <= len(session.calls):
-        raise KeyError(number)
-    one = session.calls[number - 1]
-    before = _call_before(session, one)
-    blocks = _blocks(session, replay, one)
-    blocks_before = _blocks(session, replay, before) if before else ()
-    made = replay.made.get(number) if replay else None
-    return ViewedCall(one, before, blocks, blocks_before, compare_blocks(blocks_before, blocks), made)
-
-
-def _call_before(session: ViewedSession, one: TimelineCall) -> TimelineCall | None:
-    """The call of the session that `one` continues."""
-    if one.before is None:
-        return None
-    return next((other for other in reversed(session.calls[: one.number - 1]) if other.call is one.before), None)
-
-
-def _blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
-    recorded = replay.recorded(one.number) if replay else None
-    if replay is None or recorded is None or recorded.is_bill_only:
-        return ()
-    billed = None if one.call.is_summed else one.call.usage
-    return sent_blocks(recorded, replay.made.get(one.number), billed)
+def _shared(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many pieces both begin with."""
+    count = 0
+    for one, other in zip(old, new, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
