@@ -7,8 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from cachecost.account.causes import Cause, cause_events, cause_name, causes, coded_causes, parse_causes
+from cachecost.account.causes import Cause, cause_events, causes, coded_causes, parse_causes
 from cachecost.analysis.explain.fixes.catalogue import FIXERS, FIXES
+from cachecost.views.viewer.call import name_of_cause
 
 RULEBOOK = (Path(__file__).parents[2] / "docs" / "rulebook.md").read_text()
 
@@ -79,5 +80,5 @@ def test_a_cause_has_its_words_in_each_place(cause: str, name: str, bill: str, c
     assert (row.name, row.name_in_bill, row.name_in_column) == (name, bill, column)
 
 
-def test_a_word_that_is_no_cause_is_shown_as_it_is() -> None:
-    assert (cause_name("not_cached"), cause_name("fork")) == ("not cached", "continued from an earlier message")
+def test_a_report_of_another_version_may_have_other_causes() -> None:
+    assert (name_of_cause("not_cached"), name_of_cause("ttl_expired")) == ("not cached", "idle longer than the TTL")

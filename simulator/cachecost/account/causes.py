@@ -119,12 +119,6 @@ def cause_events() -> tuple[CauseEvent, ...]:
     return tuple(CauseEvent(**row) for row in _table()["event"])
 
 
-def cause_name(cause: str) -> str:
-    """What `explain` calls a cause; a word that is none of them as it is."""
-    row = causes().get(cause)
-    return row.name if row else cause.replace("_", " ")
-
-
 def parse_causes(table: Mapping[str, Any]) -> Mapping[str, CauseDefinition]:
     """The causes of a table. Raises ValueError for one that `Cause` lacks, that lacks a text or a fixer, or that shares
     its code."""

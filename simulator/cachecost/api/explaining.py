@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from typing_extensions import Unpack
 
-from cachecost.account.causes import cause_name
+from cachecost.account.causes import causes
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.setup import (
     ModelOptions,
@@ -63,7 +63,7 @@ class ExplainResult(Explanation):
 
         share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
         entries = [
-            ChartBar(cause_name(cause), usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
+            ChartBar(causes()[cause].name, usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
             for cause, usd in self.by_cause().items()
         ]
         return bars(self._answer(), entries)
@@ -86,7 +86,7 @@ class ExplainResult(Explanation):
         for cause, usd in self.by_cause().items():
             found = self._of(cause)
             size, calls = tokens(sum(one.tokens for one in found)), _calls(found)
-            table.add(cause_name(cause), f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
+            table.add(causes()[cause].name, f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
         body = table.html() if self.findings else paragraph("No avoidable cost was found.")
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
 

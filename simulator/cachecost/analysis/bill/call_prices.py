@@ -135,31 +135,25 @@ class CallPrices:
         """Why a call, or a pass of it of another model, has no price; empty if all has one."""
         if not call.total_input and not call.extra:
             return (NO_INPUT,)
-        models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])
-        return [self._why(call, model) for model in models if self.prices_of(call, model, 0) is None]
-
-    def _why(self, call: BilledCall, model: str) -> str:
-        quote = self._quote(call, model)
-        return (
-            quote
-            if isinstance(quote, str)
-            else f"no price known for {model} on host {host_of(call.host, self.host, model)}"
-        )
+        found: list[str] = []
+        for model in dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)]):
+            if self.prices_of(call, model, 0) is None:
+                quote, host = self._quote(call, model), host_of(call.host, self.host, model)
+                found.append(quote if isinstance(quote, str) else f"no price known for {model} on host {host}")
+        return found
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
         long = QUARTER_S if self.book.has_hours(host_of(call.host, self.host, model)) else SECONDS_A_DAY
         key = (call.host, model, None if call.start is None else int(call.start // long), call.modes)
         found = self._quotes.get(key)
         if found is None:
-            found = self._quotes[key] = self._look_up(call, model)
+            moment, terms = moment_of(call.start, None), CallTerms.of_modes(call.modes)
+            try:
+                found = self.book.quote(host_of(call.host, self.host, model), model, moment, terms)
+            except CannotEvaluate as error:
+                found = str(error)
+            self._quotes[key] = found
         return found
-
-    def _look_up(self, call: BilledCall, model: str) -> Quote | str:
-        moment, terms = moment_of(call.start, None), CallTerms.of_modes(call.modes)
-        try:
-            return self.book.quote(host_of(call.host, self.host, model), model, moment, terms)
-        except CannotEvaluate as error:
-            return str(error)
 
     def rules_of(self, call: BilledCall) -> ModelRules | None:
         """The cache rules of a call; None for an unknown model."""

@@ -92,19 +92,15 @@ def find_request_rewrites(
     """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
     losses: dict[int, list[Loss]] = {}
     for loss in observed.losses:
-        if not causes()[loss.cause].never_cached and _was_cached(loss, billed):
+        before = billed[loss.since.number - 1] if loss.since else None
+        was_cached = before is None or before.cached > 0  # as far as the bill of the call that sent it before shows
+        if was_cached and not causes()[loss.cause].never_cached:
             losses.setdefault(loss.call, []).append(loss)
     for call, bill, row, margin in zip(calls, billed, observed.rows, observed.read_margins, strict=True):
         if bill is None or row.error is not None:
             continue
         for span in _spans(bill, row, margin, losses.get(row.call, []), billed):
             yield _finding(call, bill, row, span, prices)
-
-
-def _was_cached(loss: Loss, billed: Sequence[BilledCall | None]) -> bool:
-    """Whether the call that sent it before cached anything, as far as its bill tells."""
-    before = billed[loss.since.number - 1] if loss.since else None
-    return before is None or before.cached > 0
 
 
 def _spans(
@@ -401,7 +397,7 @@ class CallNumbers:
         self._all = {id(call): number for number, call in enumerate(calls, 1)}
         self._in_session = {id(call): number for call, number in zip(calls, numbers_in_sessions(calls), strict=True)}
 
-    def of(self, call: BilledCall | None) -> int | None:
+    def number(self, call: BilledCall | None) -> int | None:
         return self._all.get(id(call)) if call else None
 
     def in_session(self, call: BilledCall) -> int | None:
@@ -414,14 +410,14 @@ def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers, usd: Decimal | Non
     return Finding(
         code.code,
         rewrite.cause,
-        numbers.of(call) or 0,
+        numbers.number(call) or 0,
         Layer.SYSTEM if rewrite.is_static else Layer.MESSAGES,
         "",
         rewrite.tokens,
         (rewrite.cost or ZERO) if usd is None else usd,
         rewrite.words,
         fix or code.fix,
-        numbers.of(rewrite.before),
+        numbers.number(rewrite.before),
         diagnostics=call.miss_reason or code.word,
         session=call.session,
         project=rewrite.file.project,

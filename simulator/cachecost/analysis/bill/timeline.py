@@ -87,6 +87,12 @@ def session_timelines(account: BillAccount, keys: Collection[str]) -> Mapping[st
     return {key: list(_SessionCalls(account.prices, rewrites).build(_in_order(calls[key]))) for key in keys}
 
 
+def calls_by_time(account: BillAccount, keys: Collection[str]) -> list[TimelineCall]:
+    """The calls of these sessions in the order of time; each is numbered within its session."""
+    found = (one for calls in session_timelines(account, keys).values() for one in calls)
+    return sorted(found, key=lambda one: one.call.start or 0.0)
+
+
 def fold_timeline(calls: Sequence[TimelineCall]) -> Iterator[Sequence[TimelineCall]]:
     """The calls in groups: a run of three or more in which nothing happened is one, every other call is alone."""
     start = 0

@@ -106,16 +106,13 @@ def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
     if not any(call.number for call in calls):
         return explanation
     findings, unexplained, notes = (
-        _filed(one, calls) for one in (explanation.findings, explanation.not_explained, explanation.notes)
+        _in_order(
+            replace(one, call=calls[one.call - 1].number, since=one.since and calls[one.since - 1].number)
+            for one in group
+        )
+        for group in (explanation.findings, explanation.not_explained, explanation.notes)
     )
     return replace(explanation, findings=findings, not_explained=unexplained, notes=notes)
-
-
-def _filed(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:
-    return _in_order(
-        replace(one, call=calls[one.call - 1].number, since=one.since and calls[one.since - 1].number)
-        for one in findings
-    )
 
 
 def _flips(traffic: Workload, explanation: Explanation) -> Iterator[str]:

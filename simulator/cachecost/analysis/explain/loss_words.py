@@ -105,12 +105,17 @@ def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
     before = loss.since.request if loss.since else request
     was, now = _parameter(loss.cause, before), _parameter(loss.cause, request)
     shared = request.thread.common(before.thread).length
+    tools, tools_before = len(request.tools.blocks), len(before.tools.blocks)
+    misplaced = "the breakpoint of the previous call was on a block that this call does not have"
+    if loss.was is None and loss.positions < 0:
+        misplaced = "the breakpoint is before what earlier calls wrote"
+    changed = f"{place(loss, request)} changed"
     return {
         "was": was,
         "now": now,
         "where": place(loss, request),
-        "system": " and ".join(changed_settings(before, request)) or f"{place(loss, request)} changed",
-        "tools": _tools(loss, request, before),
+        "system": " and ".join(changed_settings(before, request)) or changed,
+        "tools": changed if tools == tools_before else f"{tools or 'no'} tools instead of {tools_before or 'none'}",
         "tokens": f"{tokens:,}",
         "gap": duration(loss.gap_s),
         "ttl": loss.ttl,
@@ -122,15 +127,8 @@ def _facts(loss: Loss, request: Request, tokens: int) -> dict[str, object]:
         "messages_fewer": before.thread.length - request.thread.length,
         "appeared": "were added to" if request.thread.has_image else "were removed from",
         "moved": _describe_move(loss),
-        "misplaced": _describe_misplacement(loss),
+        "misplaced": misplaced,
     }
-
-
-def _tools(loss: Loss, request: Request, before: Request) -> str:
-    now, was = len(request.tools.blocks), len(before.tools.blocks)
-    if now != was:
-        return f"{now or 'no'} tools instead of {was or 'none'}"
-    return f"{place(loss, request)} changed"
 
 
 def _describe_move(loss: Loss) -> str:
@@ -139,12 +137,6 @@ def _describe_move(loss: Loss) -> str:
     if host_before != host:
         return f"host changed from {host_before} to {host}"
     return f"workspace changed from {before or 'the default one'} to {now or 'the default one'}"
-
-
-def _describe_misplacement(loss: Loss) -> str:
-    if loss.was is None and loss.positions < 0:
-        return "the breakpoint is before what earlier calls wrote"
-    return "the breakpoint of the previous call was on a block that this call does not have"
 
 
 def _parameter(cause: str, request: Request) -> str:

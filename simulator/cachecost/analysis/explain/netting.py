@@ -122,10 +122,8 @@ class Netting:
         kept = set(map(id, best.losses)) if best else set()
         noted = [loss for loss in losses if id(loss) not in kept]
         self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
-        if best is not None:
-            self._take(best)
-
-    def _take(self, best: _Choice) -> None:
+        if best is None:
+            return
         shares, words = self._share_out(best, best.fixed), self._words(best)
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
@@ -207,8 +205,8 @@ class Netting:
 
     def _find_behind(self, choice: _Choice, fixed: ObservedReplay) -> list[Loss]:
         numbers = {choice.observed.number(loss.call) for loss in choice.losses}
-        causes = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers}
-        first = next((cause for cause in FIXERS if cause in causes - {choice.losses[0].cause}), None)
+        shown = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers} - {choice.losses[0].cause}
+        first = next((cause for cause in FIXERS if cause in shown), None)
         return [loss for loss in fixed.losses if loss.cause == first]
 
     def _is_worth_it(self, choice: _Choice) -> bool:
@@ -323,15 +321,14 @@ class FixPricing:
             return None
         besides = _price_only_savings(observed, now, fix, rows)
         made = {step.number: row.cost.total for step, row in zip(fix.steps, rows, strict=True) if step.number}
-        costs = {number: self._at_most_billed(number, usd + besides.get(number, ZERO)) for number, usd in made.items()}
+        costs: dict[int, Decimal] = {}
+        for number, own in made.items():
+            usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
+            # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
+            costs[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
         pairs = zip(fix.steps, rows, strict=True)
         extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
         return PricedReplay(costs, extras, besides)
-
-    def _at_most_billed(self, number: int, usd: Decimal) -> Decimal:
-        """A call whose bill is below its simulation saves only what is below the bill, and costs more by as much."""
-        simulated, paid = self.simulated[number], self.paid[number]
-        return usd - (simulated - paid) if usd >= simulated else min(usd, paid)
 
 
 def _price_only_savings(

@@ -52,7 +52,7 @@ class Conversations:
     def __init__(self) -> None:
         self._joined: dict[Conversation, Conversation] = {}
 
-    def of(self, call: Call) -> Conversation:
+    def conversation_of(self, call: Call) -> Conversation:
         found = conversation_of(call)
         while found in self._joined:
             found = self._joined[found]
@@ -60,7 +60,7 @@ class Conversations:
 
     def join(self, call: Call, earlier: Call) -> None:
         """Both calls are of one conversation."""
-        one, other = self.of(call), self.of(earlier)
+        one, other = self.conversation_of(call), self.conversation_of(earlier)
         if one != other:
             self._joined[one] = other
 
@@ -70,7 +70,7 @@ ScopeOf = Callable[[Conversations, Call], Hashable]
 
 
 def in_conversation(conversations: Conversations, call: Call) -> Hashable:
-    return conversations.of(call)
+    return conversations.conversation_of(call)
 
 
 def in_kind(conversations: Conversations, call: Call) -> Hashable:

@@ -12,6 +12,7 @@ from cachecost.analysis.bill.timeline import session_timelines
 from cachecost.analysis.next_message.conversation import LastConversation, message_of_size, with_effort, with_model
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import (
+    DEFAULT_TTLS,
     SUMMARY_TOKENS,
     BilledModel,
     CompactionPrice,
@@ -29,7 +30,6 @@ from cachecost.analysis.next_message.state import (
 )
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.conversations.input_files import BilledCall
 from cachecost.prompts.blocks import Message
 from cachecost.providers.usage import ZERO, Quote
 from cachecost.simulation.workload import Workload
@@ -244,17 +244,14 @@ class NextSession:
         state, at = self.state, asked.at
         day = None if state.last_used is None else at  # without times the prices of the rule data's day hold
         model = model_of_state(state, self.find, at=day)
-        others = [self._known_model(name, day) for name in asked.models]
+        others = [model_of_state(state, self.find, name, day) for name in asked.models]
+        for other in others:
+            if other.quote is None:
+                why = f"no price known for {other.model} on host {state.host}"
+                raise CannotEvaluate(f"{why}: `cachecost models` lists them")
         output, tools = asked.output_tokens, asked.tools_tokens
         found = choose_next(state, model.quote, at, asked.new_tokens, output, others, tools)
         return found if self.conversation is None else self._simulated(found, self.conversation, asked)
-
-    def _known_model(self, name: str, at: float | None) -> BilledModel:
-        """Another model. Raises CannotEvaluate where no price is known."""
-        found = model_of_state(self.state, self.find, name, at)
-        if found.quote is None:
-            raise CannotEvaluate(f"no price known for {name} on host {self.state.host}: `cachecost models` lists them")
-        return found
 
     def _simulated(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
         """The same with the simulation's figures where a request can be simulated."""
@@ -273,11 +270,13 @@ class NextSession:
                 price = known.next_message(message, at, with_model(next(models))).price
                 rows.append(replace(row, usage=price, note="another model reads nothing of this cache"))
             else:
-                rows.append(_effort_row(row, known, message, at) if row.kind == EFFORT else row)
+                rows.append(_with_simulated_effort(row, known, message, at) if row.kind == EFFORT else row)
         return replace(found, message=now, alternatives=tuple(rows))
 
 
-def _effort_row(row: NextAlternative, known: LastConversation, message: Message, at: float) -> NextAlternative:
+def _with_simulated_effort(
+    row: NextAlternative, known: LastConversation, message: Message, at: float
+) -> NextAlternative:
     """The row with the usage of another level; as it is where the host refuses the parameter."""
     config = known.last.request.params.get("output_config") or {}
     level = EFFORTS[config.get("effort") == EFFORTS[0]]
@@ -310,17 +309,10 @@ def _static_warm_until(account: BillAccount, key: str, state: SessionState, find
     """Until when other sessions of the same client, version and model keep tools and system prompt warm."""
     if not state.static_tokens:
         return None
-    ends = [
-        _expires(call, find)
-        for file, call in account.calls()
-        if call.start is not None
-        and not call.agent
-        and session_key(file, call) != key
-        and ((call.model, call.version) == (state.model, state.version) and call.read == state.static_tokens)
-    ]
+    ends: list[float] = []
+    for file, call in account.calls():
+        is_same = (call.model, call.version, call.read) == (state.model, state.version, state.static_tokens)
+        if is_same and call.start is not None and not call.agent and session_key(file, call) != key:
+            ttl_s = find(call, "").ttl_s
+            ends.append(call.start + (ttl_s.get("1h" if call.tokens[3] else "5m") or DEFAULT_TTLS["5m"]))
     return max(ends, default=None)
-
-
-def _expires(call: BilledCall, find: FindModel) -> float:
-    ttl_s = find(call, "").ttl_s or {"5m": 300.0}
-    return (call.start or 0.0) + (ttl_s.get("1h" if call.tokens[3] else "5m") or 300.0)

@@ -20,7 +20,6 @@ from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Breakpoint, NotAMessage, Request, parse_message
-from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 from cachecost.tokens.factory import counter_name
@@ -105,33 +104,28 @@ class LastConversation:
     def next_call(self, message: Message, start: float, change: RequestChange = unchanged) -> Call:
         """The call that continues with a message of a person at `start`."""
         request = self.last.request
-        thread = self._answered().then(message)
+        answered, answer = request.thread, self.last.response or self.last.output
+        if not answer and self.last.output_tokens:  # the log has none: one as long as was billed
+            answer = (given_block("text", "assistant", ANSWER, self.last.output_tokens),)
+        if answer:
+            answered = answered.then(Message.of("assistant", tuple(answer)))
+        thread = answered.then(message)
         before = self._before.request if self._before else None
         moved = replace(request, thread=thread, breakpoints=_moved(request, before, thread))
         return derive_call(self.last, change(moved), start, self._output_tokens, "next")
 
-    def _answered(self) -> Thread:
-        """The thread with the answer of the last call; where the log has none, with one as long as was billed."""
-        thread, blocks = self.last.request.thread, self.last.response or self.last.output
-        if not blocks and self.last.output_tokens:
-            blocks = (given_block("text", "assistant", ANSWER, self.last.output_tokens),)
-        return thread.then(Message.of("assistant", tuple(blocks))) if blocks else thread
-
     def simulate(self, call: Call, is_cold: bool = False) -> Price:
         """What a call after those of the workload costs; `is_cold`: with nothing cached. Raises CannotEvaluate."""
-        row = self._simulation(is_cold).row(call)
-        if row.error is not None:
-            raise CannotEvaluate(f"the next message: {row.error}")
-        return Price(row.usage, row.cost.total if row.is_priced else None)
-
-    def _simulation(self, is_cold: bool) -> Simulation:
         preparer = self.workload.setup.preparer().fork()
         if is_cold:
             preparer.warm = WarmPrefixes()
         simulation = self.workload.simulation(preparer=preparer)
-        for call in () if is_cold else self.workload.calls:
-            simulation.row(call)
-        return simulation
+        for earlier in () if is_cold else self.workload.calls:
+            simulation.row(earlier)
+        row = simulation.row(call)
+        if row.error is not None:
+            raise CannotEvaluate(f"the next message: {row.error}")
+        return Price(row.usage, row.cost.total if row.is_priced else None)
 
     def next_message(self, message: Message, now: float, change: RequestChange = unchanged) -> NextMessage:
         """The next message at `now`. Raises CannotEvaluate where the host would refuse it or has no price."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount
-from cachecost.analysis.bill.timeline import TimelineCall, session_timelines, sessions_by_time
+from cachecost.analysis.bill.timeline import TimelineCall, calls_by_time, sessions_by_time
 from cachecost.analysis.next_message.choices import KeepAliveAdvice, NextSession, advise_keep_alive, next_session
 from cachecost.analysis.next_message.state import NextMessage, SessionState, model_of_state, next_message
 from cachecost.providers.usage import ZERO
@@ -75,8 +75,7 @@ def watch_account(
     keys = sessions_by_time(account)
     if not keys:
         return WatchedSession(source, notes=tuple(notes))
-    found = [call for calls in session_timelines(account, keys).values() for call in calls]
-    found.sort(key=lambda one: one.call.start or 0.0)
+    found = calls_by_time(account, keys)
     if costs is not None:
         found = [replace(one, cost=costs.get(one.call.number, one.cost)) for one in found]
     first = max(1, len(found) - MOST_CALLS + 1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import groupby
 from json import dumps
-from typing import Any, Literal
+from typing import Literal
 
 from cachecost.caches.breakpoints import alike, are_versions, first_difference, text_of
 from cachecost.conversations.calls import RecordedCall
@@ -31,8 +32,11 @@ def readable_text(block: Block, layer: Layer = Layer.MESSAGES) -> str | None:
         rest = {name: value for name, value in content.items() if name not in ("name", "description")}
         words = [content.get("name"), content.get("description"), dumps(rest, ensure_ascii=False) if rest else ""]
         return "\n".join(word for word in words if isinstance(word, str) and word) or text_of(block)
-    if block.kind in USES:
-        return _use_text(content)
+    if block.kind in USES:  # such as "Bash command: ls"
+        given = content.get("input")
+        fields = given.items() if isinstance(given, dict) else ()
+        inputs = ", ".join(f"{name}: {_plain(value)}" for name, value in fields)
+        return f"{content.get('name', '')} {inputs or _plain(given or '')}".strip()
     if block.kind.endswith("tool_result"):
         return _result_text(content.get("content")) or text_of(block)
     text = content.get(PARTS.get(block.kind, ""))
@@ -48,27 +52,16 @@ def compared_texts(old: Block, new: Block, layer: Layer) -> tuple[str, str] | No
     return (text_of(old), text_of(new)) if is_hidden else (was, now)
 
 
-def _use_text(content: Mapping[str, Any]) -> str:
-    """Such as "Bash command: ls"."""
-    given = content.get("input")
-    inputs = ", ".join(f"{name}: {_plain(value)}" for name, value in given.items()) if isinstance(given, dict) else ""
-    return f"{content.get('name', '')} {inputs or _plain(given or '')}".strip()
-
-
 def _plain(value: object) -> str:
     return value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 
 
 def _result_text(content: object) -> str:
-    return content if isinstance(content, str) else "\n".join(_part_texts(content))
-
-
-def _part_texts(content: object) -> Iterator[str]:
-    for part in content if isinstance(content, list) else ():
-        if not isinstance(part, dict):
-            continue
-        text = part.get("text")
-        yield text if isinstance(text, str) else f"[{part.get('type', 'part')}]"
+    if isinstance(content, str):
+        return content
+    parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, dict)]
+    named = ((part.get("text"), part.get("type", "part")) for part in parts)
+    return "\n".join(text if isinstance(text, str) else f"[{kind}]" for text, kind in named)
 
 
 BlockState = Literal["read", "write_1h", "write_5m", "input", "hidden", "stripped"]
@@ -140,18 +133,18 @@ def _rendered(one: Pass, usage: Usage) -> list[SentBlock]:
     nodes = _path(prompt.end)
     ends = [sizes.of(node) for node in nodes]
     total = sizes.total(prompt)
-    scale = _Scale(total, usage.total_input)
+    stretch = partial(_stretch, counted=total, billed=usage.total_input)
     states, marks = _States(usage), {breakpoint.prefix: breakpoint.ttl for breakpoint in one.prompt.breakpoints}
     made, before = list[SentBlock](), 0
     for node, counted in zip(nodes, ends, strict=True):
-        end = max(before, scale.at(counted))
+        end = max(before, stretch(counted))
         if node.block is not None:
-            state = states.of(before, end)
+            state = states.state_at(before, end)
             made.append(SentBlock(node.layer, node.block, end - before, state, marks.get(node, "")))
         elif end > before:
             made.append(SentBlock(node.layer, None, end - before, "hidden"))
         before = end
-    rest = scale.at(total) - before
+    rest = stretch(total) - before
     return [*made, SentBlock(Layer.MESSAGES, None, rest, "hidden")] if rest > 0 else made
 
 
@@ -165,17 +158,9 @@ def _path(end: Prefix) -> list[Prefix]:
     return found[::-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """Positions as counted, stretched to the length that was billed."""
-
-    counted: int
-    billed: int
-
-    def at(self, position: int) -> int:
-        if self.counted == self.billed or not self.counted:
-            return position
-        return round(min(position, self.counted) * self.billed / self.counted)
+def _stretch(position: int, counted: int, billed: int) -> int:
+    """A position as counted, in a prompt as long as was billed."""
+    return position if counted == billed or not counted else round(min(position, counted) * billed / counted)
 
 
 class _States:
@@ -185,7 +170,7 @@ class _States:
         hour = usage.read + usage.write_1h
         self._ends = (usage.read, hour, hour + usage.write_5m)
 
-    def of(self, start: int, end: int) -> BlockState:
+    def state_at(self, start: int, end: int) -> BlockState:
         """The state of the middle of a block."""
         for limit, state in zip(self._ends, CHARGED, strict=False):
             if start + end < 2 * limit:
@@ -194,21 +179,17 @@ class _States:
 
 
 def _unrendered(request: Request, usage: Usage) -> list[SentBlock]:
-    placed = list(_blocks_of(request))
+    parts = (Layer.TOOLS, request.tools.blocks), (Layer.SYSTEM, request.system.blocks)
+    placed = [(layer, block) for layer, blocks in parts for block in blocks]
+    placed += [(Layer.MESSAGES, block) for block in _message_blocks(request)]
     total = sum(block.size for _, block in placed)
     states, made, bytes_before, before = _States(usage), list[SentBlock](), 0, 0
     for layer, block in placed:
         bytes_before += block.size
         end = round(usage.total_input * bytes_before / total) if total else 0
-        made.append(SentBlock(layer, block, end - before, states.of(before, end)))
+        made.append(SentBlock(layer, block, end - before, states.state_at(before, end)))
         before = end
     return made
-
-
-def _blocks_of(request: Request) -> Iterator[tuple[Layer, Block]]:
-    yield from ((Layer.TOOLS, block) for block in request.tools.blocks)
-    yield from ((Layer.SYSTEM, block) for block in request.system.blocks)
-    yield from ((Layer.MESSAGES, block) for block in _message_blocks(request))
 
 
 def _message_blocks(request: Request) -> list[Block]:

@@ -36,7 +36,6 @@ from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.readers.detect import CALLS, detect
 from cachecost.conversations.start_times import REQUESTS
-from cachecost.prompts.blocks import Block
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
@@ -67,9 +66,8 @@ class LoggedSessions:
         self.with_requests.update(key for key, call in zip(keys, calls, strict=True) if not call.is_bill_only)
         self.with_text.update(key for key, call in zip(keys, calls, strict=True) if _has_text(call))
         self.without_bill.update(key for key in keys if key not in billed)
-        return self._simulated(calls, keys) if self.without_bill else calls
-
-    def _simulated(self, calls: list[RecordedCall], keys: list[str]) -> list[RecordedCall]:
+        if not self.without_bill:
+            return calls
         simulation = recorded_workload("", calls, self.setup.with_recorded(calls, None)).simulation()
         made = []
         for key, call in zip(keys, calls, strict=True):
@@ -309,15 +307,13 @@ class SessionReplay:
         that are not cached by breakpoints are as they were. Raises CannotEvaluate.
         """
         if self._held is None:
-            self._held = hold_losses(self.workload)[0] if self._uses_breakpoints() else self.workload
+            try:
+                self.workload.require_breakpoints("view")
+            except CannotEvaluate:
+                self._held = self.workload
+            else:
+                self._held = hold_losses(self.workload)[0]
         return self._held
-
-    def _uses_breakpoints(self) -> bool:
-        try:
-            self.workload.require_breakpoints("view")
-        except CannotEvaluate:
-            return False
-        return True
 
     @property
     def made(self) -> Mapping[int, SimulatedCall]:
@@ -341,39 +337,24 @@ CallKey = bytes
 """What a call adds to its conversation; empty where that is not known."""
 
 
-def calls_by_time(listing: SessionListing) -> list[TimelineCall]:
-    """The calls of all sessions in the order of time."""
-    found = [one for calls in session_timelines(listing.account, listing.keys).values() for one in calls]
-    return sorted(found, key=lambda one: one.call.start or 0.0)
-
-
 def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[TimelineCall]) -> list[CallKey]:
     """The key of each call. Raises InputError where a file can no longer be read."""
     keys: dict[int, CallKey] = {}
-    for key in listing.keys:
-        keys.update(_keys_of_session(listing.open_key(key), reading))
+    for session in map(listing.open_key, listing.keys):
+        pairs = calls_of_session(session, reading.read(session.files)) if session.has_blocks else ()
+        keys.update((id(session.calls[number - 1].call), _call_key(call)) for number, call in pairs if number)
     return [keys.get(id(one.call), b"") for one in calls]
 
 
-def _keys_of_session(session: ViewedSession, reading: CallReading) -> Mapping[int, CallKey]:
-    if not session.has_blocks:
-        return {}
-    pairs = calls_of_session(session, reading.read(session.files))
-    return {id(session.calls[number - 1].call): _key(call) for number, call in pairs if number}
-
-
-def _key(call: RecordedCall) -> CallKey:
+def _call_key(call: RecordedCall) -> CallKey:
     """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
     message = call.request.thread.message
-    said = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for block in message.blocks if message else ():
-        said.update(_said(block))
-    return said.digest() if message else b""
-
-
-def _said(block: Block) -> bytes:
-    text = readable_text(block)
-    return block.digest if text is None else f"{block.kind} {len(text)} {text}".encode("utf-8", "surrogatepass")
+        text = readable_text(block)
+        words = "" if text is None else f"{block.kind} {len(text)} {text}"
+        digest.update(words.encode("utf-8", "surrogatepass") or block.digest)
+    return digest.digest() if message else b""
 
 
 def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:

@@ -32,6 +32,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive
 
+from cachecost.analysis.bill.timeline import calls_by_time
 from cachecost.analysis.viewing.listing import (
     CallReading,
     NoRequests,
@@ -41,7 +42,6 @@ from cachecost.analysis.viewing.listing import (
     ViewedCall,
     ViewedSession,
     call_keys,
-    calls_by_time,
     pair_calls,
     view_call,
 )
@@ -227,7 +227,7 @@ class ComparisonSource(PageSource):
 
     def _compare(self) -> Answer:
         left, right = self.listings
-        calls = calls_by_time(left), calls_by_time(right)
+        calls = calls_by_time(left.account, left.keys), calls_by_time(right.account, right.keys)
         pairs = pair_calls(call_keys(left, self.reading, calls[0]), call_keys(right, self.reading, calls[1]))
         return comparison_object(self.titles, (left.summary, right.summary), calls, pairs)
 

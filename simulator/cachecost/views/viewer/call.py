@@ -22,7 +22,7 @@ from heapq import nsmallest
 from json import dumps
 from typing import Any
 
-from cachecost.account.causes import Cause
+from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.summary import BillSummary
@@ -40,7 +40,7 @@ from cachecost.simulation.engine import SimulatedCall
 from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.session import MAIN, agent_name, named_facts, session_headline, what_came_before
-from cachecost.views.bill.words import cause_name, evidence_words
+from cachecost.views.bill.words import evidence_words
 
 CUT_FILE = "session.jsonl"
 HOUR_LAYERS = {"1h:tools": ("last_tool",), "1h:tools+system": ("last_tool", "last_system")}
@@ -167,9 +167,9 @@ def cause_objects(causes: NameList) -> list[dict[str, str]]:
 
 
 def name_of_cause(cause: str) -> str:
-    """The name of a cause for people."""
-    known: Any = cause
-    return cause_name(known)
+    """The name of a cause for people; what a report of another version has, and is none here, is shown as it is."""
+    row = causes().get(cause)
+    return row.name_in_bill if row else cause.replace("_", " ")
 
 
 def usd(amount: Decimal | None) -> str | None:

@@ -38,7 +38,6 @@ from cachecost.analysis.explain.fixes.settings import (
     SPEED,
     STAY_ON,
     THINKING,
-    image_from_the_start,
     same_parameter,
     same_settings,
 )
@@ -297,7 +296,7 @@ class _SharedFirst:
     def reorder(self, call: Call) -> Call:
         """The call with its blocks in order; each breakpoint stays on its block."""
         request = call.request
-        system, message = self._system.of(request.system.blocks), self._message.of(_first_message(request))
+        system, message = self._system.order(request.system.blocks), self._message.order(_first_message(request))
         first = request.thread.beginning
         if first.parent is not None and first.message is not None and message.blocks != first.message.blocks:
             self._threads.put({first: first.parent.then(Message.of(first.message.role, message.blocks))})
@@ -307,7 +306,7 @@ class _SharedFirst:
             request=replace(
                 request,
                 system=self._parts.of(system.blocks),
-                thread=self._threads.of(request.thread),
+                thread=self._threads.corrected(request.thread),
                 breakpoints=tuple(sorted(moved, key=attrgetter("prompt_order"))),
             ),
         )
@@ -318,11 +317,11 @@ class _SharedFirst:
         if one.node is None:
             return one
         index = message.places[one.index] if one.node.length == 1 else one.index
-        return replace(one, node=self._threads.of(one.node), index=index)
+        return replace(one, node=self._threads.corrected(one.node), index=index)
 
     def with_breakpoint(self, sent: Request, request: Request, rules: ModelRules) -> Request:
         """The request with a breakpoint at the end of what is shared from its beginning; `sent` is it as sent."""
-        system, message = self._system.of(sent.system.blocks), self._message.of(_first_message(sent))
+        system, message = self._system.order(sent.system.blocks), self._message.order(_first_message(sent))
         if message.shared and system.shared == len(system.blocks):
             place = Breakpoint(Layer.MESSAGES, message.shared - 1, node=request.thread.beginning)
             block = message.blocks[place.index]
@@ -365,7 +364,7 @@ class _BlockOrder:
         texts = (block for block in own.values() if block.kind == "text" and block.content is not None)
         self._pieces = _split_texts([block for block in texts if block.size >= LONG_TEXT])
 
-    def of(self, blocks: Blocks) -> OrderedBlocks:
+    def order(self, blocks: Blocks) -> OrderedBlocks:
         """The blocks in order. Web tools come first anyway, and results of tools have their place."""
         if not all(block.kind in MOVABLE or is_server_tool(block) for block in blocks):
             return OrderedBlocks(blocks, tuple(range(len(blocks))), 0)
@@ -437,7 +436,7 @@ def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
 def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
     """The calls of conversations that share what comes after what differs, sent the other way round; and the losses of
     all others."""
-    conversation_of = context.observed.conversations.of
+    conversation_of = context.observed.conversations.conversation_of
     found = with_losses(context, [loss for loss in losses if loss.is_out_of_order])
     others = [loss for loss in losses if conversation_of(context.observed.call(loss.call)) not in found]
     return [one for steps in found.values() for one in send_shared_first(context, steps)], others
@@ -465,7 +464,7 @@ def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplaySt
 
 
 def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
-    return with_part(replace(call, request=corrections.request(call.request)), Layer.SYSTEM, system)
+    return with_part(corrections.call(call), Layer.SYSTEM, system)
 
 
 def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[Thread, int]]:
@@ -501,20 +500,29 @@ def _go_on(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) ->
             changed_here = sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed)
             corrections.lengthen(step.call.request.thread, changed_here)
         if corrections.request(step.call.request) is not step.call.request:
-            changed.append(step.with_change(partial(_with_thread, corrections=corrections)))
+            changed.append(step.with_change(corrections.call))
     return Fix(replaced(context.steps, changed))
 
 
 def _correct(corrections: ThreadCorrections, before: Thread, now: Thread, keeps_inserted: bool) -> Continuation:
     """Let `now` go on from `before`, both as corrected so far."""
-    corrected = corrections.of(now)
-    made = go_on(corrections.of(before), corrected, keeps_inserted)
+    corrected = corrections.corrected(now)
+    made = go_on(corrections.corrected(before), corrected, keeps_inserted)
     corrections.put({**made.places, now: made.places[corrected]})
     return made
 
 
-def _with_thread(call: Call, corrections: ThreadCorrections) -> Call:
-    return replace(call, request=corrections.request(call.request))
+def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """A tiny image in the first message of each conversation, so that a later one changes nothing."""
+    corrections, changed = ThreadCorrections(), list[ReplayStep]()
+    for steps in with_losses(context, losses).values():
+        for step in steps:
+            first = step.call.request.thread.up_to(1)
+            assert first.message is not None and first.parent is not None
+            image = replace(given_block("image", first.message.role, "a tiny image", 1), has_image=True)
+            corrections.put({first: first.parent.then(Message.of(first.message.role, (image, *first.message.blocks)))})
+            changed.append(step.with_change(corrections.call))
+    yield Fix(replaced(context.steps, changed))
 
 
 FIX_ORDER = ("prompt", "time", "breakpoints", "bill")

@@ -159,7 +159,7 @@ def with_losses(context: FixContext, losses: Iterable[Loss]) -> dict[Conversatio
     Where a loss is due to another conversation, all with the static prefix of either belong to them: what they wrote
     for one another would be missing, if only some were sent otherwise.
     """
-    conversation_of = context.observed.conversations.of
+    conversation_of = context.observed.conversations.conversation_of
     steps = [step for step in context.steps if step.number != NO_CALL]
     found: dict[Conversation, list[ReplayStep]] = {}
     apart = set[Conversation]()
@@ -203,7 +203,7 @@ class ThreadCorrections:
     def __init__(self) -> None:
         self._known: dict[Thread, Thread] = {}
 
-    def of(self, thread: Thread) -> Thread:
+    def corrected(self, thread: Thread) -> Thread:
         """The corrected thread; the thread itself where nothing before it was corrected."""
         return thread.fold(self._known, thread.root, Thread.then)
 
@@ -216,7 +216,7 @@ class ThreadCorrections:
 
         So a message of tool results stays one.
         """
-        end = self.of(thread)
+        end = self.corrected(thread)
         if tokens and end.message is not None and end.parent is not None:
             last = end.message.blocks[-1]
             added = given_block(last.kind, last.role, f"{tokens} tokens that changed", tokens)
@@ -224,20 +224,21 @@ class ThreadCorrections:
 
     def request(self, request: Request) -> Request:
         """The request with its thread corrected; breakpoints stay on their blocks, or on what is in their place."""
-        thread = self.of(request.thread)
+        thread = self.corrected(request.thread)
         if thread is request.thread:
             return request
-        return replace(request, thread=thread, breakpoints=tuple(self._breakpoints(request.breakpoints)))
+        moved = {one.block_key: one for breakpoint in request.breakpoints if (one := self._move(breakpoint))}
+        breakpoints = sorted(moved.values(), key=attrgetter("prompt_order"))
+        return replace(request, thread=thread, breakpoints=tuple(breakpoints))
 
-    def _breakpoints(self, breakpoints: Sequence[Breakpoint]) -> list[Breakpoint]:
-        moved = [moved for one in breakpoints if (moved := self._move(one))]
-        unique = {one.block_key: one for one in moved}
-        return sorted(unique.values(), key=attrgetter("prompt_order"))
+    def call(self, call: Call) -> Call:
+        """The call with its request corrected."""
+        return replace(call, request=self.request(call.request))
 
     def _move(self, breakpoint: Breakpoint) -> Breakpoint | None:
         if breakpoint.node is None or breakpoint.node.message is None:
             return breakpoint
-        node = self.of(breakpoint.node)
+        node = self.corrected(breakpoint.node)
         if node is breakpoint.node or node.message is None:
             return breakpoint
         digest = breakpoint.node.message.blocks[breakpoint.index].digest

@@ -12,7 +12,6 @@ from cachecost.analysis.explain.fixes.fix import (
     Fix,
     FixContext,
     MakeFixes,
-    ThreadCorrections,
     replaced,
     with_losses,
     with_part,
@@ -21,7 +20,7 @@ from cachecost.analysis.replays.steps import PartPool, ReplayStep, ThreadChange
 from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Block, Layer, Message, Thread, given_block
+from cachecost.prompts.blocks import Block, Layer, Message, Thread
 from cachecost.prompts.output_format import skills_asked
 from cachecost.prompts.request import Request, block_of, is_server_tool
 
@@ -105,19 +104,6 @@ PLACE: Parameter = (
 STAY_ON = "stay on {} for the whole conversation, or start a side conversation for the other model"
 CHOICE, THINKING, SPEED = body_field("tool_choice"), body_field("thinking"), body_field("speed")
 EFFORT, FORMAT = body_field("output_config", "effort"), body_field("output_config", "format")
-
-
-def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    """A tiny image in the first message of each conversation, so that a later one changes nothing."""
-    corrections, changed = ThreadCorrections(), list[ReplayStep]()
-    for steps in with_losses(context, losses).values():
-        for step in steps:
-            first = step.call.request.thread.up_to(1)
-            assert first.message is not None and first.parent is not None
-            image = replace(given_block("image", first.message.role, "a tiny image", 1), has_image=True)
-            corrections.put({first: first.parent.then(Message.of(first.message.role, (image, *first.message.blocks)))})
-            changed.append(step.with_change(lambda call: replace(call, request=corrections.request(call.request))))
-    yield Fix(replaced(context.steps, changed))
 
 
 CITABLE = frozenset({"document", "search_result"})
