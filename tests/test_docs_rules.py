@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cachecost.caches.causes import Cause
+from cachecost.account.causes import Cause
 from cachecost.cli import COMMANDS, cachecost
 from docs_pages import DOCS, ROOT, anchors, every, links
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.analysis.bill.timeline import Advice
+from cachecost.analysis.bill.advice import Advice
 from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import InputError
 from cachecost.commands.project_files import apply_advice, ineffective_settings, settings_path, with_advice

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.analysis.random_bills import START
 from tests.analysis.test_bill_account import prices
 
-from cachecost.analysis.bill.account import BillAccount, CompactionSize, account_for, compact_calls
+from cachecost.analysis.bill.account import BillAccount, account_for
+from cachecost.analysis.bill.advice import best_advice, saved_together
+from cachecost.analysis.bill.savings import CompactionSize, compact_calls
 from cachecost.analysis.bill.summary import summarize
-from cachecost.analysis.bill.timeline import best_advice, saved_together
 from cachecost.conversations.input_files import BilledCall, SessionFile
 
 MODEL = "claude-opus-4-5"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.analysis.viewing.call_view import compared_texts, readable_text
+from cachecost.analysis.viewing.blocks import compared_texts, readable_text
 from cachecost.prompts.blocks import Block, Layer, digest_of
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from loops import EPHEMERAL, Sending, cost_of, explained, healthy, words
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.account.causes import causes, coded_causes
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 
@@ -169,7 +169,7 @@ def test_a_planted_fault_is_found_and_nothing_else(cause: str) -> None:
     plant(sendings)
     found = explained(sendings)
     assert [(finding.cause, finding.call) for finding in found.findings] == [(cause, call) for call in calls]
-    assert {finding.code for finding in found.findings} == {codes()[cause].code}
+    assert {finding.code for finding in found.findings} == {causes()[cause].code}
     assert all(finding.cost > 0 and finding.tokens > 0 for finding in found.findings)
     assert found.cost == cost_of(sendings)
 
@@ -203,7 +203,7 @@ def test_what_no_fix_makes_cheaper_is_a_note(cause: str) -> None:
     found = explained(sendings)
     assert (found.findings, found.avoidable) == ([], 0)
     first = found.notes[0]
-    assert (first.cause, first.call, first.code) == (cause, call, codes()[cause].code)
+    assert (first.cause, first.call, first.code) == (cause, call, causes()[cause].code)
     assert first.cost == 0 < first.paid_again
     assert first.tokens > 0
 
@@ -212,8 +212,8 @@ def test_a_prefix_that_is_too_short_hides_messages_that_are_sent_again() -> None
     sendings = healthy()
     too_short(sendings)
     found = explained(sendings)
-    causes = {cause: [one.call for one in found.findings if one.cause == cause] for cause in codes()}
-    assert causes["below_minimum"] == causes["no_breakpoint"] == list(range(2, 11))
+    calls = {cause: [one.call for one in found.findings if one.cause == cause] for cause in coded_causes()}
+    assert calls["below_minimum"] == calls["no_breakpoint"] == list(range(2, 11))
     assert found.avoidable == sum(one.cost for one in found.findings)
 
 
@@ -267,5 +267,5 @@ def test_a_fork_to_where_nothing_lives() -> None:
 
 def test_every_cause_of_the_table_is_planted_here() -> None:
     elsewhere = {"written_never_read", "hour_unused", "fork", "unknown", *NOTES, "below_minimum"}
-    in_bills = {code.cause for code in codes().values() if code.fixed_in == "bill"}
-    assert set(codes()) == set(PLANTS) | elsewhere | in_bills
+    in_bills = {code.cause for code in coded_causes().values() if code.fixed_in == "bill"}
+    assert set(coded_causes()) == set(PLANTS) | elsewhere | in_bills

@@ -11,7 +11,7 @@ from lint_bodies import ANSWER, NEXT, QUESTION, SYSTEM, TOOLS
 
 import cachecost
 from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, user
-from cachecost.analysis.explain.codes import codes as explain_codes
+from cachecost.account.causes import coded_causes as explain_codes
 from cachecost.analysis.lint import codes
 
 CAUSES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cachecost.analysis.next_message.found_sessions import LEAD_S, MOST_PINGS, _saved_in, advise_keep_alive, choose_next
+from cachecost.analysis.next_message.choices import LEAD_S, MOST_PINGS, _saved_in, advise_keep_alive, choose_next
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import (
     SUMMARY_TOKENS,

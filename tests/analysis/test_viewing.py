@@ -15,7 +15,7 @@ from tests.bill_sessions import list_prices
 from tests.viewer_logs import replay_setup
 
 from cachecost.analysis.bill.account import account_for
-from cachecost.analysis.viewing.call_view import CHARGED, SentBlock, compare_blocks, first_text_difference, sent_blocks
+from cachecost.analysis.viewing.blocks import CHARGED, SentBlock, compare_blocks, first_text_difference, sent_blocks
 from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing, session_id
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, digest_of

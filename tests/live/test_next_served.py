@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from server_fakes import Says, post, served_by
 
-from cachecost.analysis.next_message.found_sessions import LastConversation, with_model
+from cachecost.analysis.next_message.conversation import LastConversation, with_model
 from cachecost.conversations.logs import Logs
 from cachecost.live.clock import CallLog
 from cachecost.live.server.meter import Meter

@@ -16,8 +16,7 @@ from tests.command_runs import run_here
 from tests.live.viewer_client import Client
 from tests.viewer_logs import listing_of, requests, write_log
 
-from cachecost.analysis.viewing.call_view import pair_calls
-from cachecost.analysis.viewing.listing import CallReading
+from cachecost.analysis.viewing.listing import CallReading, pair_calls
 from cachecost.live.viewer.app import ComparisonSource
 from cachecost.live.viewer.source import ReportSource
 from cachecost.views.viewer.sessions import parse_report

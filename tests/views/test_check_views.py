@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.account.causes import causes
 from cachecost.views.check.github import annotation_lines
 from cachecost.views.check.junit import render as junit
 from cachecost.views.check.markdown import MARKER
@@ -138,7 +138,7 @@ def test_sarif_points_at_the_limit_and_names_the_codes() -> None:
     rules = {rule["id"]: rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"]}
     assert rules == {
         "max_regression": "the cost has grown more than it may since the baseline",
-        "CC105": codes()["tools_changed"].what,
+        "CC105": causes()["tools_changed"].what,
     }
     assert all(rule["fullDescription"]["text"] and rule["help"]["text"] for rule in run["tool"]["driver"]["rules"])
     assert [(result["ruleId"], result["level"]) for result in run["results"]] == [

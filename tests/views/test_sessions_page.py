@@ -12,8 +12,9 @@ from html_page import Page, opened, probed
 
 from bill_sessions import MAIN, SMALL, account_in, list_prices, write_sessions
 from cachecost.analysis.bill.account import BillAccount, account_for
+from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import summarize
-from cachecost.analysis.bill.timeline import Advice, session_account
+from cachecost.analysis.bill.timeline import session_account
 from cachecost.views.bill.page import HEIGHT, StackedBar, bar_chart, bill_page, days_chart
 from cachecost.views.tables.table import Table
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cachecost.analysis.explain.codes import CauseCode as Cause
-from cachecost.analysis.explain.codes import codes as causes
+from cachecost.account.causes import CauseDefinition as Cause
+from cachecost.account.causes import coded_causes as causes
 from cachecost.analysis.lint.finding import LintCode as Fault
 from cachecost.analysis.lint.finding import codes as faults
 from cachecost.analysis.lint.loaded_request import LAYERS
@@ -71,7 +71,7 @@ def _index() -> str:
 
 
 def _causes() -> str:
-    return "\n".join(_row(code) for code in causes().values())
+    return "\n".join(_row(code) for code in sorted(causes().values(), key=lambda row: row.code))
 
 
 def _faults() -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from typing_extensions import Unpack
 
+from cachecost.account.causes import causes
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.setup import (
     ModelOptions,
@@ -62,7 +63,7 @@ class ExplainResult(Explanation):
 
         share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
         entries = [
-            ChartBar(_name(cause), usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
+            ChartBar(causes()[cause].name, usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
             for cause, usd in self.by_cause().items()
         ]
         return bars(self._answer(), entries)
@@ -85,7 +86,7 @@ class ExplainResult(Explanation):
         for cause, usd in self.by_cause().items():
             found = self._of(cause)
             size, calls = tokens(sum(one.tokens for one in found)), _calls(found)
-            table.add(_name(cause), f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
+            table.add(causes()[cause].name, f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
         body = table.html() if self.findings else paragraph("No avoidable cost was found.")
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
 
@@ -138,12 +139,6 @@ def _of_sessions(source: Source, options: ModelOptions) -> Explanation | None:
         raise InputError(found.skipped)
     rules = {name: value for name, value in options.items() if name in RULE_OPTIONS}
     return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
-
-
-def _name(cause: str) -> str:
-    from cachecost.analysis.explain.codes import codes
-
-    return codes()[cause].name if cause in codes() else cause.replace("_", " ")
 
 
 def _calls(found: list[Finding]) -> str:

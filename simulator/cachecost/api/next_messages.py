@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Unpack
 
 from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.advice import Advice, best_advice
 from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.bill.summary import ROWS_BY, BillRow, summarize
-from cachecost.analysis.bill.timeline import Advice, best_advice, sessions_by_time
-from cachecost.analysis.next_message.found_sessions import (
+from cachecost.analysis.bill.timeline import sessions_by_time
+from cachecost.analysis.next_message.choices import (
     KeepAliveAdvice,
     NextAlternative,
     NextChoice,
     NextRequest,
     next_session,
 )
+from cachecost.analysis.next_message.conversation import count_message, parse_content
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
-from cachecost.analysis.next_message.watching import count_message, parse_content
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.setup import Counter, RuleOptions, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError

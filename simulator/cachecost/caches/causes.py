@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
+from cachecost.account.causes import Cause
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import State
@@ -16,44 +17,10 @@ from cachecost.prompts.request import Request
 from cachecost.prompts.translated import EARLIER_ENDS
 from cachecost.providers.rules import ModelRules
 
-Cause = Literal[
-    "hit",
-    "new_content",
-    "cold_start",
-    "content_changed",
-    "tools_changed",
-    "system_changed",
-    "tool_choice_changed",
-    "thinking_changed",
-    "effort_changed",
-    "output_format_changed",
-    "images_changed",
-    "speed_changed",
-    "model_changed",
-    "thinking_stripped",
-    "ttl_expired",
-    "lookback_exceeded",
-    "below_minimum",
-    "no_breakpoint",
-    "breakpoint_misplaced",
-    "written_never_read",
-    "hour_unused",
-    "concurrent_write",
-    "compaction",
-    "fork",
-    "warm_start",
-    "visibility_lag",
-    "billed_not_explained",
-    "unknown",
-]
-
-
 ENTRY_STATES: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write"}
 """The cause where an entry was looked for and its state is why it was not read."""
 
 
-UNWRITTEN: frozenset[Cause] = frozenset({"no_breakpoint", "breakpoint_misplaced", "below_minimum", "fork"})
-"""Causes of what no entry ends at: with other breakpoints, a call before would have written more."""
 SHORTER = 0.75
 """A compacted conversation has at most this share of the messages that it had."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from cachecost.account.causes import Cause
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.causes import (
-    Cause,
     cause_of,
     find_earlier_entry,
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cachecost.account.causes import Cause, causes
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.causes import (
-    UNWRITTEN,
-    Cause,
     UnreadPrefix,
     cause_of_unread,
     find_change,
@@ -113,7 +112,7 @@ class CallInspection:
         since = self._sender(end)
         cause = self._cause(end, state if entry else "absent", since)
         tokens, first = tokens_between(self._read_prefix(), end, self.sizes), next(iter(path(end, self.read)), None)
-        if first is None or (cause in UNWRITTEN and not self._is_material(tokens)):
+        if first is None or (causes()[cause].unwritten and not self._is_material(tokens)):
             return None
         return Loss(
             self.call,

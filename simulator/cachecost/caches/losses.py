@@ -13,9 +13,9 @@ from itertools import islice
 
 import msgspec
 
+from cachecost.account.causes import Cause
 from cachecost.base.structs import identity_struct, replace, value
 from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.causes import Cause
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
 from cachecost.prompts.compare import ALIKE, ancestor, are_versions, common, path, share_alike, unchanged
 from cachecost.prompts.exact_json import has_content

@@ -40,8 +40,9 @@ from cachecost.commands.session_input import read_session_files
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
+    from cachecost.analysis.bill.advice import Advice
     from cachecost.analysis.bill.summary import BillSummary
-    from cachecost.analysis.bill.timeline import Advice, TimelineCall
+    from cachecost.analysis.bill.timeline import TimelineCall
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sweep.workers import Workers
 
@@ -210,8 +211,8 @@ class _ShownBill:
         cls, account: BillAccount, found: SessionFiles, by: str | None, session: str | None, estimates_output: bool
     ) -> _ShownBill:
         """Raises UsageError for a session that is not among them."""
+        from cachecost.analysis.bill.advice import best_advice
         from cachecost.analysis.bill.summary import summarize
-        from cachecost.analysis.bill.timeline import best_advice
         from cachecost.commands.session_choice import choose_account
 
         account, calls = (account, ()) if session is None else choose_account(account, session)
@@ -221,7 +222,7 @@ class _ShownBill:
     @property
     def together(self) -> Decimal:
         """USD that all changes shown would have saved together."""
-        from cachecost.analysis.bill.timeline import saved_together
+        from cachecost.analysis.bill.advice import saved_together
 
         return saved_together(self.account, self.advice)
 

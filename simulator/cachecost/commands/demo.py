@@ -58,9 +58,9 @@ def bundled_folder() -> Path:
 
 
 def _bill_lines(path: Path) -> Iterator[str]:
+    from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.summary import summarize
-    from cachecost.analysis.bill.timeline import best_advice
     from cachecost.base.formatting import dollars, percent
     from cachecost.providers.prices import PriceBook
     from cachecost.providers.rules import RuleBook

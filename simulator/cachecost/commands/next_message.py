@@ -28,7 +28,7 @@ from cachecost.commands.session_input import read_session_files
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
 
 if TYPE_CHECKING:
-    from cachecost.analysis.next_message.found_sessions import NextSession
+    from cachecost.analysis.next_message.choices import NextSession
     from cachecost.prompts.blocks import Message
     from cachecost.sessions.reading import SessionFiles
     from cachecost.simulation.workload import Workload
@@ -90,7 +90,7 @@ def next_(
     folder, whose latest session is meant; without either, the latest session of this machine. A message is as long as
     those of the session typically are. cachecost never sends anything itself.
     """
-    from cachecost.analysis.next_message.found_sessions import NextRequest
+    from cachecost.analysis.next_message.choices import NextRequest
     from cachecost.base.errors import CannotEvaluate
     from cachecost.views.next.json_output import next_object, print_next
 
@@ -122,7 +122,7 @@ def _find(named: str | None, counter: str | None, format_: str, shared: SharedOp
     """The session that is named, or the latest one. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.timeline import sessions_by_time
-    from cachecost.analysis.next_message.found_sessions import next_session
+    from cachecost.analysis.next_message.choices import next_session
     from cachecost.commands.session_choice import choose_session
     from cachecost.conversations.input_files import input_path, is_url
 
@@ -154,7 +154,7 @@ def _workload(found: SessionFiles, format_: str, counter: str | None, shared: Sh
 
 def _read_message(path: Path, found: NextSession, counter: str | None, shared: SharedOptions) -> tuple[Message, int]:
     """The message in a file, and its length in tokens. Raises InputError, CannotEvaluate."""
-    from cachecost.analysis.next_message.watching import count_message, parse_content
+    from cachecost.analysis.next_message.conversation import count_message, parse_content
     from cachecost.base.limits import read_whole
 
     content = parse_content(read_whole(path).decode("utf-8", "replace"), str(path))

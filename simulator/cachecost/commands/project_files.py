@@ -20,7 +20,7 @@ from cachecost.base.limits import json_value
 from cachecost.commands.diagnostics import print_diagnostic
 
 if TYPE_CHECKING:
-    from cachecost.analysis.bill.timeline import Advice
+    from cachecost.analysis.bill.advice import Advice
     from cachecost.budgets.check import BudgetResult
     from cachecost.budgets.history import HistoryEntry
     from cachecost.budgets.source_lines import SourceLine

@@ -13,8 +13,8 @@ from decimal import Decimal
 from math import fsum
 from typing import TypeVar
 
+from cachecost.account.causes import Cause
 from cachecost.base.structs import value
-from cachecost.caches.causes import Cause
 from cachecost.ledger.rows import CallRow, LayerTokens, WarmReads
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.render import PrefixSizes, Prompt

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from cachecost.analysis.bill.timeline import READ_ALL, TimelineCall
+from cachecost.account.causes import causes
+from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.analysis.next_message.state import SessionState
 from cachecost.analysis.next_message.watching import (
     REWRITE,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 NO_CALLS = "no calls yet"
 COUNTED_S = 60, 3600
 """So many seconds are counted down as minutes and seconds."""
-CAUSES = {"cold_start": "first call", "warm_start": "first call", "hit": "", "new_content": ""}
 
 
 def header_words(watched: WatchedSession) -> str:
@@ -73,7 +73,8 @@ def cause_words(one: TimelineCall) -> str:
     """Why a call did not read all that was cached, with what that cost; which sub-agent made it."""
     agent = agent_name(one) if one.agent_number else ""
     if one.rewrite is None:
-        return join([agent, CAUSES.get(one.cause, "" if one.cause in READ_ALL else short_cause(one.cause))])
+        row = causes()[one.cause]
+        return join([agent, "first call" if row.begins else "" if row.reads_all else row.name_in_column])
     again = f"{tokens(one.rewrite.tokens)} written again, {dollars(one.rewrite.cost)}"
     return join([agent, f"{again}: {short_cause(one.cause)}"])
 

@@ -5,11 +5,10 @@ The cache that the bills of a file imply: after each call, how long the cached p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,10 +20,7 @@ from cachecost.conversations.input_files import BilledCall
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices, Quote
-
-if TYPE_CHECKING:
-    from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices, Quote, Usage
 
 
 class CachedPrefix(msgspec.Struct, gc=False):
@@ -103,6 +99,19 @@ class CallPrices:
         found = quote.tiers[0] if len(quote.tiers) == 1 else quote.of(total_input)
         return found if found.are_known else None
 
+    def passes(self, call: BilledCall) -> Iterator[tuple[str, Sequence[Decimal]]]:
+        """The model and the USD by class of each pass that the usage of a call leaves out, where its price is known.
+
+        What an answer says that it was charged is for all of them.
+        """
+        for model, tokens in call.extra if call.charged_usd is None else ():
+            found = self.prices_of(call, model, sum(tokens[:4]))
+            if found:
+                yield model or call.model, found.amounts(Usage(*tokens))
+
+    def passes_cost(self, call: BilledCall) -> Decimal:
+        return sum((sum(amounts, ZERO) for _, amounts in self.passes(call)), ZERO)
+
     def quote(self, call: BilledCall) -> Quote | None:
         """The prices of a call's model for every length of its prompt; None where none is known."""
         quote = self._quote(call, call.model)
@@ -112,31 +121,25 @@ class CallPrices:
         """Why a call, or a pass of it of another model, has no price; empty if all has one."""
         if not call.total_input and not call.extra:
             return (NO_INPUT,)
-        models = dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)])
-        return [self._why(call, model) for model in models if self.prices_of(call, model, 0) is None]
-
-    def _why(self, call: BilledCall, model: str) -> str:
-        quote = self._quote(call, model)
-        return (
-            quote
-            if isinstance(quote, str)
-            else f"no price known for {model} on host {host_of(call.host, self.host, model)}"
-        )
+        found: list[str] = []
+        for model in dict.fromkeys([call.model, *(model or call.model for model, _ in call.extra)]):
+            if self.prices_of(call, model, 0) is None:
+                quote, host = self._quote(call, model), host_of(call.host, self.host, model)
+                found.append(quote if isinstance(quote, str) else f"no price known for {model} on host {host}")
+        return found
 
     def _quote(self, call: BilledCall, model: str) -> Quote | str:
         long = QUARTER_S if self.book.has_hours(host_of(call.host, self.host, model)) else SECONDS_A_DAY
         key = (call.host, model, None if call.start is None else int(call.start // long), call.modes)
         found = self._quotes.get(key)
         if found is None:
-            found = self._quotes[key] = self._look_up(call, model)
+            moment, terms = moment_of(call.start, None), CallTerms.of_modes(call.modes)
+            try:
+                found = self.book.quote(host_of(call.host, self.host, model), model, moment, terms)
+            except CannotEvaluate as error:
+                found = str(error)
+            self._quotes[key] = found
         return found
-
-    def _look_up(self, call: BilledCall, model: str) -> Quote | str:
-        moment, terms = moment_of(call.start, None), CallTerms.of_modes(call.modes)
-        try:
-            return self.book.quote(host_of(call.host, self.host, model), model, moment, terms)
-        except CannotEvaluate as error:
-            return str(error)
 
     def rules_of(self, call: BilledCall) -> ModelRules | None:
         """The cache rules of a call; None for an unknown model."""

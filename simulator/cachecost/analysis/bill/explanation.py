@@ -1,53 +1,30 @@
 """Explains a bill: the avoidable cost of the calls that were billed, in the findings of `explain`.
 
-Of logs with whole requests, what the bill shows of changes and expiry (requests.py) stands beside what other
-breakpoints would have saved (a replay). Of transcripts the account of the bill is all there is to know.
-
-What of a bill's rewrites was avoidable: what their fix nets, priced on the billed figures.
-
-What a log of whole requests paid again, by its bills: the simulation says what could be read, the bill what was.
-
-Holds the losses of a bill that nothing explains: alternatives are compared with the same losses in both arms.
-
-The bills of recorded calls whose requests may be known: request logs, traces, recordings, and other formats.
+Of transcripts the account of the bill is all there is to know. Of logs with whole requests, a replay says what could be
+read, and the bill what was; losses that no request explains are held when alternatives are replayed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-
-from cachecost.analysis.bill.account import (
-    BillAccount,
-    BilledRewrite,
-    InScope,
-    is_main,
-    is_sub_agent,
-    saved_by_hour,
-)
+from cachecost.account.causes import Cause, causes
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.rewrites import TOLERANCE
+from cachecost.analysis.bill.savings import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.summary import BillRow
-from cachecost.analysis.explain.codes import codes
-from cachecost.analysis.explain.explaining import (
-    as_filed,
-    excerpt,
-    explain_in_order,
-    explain_workload,
-    message,
-    place,
-    with_places,
-)
-from cachecost.analysis.explain.fix_prices import share_out
+from cachecost.analysis.explain.explaining import as_filed, explain_in_order, explain_workload
+from cachecost.analysis.explain.loss_words import excerpt, message, numbers_in_sessions, place, with_places
+from cachecost.analysis.explain.netting import share_out
 from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
 from cachecost.analysis.replays.steps import PricedSimulation, Replays, TrackedReplay, as_sent
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
-from cachecost.caches.causes import Cause
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call, RecordedCall
@@ -56,14 +33,10 @@ from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow, WarmReads
 from cachecost.prompts.blocks import Layer
-from cachecost.providers.usage import USUAL_TTL_S, ZERO
+from cachecost.providers.usage import ZERO, call_amounts
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
-
-HOUR_S = USUAL_TTL_S["1h"]
-ASKED_FOR: frozenset[Cause] = frozenset({"compaction", "fork", "cold_start"})
-"""Causes that are what the user asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,43 +51,30 @@ class AvoidableRewrite:
 def avoidable_rewrites(account: BillAccount) -> list[AvoidableRewrite]:
     """Every rewrite that something explains, with what its fix nets."""
     pauses = dict(_saved_in_pauses(account))
-    explained = [one for one in account.rewrites if codes()[one.cause].fixed_in != "bill" or one.cause in ASKED_FOR]
-    return [pauses.get(id(one)) or AvoidableRewrite(one, _saved(one)) for one in explained]
-
-
-def _saved(rewrite: BilledRewrite) -> Decimal:
-    if rewrite.cause in ASKED_FOR or rewrite.cause == "ttl_expired":
-        return ZERO
-    return rewrite.cost or ZERO
+    found: list[AvoidableRewrite] = []
+    for one in account.rewrites:
+        cause = causes()[one.cause]
+        if cause.fixed_in != "bill" or cause.requested:
+            saved = ZERO if cause.requested or one.cause == "ttl_expired" else one.cost or ZERO
+            found.append(pauses.get(id(one)) or AvoidableRewrite(one, saved))
+    return found
 
 
 def _saved_in_pauses(account: BillAccount) -> Iterator[tuple[int, AvoidableRewrite]]:
     """The rewrites after pauses that a 1h TTL outlasts, by the `id()` of the rewrite."""
     for scope in (is_main, is_sub_agent):
-        saved, outlasted = saved_by_hour(account, scope), _within_hour(account, scope)
+        saved = saved_by_hour(account, scope)
+        outlasted = [one for one in account.rewrites if scope(one.call) and is_within_hour(one)]
         costs = {number: one.cost or ZERO for number, one in enumerate(outlasted)}
         shares = share_out(saved, list(costs), costs, dict(costs)) if saved > 0 else {}
         for number, usd in shares.items():
             yield id(outlasted[number]), AvoidableRewrite(outlasted[number], usd, "a 1h TTL on every breakpoint")
 
 
-def _within_hour(account: BillAccount, in_scope: InScope) -> list[BilledRewrite]:
-    return [
-        one
-        for one in account.rewrites
-        if one.cause == "ttl_expired" and in_scope(one.call) and one.idle_s is not None and one.idle_s < HOUR_S
-    ]
-
-
-TOLERANCE = 2
 ESTIMATE = 0.02
 """The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
 error margin of the counts."""
 NOT_EXPLAINED: Cause = "billed_not_explained"
-NEVER_WRITTEN: frozenset[Cause] = frozenset(
-    {"breakpoint_misplaced", "no_breakpoint", "below_minimum", "written_never_read"}
-)
-"""What was never in the cache is not written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +92,15 @@ def find_request_rewrites(
     """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
     losses: dict[int, list[Loss]] = {}
     for loss in observed.losses:
-        if loss.cause not in NEVER_WRITTEN and _was_cached(loss, billed):
+        before = billed[loss.since.number - 1] if loss.since else None
+        was_cached = before is None or before.cached > 0  # as far as the bill of the call that sent it before shows
+        if was_cached and not causes()[loss.cause].never_cached:
             losses.setdefault(loss.call, []).append(loss)
     for call, bill, row, margin in zip(calls, billed, observed.rows, observed.read_margins, strict=True):
         if bill is None or row.error is not None:
             continue
         for span in _spans(bill, row, margin, losses.get(row.call, []), billed):
             yield _finding(call, bill, row, span, prices)
-
-
-def _was_cached(loss: Loss, billed: Sequence[BilledCall | None]) -> bool:
-    """Whether the call that sent it before cached anything, as far as its bill tells."""
-    before = billed[loss.since.number - 1] if loss.since else None
-    return before is None or before.cached > 0
 
 
 def _spans(
@@ -185,7 +141,7 @@ def find_unexplained(number: int, bill: BilledCall, expected: int, prices: CallP
     cost = prices.rewrite_cost(bill, expected - bill.read)
     if not cost or cost <= 0:
         return None
-    code, tokens = codes()[NOT_EXPLAINED], expected - bill.read
+    code, tokens = causes()[NOT_EXPLAINED], expected - bill.read
     words = _not_explained(bill.read, expected)
     return Finding(code.code, code.cause, number, Layer.MESSAGES, "", tokens, cost, words, code.fix, paid_again=cost)
 
@@ -196,7 +152,7 @@ def _finding(call: Call, bill: BilledCall, row: CallRow, span: _PaidSpan, prices
     tokens = span.end - span.start
     paid = ZERO if cost is None or before is None else cost - before
     loss = span.loss
-    code = codes()[loss.cause if loss else NOT_EXPLAINED]
+    code = causes()[loss.cause if loss else NOT_EXPLAINED]
     return Finding(
         code.code,
         code.cause,
@@ -215,9 +171,6 @@ def _finding(call: Call, bill: BilledCall, row: CallRow, span: _PaidSpan, prices
 
 def _not_explained(read: int, expected: int) -> str:
     return f"read {read:,} of {expected:,} tokens that should have been cached; the requests do not say why"
-
-
-_replace: Any = msgspec.structs.replace
 
 
 class HeldLosses(NamedTuple):
@@ -263,8 +216,8 @@ def _hold(traffic: Workload, made: Iterable[SimulatedCall]) -> HeldLosses:
         calls.append(call)
         if _is_short(call, one):
             expected[number] = one.row.usage.read
-            if not any(codes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
-                calls[-1] = _replace(call, most_read=_billed_read(call))
+            if not any(causes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
+                calls[-1] = replace_struct(call, most_read=_billed_read(call))
     return HeldLosses(replace(traffic, calls=calls) if expected else traffic, expected)
 
 
@@ -310,7 +263,11 @@ def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: Ca
     for file in sessions.files:
         file.has_requests = any(id(call) in has_requests for call in file.calls)
     logged = LoggedCalls(known, setup, name)
-    findings = _findings(logged, prices)
+    findings: Iterable[Finding] = ()
+    if known:
+        replays = Replays(logged.workload())
+        recorded, bills = zip(*known, strict=True)
+        findings = find_request_rewrites(recorded, bills, observe_replay(replays, replays.recorded), prices)
     file_of = {id(call): file for file in sessions.files for call in file.calls}
     rewrites = [_rewrite(found, known[found.call - 1][1], known, file_of) for found in findings]
     return LogBills(sessions.files, logged, rewrites)
@@ -326,14 +283,6 @@ def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
         return False
 
 
-def _findings(logged: LoggedCalls, prices: CallPrices) -> Iterable[Finding]:
-    if not logged.calls:
-        return ()
-    replays = Replays(logged.workload())
-    calls, bills = zip(*logged.calls, strict=True)
-    return find_request_rewrites(calls, bills, observe_replay(replays, replays.recorded), prices)
-
-
 def _rewrite(
     found: Finding,
     call: BilledCall,
@@ -344,7 +293,7 @@ def _rewrite(
     idle = None
     if before is not None and before.start is not None and call.start is not None:
         idle = call.start - before.start
-    is_placed = found.block and found.block not in found.message and codes()[found.cause].fixed_in != "time"
+    is_placed = found.block and found.block not in found.message and causes()[found.cause].fixed_in != "time"
     where = f" at {found.block}" if is_placed else ""
     words = f"{found.message}{where}"
     is_static = found.layer is not Layer.MESSAGES
@@ -397,7 +346,7 @@ def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Fin
     """The finding with no more tokens than the bill did not read of what the call before had cached: those of a changed
     prompt are an estimate."""
     bill, before = bills[finding.call - 1], bills[finding.since - 1] if finding.since else None
-    is_changed = codes()[finding.cause].fixed_in == "prompt" and not finding.is_behind
+    is_changed = causes()[finding.cause].fixed_in == "prompt" and not finding.is_behind
     if bill is None or before is None or before.is_summed or bill.is_summed or not is_changed:
         return finding
     most = before.cached - bill.read
@@ -415,10 +364,7 @@ def as_recorded(call: Call) -> RecordedCall:
 
 def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:
     """USD of a call with the passes that its usage leaves out; 0 without a price."""
-    row = BillRow("")
-    row.add(bill, prices.prices(bill), prices)
-    row.add_passes(bill, prices)
-    return row.cost
+    return sum(call_amounts(bill.usage, prices.prices(bill)) or (), prices.passes_cost(bill))
 
 
 def explain_account(account: BillAccount) -> Explanation:
@@ -449,33 +395,29 @@ class CallNumbers:
     def __init__(self, account: BillAccount) -> None:
         calls = sorted((call for _, call in account.calls()), key=lambda call: call.start or 0.0)
         self._all = {id(call): number for number, call in enumerate(calls, 1)}
-        met: Counter[str] = Counter()
-        self._in_session: dict[int, int] = {}
-        for call in calls:
-            met[call.session] += 1
-            self._in_session[id(call)] = met[call.session]
+        self._in_session = {id(call): number for call, number in zip(calls, numbers_in_sessions(calls), strict=True)}
 
-    def of(self, call: BilledCall | None) -> int | None:
+    def number(self, call: BilledCall | None) -> int | None:
         return self._all.get(id(call)) if call else None
 
     def in_session(self, call: BilledCall) -> int | None:
-        return self._in_session[id(call)] if call.session else None
+        return self._in_session[id(call)]
 
 
 def _as_finding(rewrite: BilledRewrite, numbers: CallNumbers, usd: Decimal | None = None, fix: str = "") -> Finding:
     """`usd` is what the fix nets; None: what was written again costs."""
-    code, call = codes()[rewrite.cause], rewrite.call
+    code, call = causes()[rewrite.cause], rewrite.call
     return Finding(
         code.code,
         rewrite.cause,
-        numbers.of(call) or 0,
+        numbers.number(call) or 0,
         Layer.SYSTEM if rewrite.is_static else Layer.MESSAGES,
         "",
         rewrite.tokens,
         (rewrite.cost or ZERO) if usd is None else usd,
         rewrite.words,
         fix or code.fix,
-        numbers.of(rewrite.before),
+        numbers.number(rewrite.before),
         diagnostics=call.miss_reason or code.word,
         session=call.session,
         project=rewrite.file.project,

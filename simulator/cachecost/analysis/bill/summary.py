@@ -6,16 +6,16 @@ Calls that a client made and wrote into no transcript: compactions, titles and t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from functools import partial
 
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.account.causes import Cause
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.base.structs import replace
-from cachecost.caches.causes import Cause
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.clients.setting_rows import client_settings
 from cachecost.providers.usage import (
@@ -32,7 +32,6 @@ from cachecost.providers.usage import (
     usage_of,
 )
 
-Tokens = tuple[int, int, int, int, int]
 NO_TOKENS = (0, 0, 0, 0, 0)
 ByModel = dict[str, Tokens]
 
@@ -90,8 +89,7 @@ def _differences(file: SessionFile, session: str, written: ByModel, prices: Call
         first, read, five, hour, output = (a - b for a, b in zip(tokens, written.get(model, NO_TOKENS), strict=True))
         rest = (first, read, five, hour, output)
         if any(rest) and min(rest) >= 0:
-            usage = Usage(*rest)
-            call = BilledCall(0, 0, model, rest, file.calls[-1].start)
+            usage, call = Usage(*rest), BilledCall(0, 0, model, rest, file.calls[-1].start)
             found = prices.prices_of(call, model, 0)
             yield UnwrittenUsage(session, model, usage, found.total_cost(usage) if found else None)
 
@@ -217,14 +215,10 @@ class BillRow:
             self.models.append(call.model)
 
     def add_passes(self, call: BilledCall, prices: CallPrices, model: str = "") -> None:
-        """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named.
-
-        What an answer says that it was charged is for all of them.
-        """
-        for served, tokens in call.extra if call.charged_usd is None else ():
-            found = prices.prices_of(call, served, sum(tokens[:4])) if model in ("", served or call.model) else None
-            if found:
-                self._add_amounts(found.amounts(Usage(*tokens)))
+        """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named."""
+        for served, amounts in prices.passes(call):
+            if model in ("", served):
+                self._add_amounts(amounts)
 
     def _add_amounts(self, amounts: Sequence[Decimal]) -> None:
         self._extra = [one + more for one, more in zip(self._extra, amounts, strict=True)]
@@ -342,7 +336,7 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         else:
             for model in dict.fromkeys(model or call.model for model, _ in call.extra):
                 rows.setdefault(model, BillRow(model)).add_passes(call, prices, model)
-        sessions.add(call.session or file.path)
+        sessions.add(session_key(file, call))
         if (found is None or call.extra) and call.charged_usd is None:
             unpriced.update(prices.why_unpriced(call))
         if not call.agent and by == "session":
@@ -352,7 +346,9 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     for rewrite in account.rewrites:
         total.add_rewrite(rewrite)
         rows[key_of(rewrite.file, rewrite.call)].add_rewrite(rewrite)
-    ranked = _in_order(rows.values(), by)
+    ranked = sorted(rows.values(), key=lambda row: (-row.cost, row.first or 0.0, row.key))
+    if by in PERIODS:
+        ranked.sort(key=lambda row: row.key)
     return BillSummary(
         by,
         total,
@@ -365,12 +361,6 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         unwritten,
         account.zone,
     )
-
-
-def _in_order(rows: Iterable[BillRow], by: str) -> list[BillRow]:
-    if by in PERIODS:
-        return sorted(rows, key=lambda row: row.key)
-    return sorted(rows, key=lambda row: (-row.cost, row.first or 0.0, row.key))
 
 
 def _first_row(key: str, by: str, file: SessionFile, call: BilledCall) -> BillRow:
@@ -390,7 +380,7 @@ def _period_key(file: SessionFile, call: BilledCall, form: str, zone: tzinfo) ->
 
 
 GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {
-    "session": lambda file, call: call.session or file.path,
+    "session": session_key,
     "project": lambda file, call: file.project,
     "model": lambda file, call: call.model,
     "agent": lambda file, call: call.agent_type or ("sub-agent" if call.agent else "main thread"),

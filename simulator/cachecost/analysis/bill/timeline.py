@@ -1,46 +1,22 @@
-"""The calls of a session in the order of time, across its main thread and sub-agents, each with its cost and cause.
-
-What to change: the settings that would have saved most on these sessions, and what logged requests should look like.
-"""
+"""The calls of a session in the order of time, across its main thread and sub-agents, each with its cost and cause."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
-from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from cachecost.analysis.bill.account import (
-    BillAccount,
-    BilledRewrite,
-    InScope,
-    Tokens,
-    compact_calls,
-    is_main,
-    is_sub_agent,
-    measure_compactions,
-    saved_by_five_minutes,
-    saved_by_hour,
-    with_usage,
-)
+from cachecost.account.causes import Cause, causes
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.base.formatting import count_text
-from cachecost.caches.causes import Cause
 from cachecost.conversations.input_files import BilledCall, SessionFile
-from cachecost.providers.clients.setting_rows import ClientSetting, client_settings
-from cachecost.providers.usage import COST_CLASSES, USUAL_TTL_S, ZERO, Usage, call_amounts
-
-if TYPE_CHECKING:
-    from cachecost.ledger.findings import Finding
-
+from cachecost.providers.usage import COST_CLASSES, USUAL_TTL_S, ZERO, call_amounts
 
 LONG_IDLE_S = USUAL_TTL_S["5m"]
 """An idle time that is shown: as long as the shortest TTL."""
 FEWEST_FOLDED = 3
-READ_ALL: tuple[Cause, ...] = ("hit", "new_content")
 """Causes of calls that read all that was cached."""
 
 
@@ -79,12 +55,7 @@ class TimelineCall:
     def is_remarkable(self) -> bool:
         """Whether something happened: a rewrite, an event, a long idle time, or the beginning of a thread."""
         is_idle = self.idle_s is not None and self.idle_s >= LONG_IDLE_S
-        return bool(self.rewrite or self.call.events or is_idle or self.cause not in READ_ALL)
-
-
-def session_key(file: SessionFile, call: BilledCall) -> str:
-    """What identifies a session: its id, or its file where it has none."""
-    return call.session or file.path
+        return bool(self.rewrite or self.call.events or is_idle or not causes()[self.cause].reads_all)
 
 
 def sessions_by_time(account: BillAccount) -> list[str]:
@@ -116,6 +87,12 @@ def session_timelines(account: BillAccount, keys: Collection[str]) -> Mapping[st
     return {key: list(_SessionCalls(account.prices, rewrites).build(_in_order(calls[key]))) for key in keys}
 
 
+def calls_by_time(account: BillAccount, keys: Collection[str]) -> list[TimelineCall]:
+    """The calls of these sessions in the order of time; each is numbered within its session."""
+    found = (one for calls in session_timelines(account, keys).values() for one in calls)
+    return sorted(found, key=lambda one: one.call.start or 0.0)
+
+
 def fold_timeline(calls: Sequence[TimelineCall]) -> Iterator[Sequence[TimelineCall]]:
     """The calls in groups: a run of three or more in which nothing happened is one, every other call is alone."""
     start = 0
@@ -132,15 +109,7 @@ def fold_timeline(calls: Sequence[TimelineCall]) -> Iterator[Sequence[TimelineCa
 def call_cost(call: BilledCall, prices: CallPrices) -> Decimal | None:
     """USD of a call with the passes that its usage leaves out; None where no price is known."""
     amounts = call_amounts(call.usage, prices.prices(call))
-    return sum(amounts, _extra_cost(call, prices)) if amounts else None
-
-
-def _extra_cost(call: BilledCall, prices: CallPrices) -> Decimal:
-    total = ZERO
-    for model, tokens in call.extra if call.charged_usd is None else ():
-        found = prices.prices_of(call, model or call.model, sum(tokens[:4]))
-        total += found.total_cost(Usage(*tokens)) if found else ZERO
-    return total
+    return sum(amounts, prices.passes_cost(call)) if amounts else None
 
 
 def call_class_costs(call: BilledCall, prices: CallPrices) -> dict[str, Decimal]:
@@ -149,7 +118,7 @@ def call_class_costs(call: BilledCall, prices: CallPrices) -> dict[str, Decimal]
     if amounts is None:
         return {}
     costs = dict(zip(COST_CLASSES, amounts, strict=True))
-    costs["input"] += _extra_cost(call, prices)
+    costs["input"] += prices.passes_cost(call)
     return costs
 
 
@@ -196,7 +165,12 @@ class _SessionCalls:
             before, rewrite = self._before(file, call), self.rewrites.get(id(call))
             agent = self.agents.setdefault(call.agent, len(self.agents))
             dollars, cost = call_dollars(call, rewrite, self.prices), call_cost(call, self.prices)
-            cause, idle_s = _cause(call, before, rewrite), _idle_s(call, before, rewrite)
+            cause: Cause = "new_content" if before else "cold_start"
+            if rewrite or call.read:
+                cause = rewrite.cause if rewrite else "hit" if before else "warm_start"
+            idle_s = rewrite.idle_s if rewrite else None
+            if idle_s is None and before is not None and before.start is not None and call.start is not None:
+                idle_s = call.start - before.start
             yield TimelineCall(number, file, call, before, agent, cost, dollars, cause, rewrite, idle_s)
             self.last_main = self.last_main if call.agent else call
 
@@ -211,258 +185,4 @@ class _SessionCalls:
         return self.by_number[file.path].get(call.before)
 
 
-def _cause(call: BilledCall, before: BilledCall | None, rewrite: BilledRewrite | None) -> Cause:
-    if rewrite:
-        return rewrite.cause
-    if before is None:
-        return "warm_start" if call.read else "cold_start"
-    return "hit" if call.read else "new_content"
-
-
-def _idle_s(call: BilledCall, before: BilledCall | None, rewrite: BilledRewrite | None) -> float | None:
-    if rewrite and rewrite.idle_s is not None:
-        return rewrite.idle_s
-    if before is None or before.start is None or call.start is None:
-        return None
-    return call.start - before.start
-
-
-MOST = 3
-LEAST_SHARE = Decimal("0.005")
-"""Of what was rewritten: what saves less is no advice."""
-WINDOWS = (100_000, 150_000, 200_000)
-"""Values of the compaction window that are tried; it takes no smaller one."""
-RESERVE = 13_000
-"""The client compacts so many tokens before the window is full."""
-CLIENT = "claude-code"
-COMPACTION, LOG = "compaction", "log"
-MOST_REPLAYED = 500
-"""Logged calls that are replayed for advice; of more, `explain` says what to change."""
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One change, the USD that it would have saved, and how to make it.
-
-    `setting` is the row of the client's setting and `value` what to set it to (None: it is no setting). Of pieces
-    with one `about` only one can be followed. `assumption` is what the price takes for granted, `needs` what the
-    client must be. `price` prices the change on another account of the same calls, `apply` makes it there.
-    """
-
-    about: str
-    change: str
-    how: str
-    saved: Decimal
-    setting: ClientSetting | None = None
-    value: object = None
-    assumption: str = ""
-    needs: str = ""
-    price: Callable[[BillAccount], Decimal] | None = field(default=None, repr=False, compare=False)
-    apply: Callable[[BillAccount], BillAccount] | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        """The key of the setting, else its variable; "": it is no setting."""
-        return (self.setting.key or self.setting.variable) if self.setting else ""
-
-
-def best_advice(account: BillAccount, most: int = MOST) -> list[Advice]:
-    """The changes that would have saved most, the best first; each saves something more with those before it."""
-    found: dict[str, Advice] = {}
-    for one in _all_advice(account):
-        known = found.get(one.about)
-        if known is None or one.saved > known.saved:
-            found[one.about] = one
-    least = sum((one.cost or ZERO for one in account.rewrites), ZERO) * LEAST_SHARE
-    kept: list[Advice] = []
-    together = ZERO
-    for one in sorted((one for one in found.values() if one.saved > least), key=lambda one: -one.saved):
-        saved = saved_together(account, [*kept, one]) if kept else one.saved
-        if len(kept) < most and saved > together + least:
-            kept, together = [*kept, one], saved
-    return kept
-
-
-def saved_together(account: BillAccount, advice: Sequence[Advice]) -> Decimal:
-    """USD that all of these changes would have saved together: one after the other, each replayed with those before."""
-    saved = ZERO
-    for one in sorted(advice, key=lambda one: one.apply is None):
-        saved += one.price(account) if one.price else one.saved
-        account = one.apply(account) if one.apply else account
-    return saved
-
-
-def _all_advice(account: BillAccount) -> Iterator[Advice]:
-    if (main := find_present(account, is_main)) is not None:
-        yield _ttl_advice(account, main, "main_ttl", "the main conversation")
-        yield from _window_advice(account, main)
-        for cause, change, how in HABITS:
-            price = partial(_saved_by_reading, cause=cause, in_scope=main.includes)
-            if saved := price(account):
-                apply = partial(_with_reads, cause=cause, in_scope=main.includes)
-                yield Advice(cause, change, how, saved, price=price, apply=apply)
-    if (side := find_present(account, is_sub_agent)) is not None:
-        yield _ttl_advice(account, side, "side_ttl", "sub-agents")
-    yield from _log_advice(account)
-
-
-@dataclass(frozen=True, slots=True)
-class PresentClient:
-    """Claude Code as it is now: its version, the TTL that it writes with, and the latest sessions that all had it.
-
-    Sessions without an id are known by the ids of their `calls`.
-    """
-
-    version: str
-    ttl: str
-    sessions: frozenset[str]
-    calls: frozenset[str]
-    in_scope: InScope
-
-    def includes(self, call: BilledCall) -> bool:
-        is_present = call.session in self.sessions if call.session else call.id in self.calls
-        return is_present and self.in_scope(call)
-
-    def needs(self, setting: ClientSetting) -> str:
-        yours = f"; yours is {self.version}" if self.version else ""
-        return f"needs Claude Code ≥ {setting.since}{yours}"
-
-
-def find_present(account: BillAccount, in_scope: InScope) -> PresentClient | None:
-    """The client as its latest session had it, of the calls in scope; None where none of them wrote."""
-    written: dict[str, list[int]] = {}
-    last: dict[str, BilledCall] = {}
-    for file, call in account.calls():
-        if file.client == CLIENT and call.start is not None and in_scope(call) and call.written:
-            key = session_key(file, call)
-            tokens = written.setdefault(key, [0, 0])
-            tokens[0] += call.tokens[2]
-            tokens[1] += call.tokens[3]
-            if key not in last or call.start >= (last[key].start or 0.0):
-                last[key] = call
-    if not last:
-        return None
-    ordered = sorted(last, key=lambda key: -(last[key].start or 0.0))
-    is_hour = [written[key][1] > written[key][0] for key in ordered]
-    same = next((at for at, one in enumerate(is_hour) if one is not is_hour[0]), len(ordered))
-    ttl, keys = "1h" if is_hour[0] else "5m", frozenset(ordered[:same])
-    ids = frozenset(call.id for file, call in account.calls() if not call.session and session_key(file, call) in keys)
-    return PresentClient(last[ordered[0]].version, ttl, keys, ids, in_scope)
-
-
-def _ttl_advice(account: BillAccount, present: PresentClient, name: str, whom: str) -> Advice:
-    """The other TTL."""
-    setting, ttl = client_settings().settings[name], "5m" if present.ttl == "1h" else "1h"
-    price = partial(saved_by_hour if ttl == "1h" else saved_by_five_minutes, in_scope=present.includes)
-    how = f'"{setting.key}": "{ttl}" in the settings, or {setting.variable}={ttl}'
-    needs = present.needs(setting)
-    return Advice(name, f"a {ttl} TTL for {whom}", how, price(account), setting, ttl, needs=needs, price=price)
-
-
-def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Advice]:
-    size = measure_compactions(account)
-    setting = client_settings().settings["auto_compact_window"]
-    if size is None:
-        return
-    for window in WINDOWS:
-        limit = window - RESERVE
-        found = compact_calls(account, limit, size, present.includes)
-        if found.tokens:
-            yield Advice(
-                COMPACTION,
-                f"compacting at {limit // 1000}k tokens: a window of {window // 1000}k less the client's reserve of "
-                f"{RESERVE // 1000}k",
-                f'"{setting.key}": {window} in the settings, or {setting.variable}={window}',
-                found.saved,
-                setting,
-                window,
-                "the answers stay the same after a summary",
-                present.needs(setting),
-                apply=partial(with_usage, changed=found.tokens),
-            )
-
-
-HABITS: tuple[tuple[Cause, str, str], ...] = (
-    ("effort_changed", "keep one effort level per session", "set it before the first message: effortLevel"),
-    ("thinking_changed", "keep thinking on or off for the whole session", "set it before the first message"),
-)
-"""Cause, change, and how to make it: without it the same tokens are read. What would change the prompt is not here."""
-
-
-def _saved_by_reading(account: BillAccount, cause: Cause, in_scope: InScope) -> Decimal:
-    return sum((one.cost or ZERO for one in account.rewrites if one.cause == cause and in_scope(one.call)), ZERO)
-
-
-def _with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAccount:
-    """The account with these rewrites read: they come first in what was not (rule 15)."""
-    changed: dict[int, Tokens] = {}
-    for one in account.rewrites:
-        if one.cause == cause and in_scope(one.call):
-            uncached, read, five, hour, output = one.call.tokens
-            of_hour = min(hour, one.tokens)
-            of_five = min(five, one.tokens - of_hour)
-            rest = one.tokens - of_hour - of_five
-            changed[id(one.call)] = (uncached - rest, read + one.tokens, five - of_five, hour - of_hour, output)
-    return with_usage(account, changed)
-
-
 # ------------------------------------------------------------------------------------------ logs of requests
-
-REPLAYED: dict[Cause, str] = {"tools_changed": "send every tool from the first call on, in one order"}
-"""How to make a change, where the replay is one of several ways that the fix names."""
-
-
-def _log_advice(account: BillAccount) -> Iterator[Advice]:
-    """What `explain` finds in the logs of an account, a piece a cause and place."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in _log_findings(account):
-        place = one.block if one.cause not in WITHOUT_PLACE else ""
-        groups.setdefault((one.code, place, one.fix), []).append(one)
-    for (code, place, fix), findings in groups.items():
-        saved = sum((one.cost for one in findings), ZERO)
-        change, cause = _finding_words(findings), findings[0].cause
-        yield Advice(f"{LOG} {code} {place} {fix}", change, REPLAYED.get(cause, fix), saved)
-
-
-WITHOUT_PLACE: tuple[Cause, ...] = ("no_breakpoint", "breakpoint_misplaced", "ttl_expired", "concurrent_write")
-"""Causes whose fix is the same at every block."""
-
-
-def _finding_words(findings: Sequence[Finding]) -> str:
-    from cachecost.analysis.explain.codes import codes
-
-    first, more = findings[0], len(findings) - 1
-    if more and first.cause in WITHOUT_PLACE:
-        return f"{codes()[first.cause].name}: {count_text(more + 1, 'call')}"
-    where = f" at {first.block}" if first.block and first.block not in first.message else ""
-    file = PurePath(first.file).name if first.file else ""
-    place = f"{file}:{first.line}" if file and first.line != first.call else f"call {first.call}"
-    of_file = f" of {file}" if file and first.line == first.call else ""
-    also = f" and {count_text(more, 'other call')}" if more else ""
-    return f"{first.message}{where} in {place}{of_file}{also}"
-
-
-def _log_findings(account: BillAccount) -> Iterator[Finding]:
-    """The findings of the calls that count; none where nothing was lost, or the log is long."""
-    from cachecost.base.errors import CannotEvaluate
-
-    logged = account.logged
-    if logged is None or len(logged.calls) > MOST_REPLAYED:
-        return
-    bills = [bill for _, bill in logged.calls]
-    if not any(file.has_requests for file in account.files) or (
-        not any(one.file.has_requests for one in account.rewrites) and all(bill.cached for bill in bills)
-    ):
-        return
-    from cachecost.analysis.bill.explanation import bill_cost
-    from cachecost.analysis.explain.explaining import explain_in_order
-
-    limits = {number: bill_cost(bill, account.prices) for number, bill in enumerate(bills, 1)}
-    try:
-        findings = explain_in_order(logged.workload(), limits).findings
-    except CannotEvaluate:
-        return
-    for one in findings:
-        bill = bills[one.call - 1]
-        if account.is_counted(bill) and not account.is_copy(bill):
-            yield one

@@ -1,1 +1,5 @@
-"""Why a log cost what it did: what each call lost, to which cause, and in dollars."""
+"""What each call paid more than it must have, by cause, and what the fix of each cause nets.
+
+In: a workload, replayed. Out: an `Explanation` of findings, whose dollars add up to what the fixes save together.
+Open `netting.py` first; `fixes/catalogue.py` has the fixes, and `account/causes.toml` says which of them a cause has.
+"""

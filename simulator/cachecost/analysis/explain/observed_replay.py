@@ -1,27 +1,85 @@
-"""A replay of steps, with what each call lost, what it wrote and nobody read, and what it wrote for too long."""
+"""A replay of steps, with what each call lost, what it wrote and nobody read, and what it wrote for too long.
+
+Calls are grouped by what they have in common: those that are fixed together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from cachecost.analysis.explain.codes import codes
-from cachecost.analysis.explain.fixes.scopes import Conversation, Conversations, Kind, conversation_of, kind_of
+from cachecost.account.causes import causes
 from cachecost.analysis.replays.steps import NO_CALL, ChangedReplay, Replays, ReplayStep, TrackedReplay
 from cachecost.base.structs import replace
 from cachecost.caches.expiry import has_expired
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
-from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.compare import path
 from cachecost.prompts.render import BreakpointPrefix, Prompt
-from cachecost.prompts.request import Request
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
+
+Conversation = tuple[Thread, bool]
+"""The first message of a conversation, and whether it is in a batch."""
+Kind = tuple[str, str, bytes, bool]
+"""Host, model and tools of a conversation, and whether it is in a batch: what is known when it begins."""
+StaticPrefix = tuple[str, str, str, bytes, bytes]
+"""Host, workspace, model, tools and system prompt."""
+
+
+def conversation_of(call: Call) -> Conversation:
+    """The conversation of a call, whatever its host, workspace and model."""
+    return call.request.thread.up_to(1), call.is_batch
+
+
+def static_prefix_of(call: Call) -> StaticPrefix:
+    """The static prefix that a call sends."""
+    return call.host or "", call.workspace, call.request.model, call.request.tools.digest, call.request.system.digest
+
+
+def kind_of(call: Call) -> Kind:
+    """The kind of conversation that a call is of."""
+    return call.host or "", call.request.model, call.request.tools.digest, call.is_batch
+
+
+class Conversations:
+    """The conversations of calls. Where a change of the first message made two of one, they are joined."""
+
+    def __init__(self) -> None:
+        self._joined: dict[Conversation, Conversation] = {}
+
+    def conversation_of(self, call: Call) -> Conversation:
+        found = conversation_of(call)
+        while found in self._joined:
+            found = self._joined[found]
+        return found
+
+    def join(self, call: Call, earlier: Call) -> None:
+        """Both calls are of one conversation."""
+        one, other = self.conversation_of(call), self.conversation_of(earlier)
+        if one != other:
+            self._joined[one] = other
+
+
+ScopeOf = Callable[[Conversations, Call], Hashable]
+"""What the calls have in common that a fix is made for."""
+
+
+def in_conversation(conversations: Conversations, call: Call) -> Hashable:
+    return conversations.conversation_of(call)
+
+
+def in_kind(conversations: Conversations, call: Call) -> Hashable:
+    return kind_of(call)
+
+
+def in_static_prefix(conversations: Conversations, call: Call) -> Hashable:
+    return static_prefix_of(call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +161,7 @@ class ObservedReplay:
             if first.losses:
                 self.rendered[position] = RenderedCall(first.prompt, made.rules)
             for loss in first.losses:
-                if loss.since and codes()[loss.cause].fixed_in == "prompt":
+                if loss.since and causes()[loss.cause].fixed_in == "prompt":
                     self.conversations.join(step.call, self.call(loss.since.number))
 
 
@@ -199,11 +257,15 @@ class _HourWriters:
             key = kind, hit.layer is not Layer.MESSAGES
             self._pauses[key] = max(self._pauses.get(key, 0.0), now - self._used[hit])
         depth = hit.depth if hit else 0
-        if outcome.write_1h and step.number != NO_CALL and _asks_for_an_hour(self._sent[step.number - 1].request):
+        if outcome.write_1h and step.number != NO_CALL and self._asks_for_an_hour(step):
             self._note(outcome.breakpoints, made, kind, depth)
         self._used.update((one.prefix, now) for one in outcome.breakpoints)
         if hit is not None:
             self._used[hit] = now
+
+    def _asks_for_an_hour(self, step: ReplayStep) -> bool:
+        request = self._sent[step.number - 1].request
+        return request.automatic == "1h" or any(breakpoint.ttl == "1h" for breakpoint in request.breakpoints)
 
     def _note(self, breakpoints: Sequence[BreakpointPrefix], made: SimulatedCall, kind: Kind, depth: int) -> None:
         sizes = made.passes[0].sizes
@@ -229,7 +291,3 @@ class _HourWriters:
                 tokens = loss.tokens + (before.tokens if before else 0)
                 found[loss.call] = replace(before or loss, tokens=tokens, gap_s=max(pauses))
         yield from (found[call] for call in sorted(found))
-
-
-def _asks_for_an_hour(request: Request) -> bool:
-    return request.automatic == "1h" or any(breakpoint.ttl == "1h" for breakpoint in request.breakpoints)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cachecost.account.causes import causes
 from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.reporting import (
@@ -20,20 +21,6 @@ from cachecost.prompts.request import Request
 from cachecost.providers.listing import Sighting
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-
-BY_CAUSE = {
-    "tools_changed": "2 tools",
-    "system_changed": "2 system",
-    "tool_choice_changed": "2 tool_choice",
-    "thinking_changed": "2 thinking",
-    "effort_changed": "2 effort",
-    "output_format_changed": "2 format",
-    "images_changed": "2 images",
-    "speed_changed": "2 speed",
-    "model_changed": "2 model",
-    "ttl_expired": "12 expired",
-    "concurrent_write": "11",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +40,7 @@ class CallFacts:
 
 def find_exercised_rules(facts: CallFacts) -> tuple[str, ...]:
     """The rules that this call is evidence for or against."""
+    row = causes().get(facts.cause)
     human, hit, counted = facts.request.thread.human, facts.outcome.hit, facts.outcome.breakpoints
     has_thought = human is not None and human.parent is not None and human.parent.has_thinking
     is_at_breakpoint = any(breakpoint.prefix is hit for breakpoint in facts.prompt.breakpoints)
@@ -64,7 +52,7 @@ def find_exercised_rules(facts: CallFacts) -> tuple[str, ...]:
         "10 server tools": facts.passes > 1,
         "8 reached": bool(facts.prompt.breakpoints and counted),
         "8 below": bool(facts.prompt.breakpoints and not counted),
-        BY_CAUSE.get(facts.cause, ""): facts.cause in BY_CAUSE,
+        row.tested_as if row else "": bool(row and row.tested_as),
         "10 nothing else": hit is None,
         "1": hit is not None,
         "9 breakpoint": hit is not None and is_at_breakpoint,

@@ -46,7 +46,10 @@ def session_state(
     last = main[-1]
     model, cache = find(last, ""), _cache_after(main, find)
     static = static_prefix(main, earlier_static)
-    summary = _summary_tokens(main)
+    summaries = [call.written for call in main if "compaction" in call.events and call.written]
+    uncached, read, five, hour, _ = map(sum, zip(*(call.tokens for call in main), strict=True))
+    sent = uncached + read + five + hour
+    hit_rate = Decimal(read) / sent if sent else None
     state = SessionState(
         last.model,
         model.host,
@@ -56,7 +59,7 @@ def session_state(
         last.modes,
         len(main),
         _total_cost(calls, find),
-        _hit_rate(main),
+        hit_rate,
         last.total_input + last.tokens[4],
         cache.tokens,
         cache.hour_tokens,
@@ -68,7 +71,7 @@ def session_state(
         static_warm_until,
         *_typical_sizes(main[-MOST_CALLS:]),
         pauses=_pauses(main[-MOST_CALLS:]),
-        summary_tokens=summary,
+        summary_tokens=_median(summaries) if summaries else 0,
         is_automatic=model.is_automatic,
         minimum_tokens=model.minimum_tokens,
         effort_layer=model.effort_layer,
@@ -76,14 +79,9 @@ def session_state(
         is_static_known=bool(static) or CONTINUED not in main[0].events,
         is_cost_low=any(call.is_output_partial for call in calls),
     )
-    return _after_events(state, pending)
-
-
-def _after_events(state: SessionState, pending: Collection[str]) -> SessionState:
-    """The state where the history was compacted or cleared after the last call."""
-    kept = (state.summary_tokens or SUMMARY_TOKENS) if "compaction" in pending else 0
     if RESTARTS.isdisjoint(pending):
         return state
+    kept = (state.summary_tokens or SUMMARY_TOKENS) if "compaction" in pending else 0
     static = state.static_tokens
     return replace(state, prompt_tokens=static + kept, cached_tokens=static, hour_tokens=min(static, state.hour_tokens))
 
@@ -121,11 +119,6 @@ def static_prefix(main: Sequence[BilledCall], earlier: int = 0) -> int:
     return first.read or max(0, first.cached - first.new_chars // CHARACTERS_PER_TOKEN)
 
 
-def _summary_tokens(main: Sequence[BilledCall]) -> int:
-    written = [call.written for call in main if "compaction" in call.events and call.written]
-    return _median(written) if written else 0
-
-
 def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
     """USD of all calls; None where a price is not known. Calls with the same prices are summed before they are
     priced."""
@@ -151,13 +144,6 @@ def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
                 row[place] += tokens[place]
     costs = [models[key].cost(usage_of(row)) for key, row in sums.items() if any(row)]
     return None if None in costs else total + sum(filter(None, costs), ZERO)
-
-
-def _hit_rate(main: Sequence[BilledCall]) -> Decimal | None:
-    rows = [call.tokens for call in main]
-    uncached, read, five, hour, _ = map(sum, zip(*rows, strict=True))
-    sent = uncached + read + five + hour
-    return Decimal(read) / sent if sent else None
 
 
 def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int]:

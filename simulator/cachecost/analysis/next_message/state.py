@@ -299,18 +299,12 @@ def price_compaction(
         last_used=state.last_used if state.last_used is None else now,
     )
     message = next_message(after, prices, now, new_tokens, output_tokens).price
-    saved = _saved_per_message(state, after, prices)
+    read = price_per_token(prices, state.prompt_tokens, "read")
+    shorter = state.prompt_tokens - after.prompt_tokens  # which each call of a later message reads less
+    saved = None if read is None else shorter * state.calls_per_message * read
     without = next_message(state, prices, now, new_tokens, output_tokens).cost
     enough = _break_even(summary.cost, message.cost, without, saved, state.calls_per_message)
     return CompactionPrice(summary, message, after.prompt_tokens, saved, enough)
-
-
-def _saved_per_message(before: SessionState, after: SessionState, prices: Quote | None) -> Decimal | None:
-    """USD that a later message costs less: each of its calls reads the shorter conversation."""
-    read = price_per_token(prices, before.prompt_tokens, "read")
-    if read is None:
-        return None
-    return (before.prompt_tokens - after.prompt_tokens) * before.calls_per_message * read
 
 
 def _break_even(

@@ -1,7 +1,4 @@
-"""A running session as `watch` shows it: its last calls, its state, and what is alarming at a moment.
-
-The content of a next message: a text, or a message as the API takes it.
-"""
+"""A running session as `watch` shows it: its last calls, its state, and what is alarming at a moment."""
 
 from __future__ import annotations
 
@@ -10,41 +7,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount
-from cachecost.analysis.bill.timeline import TimelineCall, session_timelines, sessions_by_time
-from cachecost.analysis.next_message.found_sessions import KeepAliveAdvice, NextSession, advise_keep_alive, next_session
+from cachecost.analysis.bill.timeline import TimelineCall, calls_by_time, sessions_by_time
+from cachecost.analysis.next_message.choices import KeepAliveAdvice, NextSession, advise_keep_alive, next_session
 from cachecost.analysis.next_message.state import NextMessage, SessionState, model_of_state, next_message
-from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import json_value
-from cachecost.base.times import day_of
-from cachecost.prompts.blocks import Message
-from cachecost.prompts.request import NotAMessage, parse_message
 from cachecost.providers.usage import ZERO
-from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.factory import counter_name
-
-
-def parse_content(text: str, name: str) -> Message:
-    """The message in the file `name`: JSON with `role` and `content`, or a text. Raises InputError."""
-    body: object = {"role": "user", "content": [{"type": "text", "text": text}]}
-    if text.lstrip().startswith("{"):
-        try:
-            found = json_value(text)
-        except ValueError:  # a text that begins with a brace
-            found = None
-        body = found if isinstance(found, dict) and "content" in found else body
-    try:
-        return parse_message(body, True, 0).message
-    except NotAMessage as error:
-        raise InputError([Fault(name, str(error).removeprefix("messages.0."))]) from None
-
-
-def count_message(message: Message, setup: ReplaySetup, state: SessionState, counter: str | None = None) -> int:
-    """Tokens of a message, as the tokenizer of the session's model counts. Raises CannotEvaluate."""
-    day = None if state.last_used is None else day_of(state.last_used)
-    rules = setup.rules.rules(state.host, state.model, day)
-    counted = replace(setup, tokens=counter_name(counter, has_bills=False), counters={}).counter(rules.generation)
-    return sum(counted.block(block) for block in message.blocks)
-
 
 MOST_CALLS = 200
 """The latest that are kept to be shown."""
@@ -109,8 +75,7 @@ def watch_account(
     keys = sessions_by_time(account)
     if not keys:
         return WatchedSession(source, notes=tuple(notes))
-    found = [call for calls in session_timelines(account, keys).values() for call in calls]
-    found.sort(key=lambda one: one.call.start or 0.0)
+    found = calls_by_time(account, keys)
     if costs is not None:
         found = [replace(one, cost=costs.get(one.call.number, one.cost)) for one in found]
     first = max(1, len(found) - MOST_CALLS + 1)

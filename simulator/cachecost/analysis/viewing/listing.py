@@ -1,8 +1,7 @@
-"""The sessions that can be looked at, by an id that fits into an address.
+"""The sessions that can be looked at, each by an id that fits into an address, and their calls beside those before.
 
-What logs know of their sessions. Calls without a bill get the usage of a replay, to be looked at like others.
-
-A session replayed as it was sent: the recorded calls behind its bill, and what the cache did with each.
+Calls without a bill get the usage of a replay. Of two recordings it is found which call of one corresponds to which of
+the other.
 """
 
 from __future__ import annotations
@@ -14,17 +13,20 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Protocol
 
-from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.bill.summary import BillSummary, summarize
-from cachecost.analysis.bill.timeline import (
-    TimelineCall,
-    session_account,
-    session_key,
-    session_timelines,
-    sessions_by_time,
-)
+from cachecost.analysis.bill.timeline import TimelineCall, session_account, session_timelines, sessions_by_time
 from cachecost.analysis.replays.steps import NO_CALL
+from cachecost.analysis.viewing.blocks import (
+    CallChanges,
+    SentBlock,
+    TextDifference,
+    compare_blocks,
+    first_text_difference,
+    readable_text,
+    sent_blocks,
+)
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.structs import replace
@@ -33,6 +35,7 @@ from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.readers.detect import CALLS, detect
 from cachecost.conversations.start_times import REQUESTS
+from cachecost.prompts.compare import opcodes
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
@@ -63,9 +66,8 @@ class LoggedSessions:
         self.with_requests.update(key for key, call in zip(keys, calls, strict=True) if not call.is_bill_only)
         self.with_text.update(key for key, call in zip(keys, calls, strict=True) if _has_text(call))
         self.without_bill.update(key for key in keys if key not in billed)
-        return self._simulated(calls, keys) if self.without_bill else calls
-
-    def _simulated(self, calls: list[RecordedCall], keys: list[str]) -> list[RecordedCall]:
+        if not self.without_bill:
+            return calls
         simulation = recorded_workload("", calls, self.setup.with_recorded(calls, None)).simulation()
         made = []
         for key, call in zip(keys, calls, strict=True):
@@ -305,15 +307,13 @@ class SessionReplay:
         that are not cached by breakpoints are as they were. Raises CannotEvaluate.
         """
         if self._held is None:
-            self._held = hold_losses(self.workload)[0] if self._uses_breakpoints() else self.workload
+            try:
+                self.workload.require_breakpoints("view")
+            except CannotEvaluate:
+                self._held = self.workload
+            else:
+                self._held = hold_losses(self.workload)[0]
         return self._held
-
-    def _uses_breakpoints(self) -> bool:
-        try:
-            self.workload.require_breakpoints("view")
-        except CannotEvaluate:
-            return False
-        return True
 
     @property
     def made(self) -> Mapping[int, SimulatedCall]:
@@ -327,10 +327,101 @@ class SessionReplay:
 
     def recorded(self, number: int) -> RecordedCall | None:
         """The recorded call of this number in the session; None where it is not among those that were read."""
-        return self._by_number().get(number)
-
-    def _by_number(self) -> Mapping[int, RecordedCall]:
         if not self._calls:
             pairs = zip(self.numbers, self.workload.calls, strict=True)
             self._calls.update((number, call) for number, call in pairs if isinstance(call, RecordedCall))
-        return self._calls
+        return self._calls.get(number)
+
+
+CallKey = bytes
+"""What a call adds to its conversation; empty where that is not known."""
+
+
+def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[TimelineCall]) -> list[CallKey]:
+    """The key of each call. Raises InputError where a file can no longer be read."""
+    keys: dict[int, CallKey] = {}
+    for session in map(listing.open_key, listing.keys):
+        pairs = calls_of_session(session, reading.read(session.files)) if session.has_blocks else ()
+        keys.update((id(session.calls[number - 1].call), _call_key(call)) for number, call in pairs if number)
+    return [keys.get(id(one.call), b"") for one in calls]
+
+
+def _call_key(call: RecordedCall) -> CallKey:
+    """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
+    message = call.request.thread.message
+    digest = blake2b(digest_size=16)
+    for block in message.blocks if message else ():
+        text = readable_text(block)
+        words = "" if text is None else f"{block.kind} {len(text)} {text}"
+        digest.update(words.encode("utf-8", "surrogatepass") or block.digest)
+    return digest.digest() if message else b""
+
+
+def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
+    """The indices of calls that correspond, rising: of equal keys, and between those in the order they stand."""
+    pairs: list[tuple[int, int]] = []
+    for kind, i, j, k, m in opcodes(left, right):
+        if kind in ("equal", "replace"):
+            pairs += zip(range(i, j), range(k, m), strict=False)
+    return pairs
+
+
+Blocks = Sequence[SentBlock]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedCall:
+    """A call, the one that it continues (None: it begins a thread), and the blocks of both; none are known of a bill
+    alone. `made` is what a replay says of it.
+    """
+
+    call: TimelineCall
+    before: TimelineCall | None
+    blocks: Blocks
+    blocks_before: Blocks
+    changes: CallChanges
+    made: SimulatedCall | None
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the content of any block is known."""
+        return any(one.block is not None and one.block.content is not None for one in self.blocks)
+
+    @property
+    def difference(self) -> TextDifference | None:
+        """Where the first block that changed differs from its counterpart."""
+        at = self.changes.first_changed
+        return None if at is None else self.difference_of(at)
+
+    def difference_of(self, at: int) -> TextDifference | None:
+        """Where a block differs from its counterpart; None where it has none, or there is no text."""
+        new, old = self.blocks[at].block, self.counterpart(at)
+        if old is None or old.block is None or new is None:
+            return None
+        return first_text_difference(old.block, new, self.blocks[at].layer)
+
+    def counterpart(self, at: int) -> SentBlock | None:
+        """The block of the call before that a block corresponds to."""
+        place = self.changes.blocks[at].before
+        return None if place is None else self.blocks_before[place]
+
+
+def view_call(session: ViewedSession, replay: SessionReplay | None, number: int) -> ViewedCall:
+    """The call of this number (from 1); without `replay`, its bill alone. Raises KeyError."""
+    if not 1 <= number <= len(session.calls):
+        raise KeyError(number)
+    one = session.calls[number - 1]
+    earlier = reversed(session.calls[: number - 1])
+    before = next((other for other in earlier if other.call is one.before), None) if one.before else None
+    blocks = _blocks(session, replay, one)
+    blocks_before = _blocks(session, replay, before) if before else ()
+    made = replay.made.get(number) if replay else None
+    return ViewedCall(one, before, blocks, blocks_before, compare_blocks(blocks_before, blocks), made)
+
+
+def _blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
+    recorded = replay.recorded(one.number) if replay else None
+    if replay is None or recorded is None or recorded.is_bill_only:
+        return ()
+    billed = None if one.call.is_summed else one.call.usage
+    return sent_blocks(recorded, replay.made.get(one.number), billed)

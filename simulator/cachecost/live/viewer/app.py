@@ -32,14 +32,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive
 
-from cachecost.analysis.viewing.call_view import ViewedCall, call_keys, calls_by_time, pair_calls, view_call
+from cachecost.analysis.bill.timeline import calls_by_time
 from cachecost.analysis.viewing.listing import (
     CallReading,
     NoRequests,
     Reading,
     SessionListing,
     SessionReplay,
+    ViewedCall,
     ViewedSession,
+    call_keys,
+    pair_calls,
+    view_call,
 )
 from cachecost.analysis.viewing.what_if import SessionAlternatives, WrongChoice, check_choices, chosen_values
 from cachecost.base.atomic_files import WorkStopped, checked_by, current_work_check
@@ -223,7 +227,7 @@ class ComparisonSource(PageSource):
 
     def _compare(self) -> Answer:
         left, right = self.listings
-        calls = calls_by_time(left), calls_by_time(right)
+        calls = calls_by_time(left.account, left.keys), calls_by_time(right.account, right.keys)
         pairs = pair_calls(call_keys(left, self.reading, calls[0]), call_keys(right, self.reading, calls[1]))
         return comparison_object(self.titles, (left.summary, right.summary), calls, pairs)
 

@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.bill.account import BilledRewrite
+from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal, UnwrittenUsage, unwritten_cost
-from cachecost.analysis.bill.timeline import Advice, TimelineCall
+from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import dollar_column, dollars, exact, exact_or_none
 from cachecost.base.times import iso_or_none, zone_name

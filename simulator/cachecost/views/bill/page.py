@@ -9,8 +9,9 @@ from decimal import Decimal
 from itertools import groupby
 
 from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, summarize
-from cachecost.analysis.bill.timeline import LONG_IDLE_S, Advice, TimelineCall, fold_timeline, session_timelines
+from cachecost.analysis.bill.timeline import LONG_IDLE_S, TimelineCall, fold_timeline, session_timelines
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column
 from cachecost.base.version import __version__
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline

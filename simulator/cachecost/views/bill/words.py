@@ -10,12 +10,11 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import PurePath
 
+from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, CauseTotal
-from cachecost.analysis.explain.codes import codes
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent_column, token_column
 from cachecost.base.times import zone_name
-from cachecost.caches.causes import Cause
 from cachecost.conversations.calls import BillTotal
 from cachecost.providers.usage import ZERO
 from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, shorten_middle
@@ -26,32 +25,6 @@ LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", ".log", ".har", ".yaml", ".yml", "
 PAUSES_SHOWN = 3
 LIST_PRICES = "List prices of the API; a subscription is not billed by the token."
 
-CAUSE_NAMES: dict[Cause, str] = {
-    "ttl_expired": "idle longer than the TTL",
-    "cold_start": "new sessions and sub-agents",
-    "model_changed": "model switched",
-    "speed_changed": "fast mode switched",
-    "tools_changed": "MCP server or tool list changed",
-    "system_changed": "system prompt changed",
-    "content_changed": "earlier messages changed",
-    "thinking_changed": "thinking switched",
-    "effort_changed": "effort level switched",
-    "images_changed": "first image",
-    "lookback_exceeded": "more blocks than a breakpoint looks back",
-    "concurrent_write": "sent before the first answer had begun",
-    "billed_not_explained": "cause unknown",
-}
-"""Where the name differs from that of `explain`, which names what changed in a request."""
-SHORT_NAMES: dict[Cause, str] = {
-    "compaction": "compaction",
-    "tools_changed": "tools changed",
-    "ttl_expired": "idle",
-    "cold_start": "new session",
-    "concurrent_write": "started together",
-    "billed_not_explained": "unknown",
-    "lookback_exceeded": "outside the lookback",
-}
-
 CLASS_WORDS = {
     "read": "cache reads",
     "write_5m": "5m writes",
@@ -60,28 +33,23 @@ CLASS_WORDS = {
     "output": "output",
     "fees": "fees of server tools",
 }
-NAMED_BY_WORDS: tuple[Cause, ...] = (
-    *("ttl_expired", "cold_start", "compaction", "model_changed", "speed_changed", "concurrent_write", "fork"),
-    *("thinking_stripped", "lookback_exceeded", "billed_not_explained", "tools_changed"),
-)
-"""Causes that the words for what shows them name already."""
 
 
 def cause_name(cause: Cause) -> str:
     """The name of a cause in a bill."""
-    return CAUSE_NAMES.get(cause) or (codes()[cause].name if cause in codes() else cause.replace("_", " "))
+    return causes()[cause].name_in_bill
 
 
 def short_cause(cause: Cause) -> str:
     """The name of a cause in a narrow column."""
-    return SHORT_NAMES.get(cause) or cause_name(cause)
+    return causes()[cause].name_in_column
 
 
 def evidence_words(rewrite: BilledRewrite) -> str:
     """The cause of a rewrite and what shows it."""
     reason = rewrite.call.miss_reason
     reported = f"; the API reported {reason}" if reason and reason not in rewrite.words else ""
-    name = "" if rewrite.cause in NAMED_BY_WORDS else f"{cause_name(rewrite.cause)}: "
+    name = "" if causes()[rewrite.cause].named_by_evidence else f"{cause_name(rewrite.cause)}: "
     return f"{name}{rewrite.words}{reported}"
 
 
@@ -191,10 +159,6 @@ def caching_words(saved: Decimal) -> str:
 
 
 CHANGED = "prefix changed within the TTL"
-NOT_CHANGES: tuple[Cause, ...] = (
-    *("ttl_expired", "cold_start", "model_changed", "speed_changed", "concurrent_write", "billed_not_explained"),
-)
-"""Causes that stand for themselves; the others are changes of the prefix."""
 MOST = "most"
 PROJECT_CELLS = 24
 
@@ -223,9 +187,9 @@ class CauseLine:
 def cause_lines(summary: BillSummary) -> list[CauseLine]:
     """The causes, the most expensive first; several changes of the prefix are one line with their parts below it."""
     totals = summary.total.ranked_causes
-    changes = tuple(one for one in totals if one.cause not in NOT_CHANGES)
+    changes = tuple(one for one in totals if causes()[one.cause].changes_prefix)
     has_sum = len(changes) > 1
-    alone = [one for one in totals if not has_sum or one.cause in NOT_CHANGES]
+    alone = [one for one in totals if not has_sum or not causes()[one.cause].changes_prefix]
     lines = [CauseLine(cause_name(one.cause), (one,)) for one in alone]
     if has_sum:
         lines.append(CauseLine(CHANGED, changes))

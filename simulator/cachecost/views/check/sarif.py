@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from cachecost.analysis.explain.codes import CauseCode, codes
+from cachecost.account.causes import CauseDefinition, coded_causes
 from cachecost.base.formatting import capitalized, inert
 from cachecost.base.version import __version__
 from cachecost.views.check.change_words import (
@@ -56,11 +56,11 @@ def render(check: CheckObject) -> str:
 
 def _rules(names: Iterable[str]) -> list[dict[str, Any]]:
     """What each rule means and what to do: GitHub's code scanning requires all three texts."""
-    by_code = {code.code: code for code in codes().values()}
+    by_code = {code.code: code for code in coded_causes().values()}
     return [_rule(name, by_code.get(name)) for name in names]
 
 
-def _rule(name: str, code: CauseCode | None) -> dict[str, Any]:
+def _rule(name: str, code: CauseDefinition | None) -> dict[str, Any]:
     if code is not None:
         return _described(name, code.what, f"{code.what} {code.why}", f"{capitalized(code.fix)}.")
     meaning = {**BUDGETS, **OTHERS}.get(name, name)

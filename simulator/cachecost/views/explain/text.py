@@ -10,7 +10,7 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import IO, Any
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.account.causes import causes
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, percent, rough_dollars, short_session
 from cachecost.base.times import seconds
 from cachecost.base.version import __version__
@@ -113,7 +113,7 @@ def findings_table(explanation: Explanation) -> Table:
     groups = group_findings(explanation)
     examples = [group.example for group in groups]
     columns = [
-        _words_column("cause", [f"{one.code} {codes()[one.cause].name}" for one in examples]),
+        _words_column("cause", [f"{one.code} {causes()[one.cause].name}" for one in examples]),
         _words_column("most expensive example", [f"call {one.call}: {one.message}" for one in examples], DETAIL),
         _words_column("fix", [one.fix for one in examples], DETAIL),
         _words_column("paid again", [str(one.layer) for one in examples], COMPARISON),
@@ -275,18 +275,14 @@ def _note_line(group: CauseGroup) -> str:
     """What was paid again although no change known at the time would have saved it."""
     first = group.example
     where = "call" if len(group.findings) == 1 else "calls"
-    name = f"{first.code}  {codes()[first.cause].name}"
+    name = f"{first.code}  {causes()[first.cause].name}"
     paid = f"{dollars(group.paid_again)} paid again; {_why(first)}"
     return f"note        {name}: {where} {call_numbers(group.findings)}, {paid}"
 
 
 def _why(finding: Finding) -> str:
     """Why something that was paid again was not avoidable."""
-    if finding.cause == "ttl_expired":
-        return "no TTL and no keep-alives would have cost less"
-    if codes()[finding.cause].fixed_in == "bill":
-        return "it is what was asked for"
-    return "the fix would have saved nothing"
+    return causes()[finding.cause].not_avoidable
 
 
 def closing(explanation: Explanation) -> Iterator[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from cachecost.analysis.bill.account import BillAccount
+from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.analysis.bill.timeline import call_class_costs, session_key, session_timelines
+from cachecost.analysis.bill.timeline import call_class_costs, session_timelines
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.conversations.input_files import BilledCall

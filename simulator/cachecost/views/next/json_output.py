@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from cachecost.analysis.next_message.found_sessions import COLD, KeepAliveAdvice, NextAlternative, NextChoice
+from cachecost.analysis.next_message.choices import COLD, KeepAliveAdvice, NextAlternative, NextChoice
 from cachecost.analysis.next_message.state import CompactionPrice, Price, SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, exact_or_none, token_column, tokens
 from cachecost.base.times import iso, iso_or_none

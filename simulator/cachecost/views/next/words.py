@@ -11,8 +11,7 @@ from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, 
 from cachecost.base.formatting import count_text, dollar_column, dollars, duration, inert, percent, tokens
 
 if TYPE_CHECKING:
-    from cachecost.analysis.next_message.found_sessions import KeepAliveAdvice
-    from cachecost.analysis.next_message.state import NextMessage
+    from cachecost.analysis.next_message.choices import KeepAliveAdvice
 
 
 ClockText = Callable[[float], str]

@@ -11,17 +11,17 @@ from heapq import nsmallest
 from json import dumps
 from typing import Any
 
+from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.summary import BillSummary
 from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
-from cachecost.analysis.viewing.call_view import Blocks, SentBlock, ViewedCall, compared_texts, readable_text
-from cachecost.analysis.viewing.listing import SessionReplay, ViewedSession
+from cachecost.analysis.viewing.blocks import SentBlock, compared_texts, readable_text
+from cachecost.analysis.viewing.listing import Blocks, SessionReplay, ViewedCall, ViewedSession
 from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
 from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
-from cachecost.caches.causes import Cause
 from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.compare import diff_texts
@@ -30,7 +30,7 @@ from cachecost.simulation.engine import SimulatedCall
 from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.text import MAIN, agent_name, named_facts, session_headline, what_came_before
-from cachecost.views.bill.words import cause_name, evidence_words
+from cachecost.views.bill.words import evidence_words
 
 CUT_FILE = "session.jsonl"
 HOUR_LAYERS = {"1h:tools": ("last_tool",), "1h:tools+system": ("last_tool", "last_system")}
@@ -157,9 +157,9 @@ def cause_objects(causes: NameList) -> list[dict[str, str]]:
 
 
 def name_of_cause(cause: str) -> str:
-    """The name of a cause for people."""
-    known: Any = cause
-    return cause_name(known)
+    """The name of a cause for people; what a report of another version has, and is none here, is shown as it is."""
+    row = causes().get(cause)
+    return row.name_in_bill if row else cause.replace("_", " ")
 
 
 def usage_columns(usages: Iterable[Usage]) -> dict[str, list[int]]:

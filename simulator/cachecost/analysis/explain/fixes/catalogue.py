@@ -1,35 +1,19 @@
-"""The fix of each cause: a row a cause, as `codes.toml` names them.
+"""The fixes that are replayed, and which of them each cause has.
 
-Breakpoints where calls could have read on, as the API allows them: at most four, 1h before 5m.
-
-Longer and shorter TTLs, keep-alives, and calls that wait for the first token of the one that writes for them.
-
-No breakpoints on what no other call sends.
-
-What conversations share comes first in their system prompt and first message, and what differs after it.
-
-The same tools, system prompt and messages as before: what changed is sent once, behind what stays.
+Breakpoints where calls could have read on; TTLs, keep-alives and calls that wait for a first token; what conversations
+share first; the same tools, system prompt and messages as before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from cachecost.analysis.explain.codes import codes
+from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
 from cachecost.analysis.explain.fixes.fix import (
-    CHOICE,
-    EFFORT,
-    FORMAT,
-    MODEL,
-    PLACE,
-    SPEED,
-    STAY_ON,
-    THINKING,
     Continuation,
     CountBlock,
     Fix,
@@ -40,21 +24,29 @@ from cachecost.analysis.explain.fixes.fix import (
     block_counter,
     changed_tokens,
     go_on,
-    image_from_the_start,
     in_scopes,
     replaced,
-    same_parameter,
-    same_settings,
     with_losses,
     with_part,
 )
-from cachecost.analysis.explain.fixes.scopes import conversation_of, in_kind, in_static_prefix
+from cachecost.analysis.explain.fixes.settings import (
+    CHOICE,
+    EFFORT,
+    FORMAT,
+    MODEL,
+    PLACE,
+    SPEED,
+    STAY_ON,
+    THINKING,
+    same_parameter,
+    same_settings,
+)
+from cachecost.analysis.explain.observed_replay import conversation_of, in_kind, in_static_prefix
 from cachecost.analysis.optimum.plan_evaluator import find_markable, places
 from cachecost.analysis.replays.steps import NO_CALL, PartPool, ReplayStep, add_pings, in_order, set_hour_on, set_ttl
 from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
-from cachecost.caches.causes import Cause
 from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
@@ -94,16 +86,15 @@ def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> It
     rules_of |= {
         loss.since.number: loss.since.rules
         for loss in losses
-        if loss.since and not bool(loss.since and loss.since.entry and loss.since.entry.depth >= loss.depth)
+        if loss.since and not (loss.since.entry and loss.since.entry.depth >= loss.depth)
     }
-    ended = [_end_with_breakpoint(context.steps[position - 1], rules) for position, rules in rules_of.items()]
+    ended = list[ReplayStep]()
+    for position, rules in rules_of.items():
+        step = context.steps[position - 1]
+        if last := last_breakpoint_place(step.call.request, "5m"):
+            ended.append(step.with_request(with_breakpoint(step.call.request, last, rules)))
     yield Fix(replaced(context.steps, ended))
     yield from place_breakpoints(context, losses)
-
-
-def _end_with_breakpoint(step: ReplayStep, rules: ModelRules) -> ReplayStep:
-    last = last_breakpoint_place(step.call.request, "5m")
-    return step.with_request(with_breakpoint(step.call.request, last, rules)) if last else step
 
 
 def place_where_prompts_part(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -129,14 +120,8 @@ class _Placements:
         """A breakpoint at the block that ends the first `depth` blocks, or at the nearest one before that allows it."""
         request = self._requests.get(position, self._context.observed.call(position).request)
         prefix = find_markable(ancestor(prompt.end, min(depth, prompt.end.depth)))
-        place = next(
-            (
-                place
-                for place in places(prompt, self._context.observed.call(position).request)
-                if place.prefix is prefix
-            ),
-            None,
-        )
+        possible = places(prompt, self._context.observed.call(position).request)
+        place = next((place for place in possible if place.prefix is prefix), None)
         if place is not None:
             made = Breakpoint(place.layer, place.index, "5m", place.node)
             self._requests[position] = with_breakpoint(request, made, rules)
@@ -151,14 +136,9 @@ def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Re
     if any(one.block_key == made.block_key for one in sent):
         return request
     most = rules.maximum_breakpoints - bool(request.automatic)
-    kept = _keep(request.breakpoints, most - 1)
+    kept = request.breakpoints[max(0, len(request.breakpoints) - most + 1) :]  # the lookback reaches those before
     made = replace(made, ttl=_ttl(made, kept, request.automatic, rules))
     return replace(request, breakpoints=tuple(sorted((*kept, made), key=attrgetter("prompt_order"))))
-
-
-def _keep(breakpoints: Sequence[Breakpoint], most: int) -> Sequence[Breakpoint]:
-    """The last breakpoints: those before them are reached by the lookback or were read with them."""
-    return breakpoints[len(breakpoints) - most :] if len(breakpoints) > most else breakpoints
 
 
 def _ttl(made: Breakpoint, others: Sequence[Breakpoint], automatic: TTL | None, rules: ModelRules) -> TTL:
@@ -180,19 +160,18 @@ def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix
         known = {step.number for step in padded}
         same = in_scopes(context, [loss], in_static_prefix)
         padded += [step.with_change(pad) for step in same if step.number not in known]
-    yield Fix(replaced(context.steps, [_with_static_breakpoint(context, step) for step in padded]))
+    ended = list[ReplayStep]()
+    for step in padded:
+        request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
+        end = Breakpoint(Layer.SYSTEM, len(request.system.blocks) - 1)
+        ended.append(step.with_request(with_breakpoint(request, end, rules)))
+    yield Fix(replaced(context.steps, ended))
 
 
 def _pad(call: Call, tokens: int, parts: PartPool) -> Call:
     """The call with so many more tokens at the start of its system prompt."""
     padding = given_block("text", "system", f"{tokens} tokens of examples", tokens)
     return with_part(call, Layer.SYSTEM, parts.of((padding, *call.request.system.blocks)))
-
-
-def _with_static_breakpoint(context: FixContext, step: ReplayStep) -> ReplayStep:
-    request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
-    last = len(request.system.blocks) - 1
-    return step.with_request(with_breakpoint(request, Breakpoint(Layer.SYSTEM, last), rules))
 
 
 LEAD_S = 5.0
@@ -207,7 +186,8 @@ def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]
     """Policies for the whole log that know no pause before it comes: 1h TTLs, or keep-alives after every call."""
     if any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses):
         yield from _hour_fixes(context, losses)
-    for ttl, ttl_s in _ttls(context, losses).items():
+    expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
+    for ttl, ttl_s in expired.items():
         for times in _pings_needed(losses, ttl_s):
             habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
             words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
@@ -237,11 +217,6 @@ def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         yield Fix(replaced(context.steps, [step.with_request(change(step.call.request)) for step in concerned]), words)
 
 
-def _ttls(context: FixContext, losses: Sequence[Loss]) -> dict[str, float]:
-    """The TTLs of the entries that expired, in seconds."""
-    return {loss.ttl: context.observed.rendered[loss.call].rules.ttl_s[loss.ttl] for loss in losses if loss.ttl}
-
-
 def _pings_needed(losses: Sequence[Loss], ttl_s: float) -> list[int]:
     """How many keep-alives bridge the pauses: those of the shortest, of the middle one and of the longest."""
     needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
@@ -258,24 +233,11 @@ def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterato
         found = min(
             range(loss.call - 1, 0, -1), key=lambda position: abs(context.steps[position - 1].call.start - start)
         )
-        call = context.steps[found - 1].call
-        writer = _Writer(found, call.start + call.ready_s)
-        starts[loss.call] = starts.get(writer.position, writer.first_token + WAIT_S)
-        waiting = partial(_start_at, at=max(at, starts[loss.call]))
+        writer = context.steps[found - 1].call
+        starts[loss.call] = starts.get(found, writer.start + writer.ready_s + WAIT_S)
+        waiting = partial(replace, start=max(at, starts[loss.call]))
         steps[loss.call - 1] = steps[loss.call - 1].with_change(waiting)
     yield Fix(in_order(steps))
-
-
-def _start_at(call: Call, at: float) -> Call:
-    return replace(call, start=at)
-
-
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """The position of a call, and when its first token came."""
-
-    position: int
-    first_token: float
 
 
 def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -287,13 +249,12 @@ def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     for step in in_scopes(context, losses):
         first.setdefault(conversation_of(step.call), step)
     for keeps_static in (True, False):
-        fixed = [step.with_request(_without(step.call.request, keeps_static)) for step in first.values()]
+        fixed = list[ReplayStep]()
+        for step in first.values():
+            request = step.call.request
+            kept = tuple(one for one in request.breakpoints if keeps_static and one.layer is not Layer.MESSAGES)
+            fixed.append(step.with_request(replace(request, breakpoints=kept, automatic=None)))
         yield Fix(replaced(context.steps, fixed))
-
-
-def _without(request: Request, keeps_static: bool) -> Request:
-    kept = tuple(one for one in request.breakpoints if keeps_static and one.layer is not Layer.MESSAGES)
-    return replace(request, breakpoints=kept, automatic=None)
 
 
 MOVABLE = frozenset({"text", "image", "document", "search_result"})
@@ -327,7 +288,7 @@ class _SharedFirst:
     def reorder(self, call: Call) -> Call:
         """The call with its blocks in order; each breakpoint stays on its block."""
         request = call.request
-        system, message = self._system.of(request.system.blocks), self._message.of(_first_message(request))
+        system, message = self._system.order(request.system.blocks), self._message.order(_first_message(request))
         first = request.thread.beginning
         if first.parent is not None and first.message is not None and message.blocks != first.message.blocks:
             self._threads.put({first: first.parent.then(Message.of(first.message.role, message.blocks))})
@@ -337,7 +298,7 @@ class _SharedFirst:
             request=replace(
                 request,
                 system=self._parts.of(system.blocks),
-                thread=self._threads.of(request.thread),
+                thread=self._threads.corrected(request.thread),
                 breakpoints=tuple(sorted(moved, key=attrgetter("prompt_order"))),
             ),
         )
@@ -348,11 +309,11 @@ class _SharedFirst:
         if one.node is None:
             return one
         index = message.places[one.index] if one.node.length == 1 else one.index
-        return replace(one, node=self._threads.of(one.node), index=index)
+        return replace(one, node=self._threads.corrected(one.node), index=index)
 
     def with_breakpoint(self, sent: Request, request: Request, rules: ModelRules) -> Request:
         """The request with a breakpoint at the end of what is shared from its beginning; `sent` is it as sent."""
-        system, message = self._system.of(sent.system.blocks), self._message.of(_first_message(sent))
+        system, message = self._system.order(sent.system.blocks), self._message.order(_first_message(sent))
         if message.shared and system.shared == len(system.blocks):
             place = Breakpoint(Layer.MESSAGES, message.shared - 1, node=request.thread.beginning)
             block = message.blocks[place.index]
@@ -392,15 +353,10 @@ class _BlockOrder:
         self._counts = Counter(digest for blocks in parts for digest in {block.digest for block in blocks})
         self._first = {block.digest: number for number, block in reversed(list(enumerate(sum(parts, ()))))}
         own = {block.digest: block for blocks in parts for block in blocks if self._counts[block.digest] == 1}
-        self._pieces = _split_texts(
-            [
-                block
-                for block in own.values()
-                if (block.kind == "text" and block.content is not None and block.size >= LONG_TEXT)
-            ]
-        )
+        texts = (block for block in own.values() if block.kind == "text" and block.content is not None)
+        self._pieces = _split_texts([block for block in texts if block.size >= LONG_TEXT])
 
-    def of(self, blocks: Blocks) -> OrderedBlocks:
+    def order(self, blocks: Blocks) -> OrderedBlocks:
         """The blocks in order. Web tools come first anyway, and results of tools have their place."""
         if not all(block.kind in MOVABLE or is_server_tool(block) for block in blocks):
             return OrderedBlocks(blocks, tuple(range(len(blocks))), 0)
@@ -470,7 +426,7 @@ def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
 def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
     """The calls of conversations that share what comes after what differs, sent the other way round; and the losses of
     all others."""
-    conversation_of = context.observed.conversations.of
+    conversation_of = context.observed.conversations.conversation_of
     found = with_losses(context, [loss for loss in losses if loss.is_out_of_order])
     others = [loss for loss in losses if conversation_of(context.observed.call(loss.call)) not in found]
     return [one for steps in found.values() for one in send_shared_first(context, steps)], others
@@ -493,12 +449,12 @@ def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplaySt
             corrections.lengthen(thread, tokens)
         changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
         if words and any(step.call.request.system.digest != first.digest for step in steps):
-            words = f"{words}; {codes()['system_changed'].fix}"
+            words = f"{words}; {causes()['system_changed'].fix}"
     return Fix(replaced(context.steps, changed), words, names_others=bool(words))
 
 
 def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
-    return with_part(replace(call, request=corrections.request(call.request)), Layer.SYSTEM, system)
+    return with_part(corrections.call(call), Layer.SYSTEM, system)
 
 
 def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[Thread, int]]:
@@ -534,43 +490,58 @@ def _go_on(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) ->
             changed_here = sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed)
             corrections.lengthen(step.call.request.thread, changed_here)
         if corrections.request(step.call.request) is not step.call.request:
-            changed.append(step.with_change(partial(_with_thread, corrections=corrections)))
+            changed.append(step.with_change(corrections.call))
     return Fix(replaced(context.steps, changed))
 
 
 def _correct(corrections: ThreadCorrections, before: Thread, now: Thread, keeps_inserted: bool) -> Continuation:
     """Let `now` go on from `before`, both as corrected so far."""
-    corrected = corrections.of(now)
-    made = go_on(corrections.of(before), corrected, keeps_inserted)
+    corrected = corrections.corrected(now)
+    made = go_on(corrections.corrected(before), corrected, keeps_inserted)
     corrections.put({**made.places, now: made.places[corrected]})
     return made
 
 
-def _with_thread(call: Call, corrections: ThreadCorrections) -> Call:
-    return replace(call, request=corrections.request(call.request))
+def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+    """A tiny image in the first message of each conversation, so that a later one changes nothing."""
+    corrections, changed = ThreadCorrections(), list[ReplayStep]()
+    for steps in with_losses(context, losses).values():
+        for step in steps:
+            first = step.call.request.thread.up_to(1)
+            assert first.message is not None and first.parent is not None
+            image = replace(given_block("image", first.message.role, "a tiny image", 1), has_image=True)
+            corrections.put({first: first.parent.then(Message.of(first.message.role, (image, *first.message.blocks)))})
+            changed.append(step.with_change(corrections.call))
+    yield Fix(replaced(context.steps, changed))
 
 
-FIXERS: Mapping[Cause, Fixer] = {
-    "model_changed": Fixer(same_parameter(MODEL, keeps_prices=True, words=STAY_ON)),
-    "unknown": Fixer(same_parameter(PLACE, keeps_prices=True)),
-    "speed_changed": Fixer(same_parameter(SPEED, keeps_prices=True)),
-    "tools_changed": Fixer(same_tools),
-    "system_changed": Fixer(same_system),
-    "content_changed": Fixer(same_messages),
-    "compaction": Fixer(no_compaction),
-    "fork": Fixer(place_breakpoints, tries=1),
-    "tool_choice_changed": Fixer(same_parameter(CHOICE)),
-    "output_format_changed": Fixer(same_parameter(FORMAT)),
-    "thinking_changed": Fixer(same_parameter(THINKING)),
-    "thinking_stripped": Fixer(place_where_prompts_part, tries=1),
-    "effort_changed": Fixer(same_parameter(EFFORT)),
-    "images_changed": Fixer(image_from_the_start),
-    "ttl_expired": Fixer(outlast_pauses, in_kind, tries=5),
-    "concurrent_write": Fixer(wait_for_first_token, tries=1),
-    "hour_unused": Fixer(shorten_hours, in_kind),
-    "lookback_exceeded": Fixer(place_breakpoints, tries=1),
-    "breakpoint_misplaced": Fixer(place_breakpoints, tries=1),
-    "no_breakpoint": Fixer(place_missing_breakpoints),
-    "below_minimum": Fixer(lengthen_prefix, in_static_prefix),
-    "written_never_read": Fixer(write_less, in_kind),
+FIX_ORDER = ("prompt", "time", "breakpoints", "bill")
+FIXES: Mapping[str, Fixer] = {
+    "same_model": Fixer(same_parameter(MODEL, keeps_prices=True, words=STAY_ON)),
+    "same_workspace": Fixer(same_parameter(PLACE, keeps_prices=True)),
+    "same_speed": Fixer(same_parameter(SPEED, keeps_prices=True)),
+    "same_tools": Fixer(same_tools),
+    "same_system": Fixer(same_system),
+    "same_messages": Fixer(same_messages),
+    "no_compaction": Fixer(no_compaction),
+    "same_tool_choice": Fixer(same_parameter(CHOICE)),
+    "same_format": Fixer(same_parameter(FORMAT)),
+    "same_thinking": Fixer(same_parameter(THINKING)),
+    "same_effort": Fixer(same_parameter(EFFORT)),
+    "image_from_the_start": Fixer(image_from_the_start),
+    "place_where_prompts_part": Fixer(place_where_prompts_part, tries=1),
+    "place_breakpoints": Fixer(place_breakpoints, tries=1),
+    "place_missing_breakpoints": Fixer(place_missing_breakpoints),
+    "lengthen_prefix": Fixer(lengthen_prefix, in_static_prefix),
+    "outlast_pauses": Fixer(outlast_pauses, in_kind, tries=5),
+    "wait_for_first_token": Fixer(wait_for_first_token, tries=1),
+    "shorten_hours": Fixer(shorten_hours, in_kind),
+    "write_less": Fixer(write_less, in_kind),
 }
+"""The fixes that are replayed, by the names that `causes.toml` gives to causes."""
+FIXERS: Mapping[Cause, Fixer] = {
+    row.cause: FIXES[row.fixer]
+    for row in sorted(coded_causes().values(), key=lambda row: FIX_ORDER.index(row.fixed_in))
+    if row.fixer != NOTHING
+}
+"""The fix of each cause that has one, in the order in which they are tried."""

@@ -1,21 +1,15 @@
-"""The session that a next message continues, among the sessions and logs that were read.
-
-Whether a keep-alive is worth it now: it reads the cached prefix before it expires, for less than writing it again.
-
-The next message of a conversation whose requests are known: simulated, so that `serve` then bills the same tokens.
-
-What could be done instead of sending the next message as it is, each priced.
-"""
+"""What could be done instead of sending the next message as it is, each priced; whether a keep-alive is worth it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.bill.account import BillAccount, measure_compactions
-from cachecost.analysis.bill.timeline import session_key, session_timelines
+from cachecost.analysis.bill.account import BillAccount, session_key
+from cachecost.analysis.bill.savings import measure_compactions
+from cachecost.analysis.bill.timeline import session_timelines
+from cachecost.analysis.next_message.conversation import LastConversation, message_of_size, with_effort, with_model
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import (
     SUMMARY_TOKENS,
@@ -33,16 +27,10 @@ from cachecost.analysis.next_message.state import (
     price_per_token,
     usage_of,
 )
-from cachecost.analysis.replays.steps import conversation_of
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.caches.warm_starts import WarmPrefixes
-from cachecost.conversations.calls import Call, derive_call
-from cachecost.conversations.input_files import BilledCall
-from cachecost.prompts.blocks import Layer, Message, Thread, given_block
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.providers.usage import ZERO, Quote, ttl_seconds
-from cachecost.simulation.engine import Simulation
+from cachecost.prompts.blocks import Message
+from cachecost.providers.usage import USUAL_TTL_S, ZERO, Quote
 from cachecost.simulation.workload import Workload
 
 LEAD_S = 60.0
@@ -121,128 +109,6 @@ def _saved_in(pause: float, pings: int, ttl: float, interval: float, cost: Decim
     return (saved if outlasts else ZERO) - sent * cost
 
 
-ANSWER, NEW = "answer", "next message"
-RequestChange = Callable[[Request], Request]
-
-
-def unchanged(request: Request) -> Request:
-    return request
-
-
-def with_model(model: str) -> RequestChange:
-    """The request to another model."""
-    return lambda request: replace(request, model=model)
-
-
-def with_effort(effort: str) -> RequestChange:
-    """The request with another effort level."""
-
-    def change(request: Request) -> Request:
-        config = request.params.get("output_config")
-        own = dict(config) if isinstance(config, Mapping) else {}
-        return replace(request, params={**request.params, "output_config": {**own, "effort": effort}})
-
-    return change
-
-
-class LastConversation:
-    """The last conversation of a workload, which a next message continues.
-
-    Raises CannotEvaluate where no call of it shows what was sent.
-    """
-
-    def __init__(self, workload: Workload) -> None:
-        sent = [call for call in workload.calls if not (call.has_failed or call.why_unknown)]
-        if not sent:
-            raise CannotEvaluate(f"{workload.name}: no call shows what was sent")
-        self.workload = workload
-        self.last = max(sent, key=_start)
-        here = [call for call in sent if conversation_of(call) == conversation_of(self.last)]
-        self._before = here[-2] if len(here) > 1 and here[-1] is self.last else None
-        self._output_tokens = 0
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether it is known when the calls were made."""
-        return self.last.timestamp is not None
-
-    def with_answer(self, output_tokens: int) -> LastConversation:
-        """The same conversation; the answer to the next message has so many tokens."""
-        made = copy(self)
-        made._output_tokens = output_tokens
-        return made
-
-    def next_call(self, message: Message, start: float, change: RequestChange = unchanged) -> Call:
-        """The call that continues with a message of a person at `start`."""
-        request = self.last.request
-        thread = self._answered().then(message)
-        before = self._before.request if self._before else None
-        moved = replace(request, thread=thread, breakpoints=_moved(request, before, thread))
-        return derive_call(self.last, change(moved), start, self._output_tokens, "next")
-
-    def _answered(self) -> Thread:
-        """The thread with the answer of the last call; where the log has none, with one as long as was billed."""
-        thread, blocks = self.last.request.thread, self.last.response or self.last.output
-        if not blocks and self.last.output_tokens:
-            blocks = (given_block("text", "assistant", ANSWER, self.last.output_tokens),)
-        return thread.then(Message.of("assistant", tuple(blocks))) if blocks else thread
-
-    def simulate(self, call: Call, is_cold: bool = False) -> Price:
-        """What a call after those of the workload costs; `is_cold`: with nothing cached. Raises CannotEvaluate."""
-        row = self._simulation(is_cold).row(call)
-        if row.error is not None:
-            raise CannotEvaluate(f"the next message: {row.error}")
-        return Price(row.usage, row.cost.total if row.is_priced else None)
-
-    def _simulation(self, is_cold: bool) -> Simulation:
-        preparer = self.workload.setup.preparer().fork()
-        if is_cold:
-            preparer.warm = WarmPrefixes()
-        simulation = self.workload.simulation(preparer=preparer)
-        for call in () if is_cold else self.workload.calls:
-            simulation.row(call)
-        return simulation
-
-    def next_message(self, message: Message, now: float, change: RequestChange = unchanged) -> NextMessage:
-        """The next message at `now`. Raises CannotEvaluate where the host would refuse it or has no price."""
-        call = self.next_call(message, now, change)
-        warm, cold = self.simulate(call), self.simulate(call, is_cold=True)
-        return NextMessage(warm.usage.read > 0, warm.usage, warm.cost, cold)
-
-
-def _start(call: Call) -> float:
-    return call.start
-
-
-def message_of_size(tokens: int) -> Message:
-    """A message of a person of which only the length is known."""
-    return Message.of("user", (given_block("text", "user", NEW, tokens),))
-
-
-def _moved(last: Request, before: Request | None, thread: Thread) -> tuple[Breakpoint, ...]:
-    fixed = {one.block_key for one in before.breakpoints} if before else set()
-    found = {one.block_key: one for one in _each_moved(last, fixed, thread)}
-    return tuple(sorted(found.values(), key=lambda one: one.prompt_order))
-
-
-def _each_moved(last: Request, fixed: set[tuple[Layer, int, int]], thread: Thread) -> Iterator[Breakpoint]:
-    for one in last.breakpoints:
-        if one.node is None or one.block_key in fixed:
-            yield one
-        elif (moved := _at_same_distance(one, last.thread, thread)) is not None:
-            yield moved
-
-
-def _at_same_distance(one: Breakpoint, old: Thread, thread: Thread) -> Breakpoint | None:
-    assert one.node is not None and one.node.message is not None
-    node = thread.up_to(thread.length - (old.length - one.node.length))
-    if node.message is None:
-        return None
-    from_end = len(one.node.message.blocks) - one.index
-    index = max(0, len(node.message.blocks) - from_end)
-    return None if node.message.blocks[index].is_thinking else replace(one, node=node, index=index)
-
-
 NOW, COLD, MODEL, EFFORT = "now", "after the TTL", "another model", "another effort level"
 MESSAGE_EFFORT = "another effort level, in a message"
 COMPACT, PLAIN, DEFERRED = "after /compact", "tools added", "tools deferred"
@@ -302,7 +168,10 @@ def choose_next(
     if state.cached_tokens and state.effort_layer and not state.is_automatic:
         found += _efforts(state, prices, now, length, output_tokens)
     if compaction is not None:
-        found.append(_compacted(state, compaction))
+        last = "as long as this session's last one" if state.summary_tokens else f"of {SUMMARY_TOKENS:,} tokens"
+        costs = compaction.message, compaction.summary
+        note, enough = f"assumes a summary {last}", compaction.breaks_even_after
+        found.append(NextAlternative(COMPACT, COMPACT, *costs, note, enough))
     if tools_tokens is not None:
         plain = price_of(usage_of(state, 0, length + tools_tokens, output_tokens), prices)
         deferred = price_of(usage_of(state, state.live_tokens(now), length + tools_tokens, output_tokens), prices)
@@ -340,12 +209,6 @@ def _efforts(
     return found
 
 
-def _compacted(state: SessionState, found: CompactionPrice) -> NextAlternative:
-    last = "as long as this session's last one" if state.summary_tokens else f"of {SUMMARY_TOKENS:,} tokens"
-    note = f"assumes a summary {last}"
-    return NextAlternative(COMPACT, COMPACT, found.message, found.summary, note, found.breaks_even_after)
-
-
 EFFORTS = ("low", "high")
 WITHOUT_KEEP_ALIVES = ("claude-code",)
 """Clients that send none, and let nobody set that they do."""
@@ -380,17 +243,14 @@ class NextSession:
         state, at = self.state, asked.at
         day = None if state.last_used is None else at  # without times the prices of the rule data's day hold
         model = model_of_state(state, self.find, at=day)
-        others = [self._known_model(name, day) for name in asked.models]
+        others = [model_of_state(state, self.find, name, day) for name in asked.models]
+        for other in others:
+            if other.quote is None:
+                why = f"no price known for {other.model} on host {state.host}"
+                raise CannotEvaluate(f"{why}: `cachecost models` lists them")
         output, tools = asked.output_tokens, asked.tools_tokens
         found = choose_next(state, model.quote, at, asked.new_tokens, output, others, tools)
         return found if self.conversation is None else self._simulated(found, self.conversation, asked)
-
-    def _known_model(self, name: str, at: float | None) -> BilledModel:
-        """Another model. Raises CannotEvaluate where no price is known."""
-        found = model_of_state(self.state, self.find, name, at)
-        if found.quote is None:
-            raise CannotEvaluate(f"no price known for {name} on host {self.state.host}: `cachecost models` lists them")
-        return found
 
     def _simulated(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
         """The same with the simulation's figures where a request can be simulated."""
@@ -409,11 +269,13 @@ class NextSession:
                 price = known.next_message(message, at, with_model(next(models))).price
                 rows.append(replace(row, usage=price, note="another model reads nothing of this cache"))
             else:
-                rows.append(_effort_row(row, known, message, at) if row.kind == EFFORT else row)
+                rows.append(_with_simulated_effort(row, known, message, at) if row.kind == EFFORT else row)
         return replace(found, message=now, alternatives=tuple(rows))
 
 
-def _effort_row(row: NextAlternative, known: LastConversation, message: Message, at: float) -> NextAlternative:
+def _with_simulated_effort(
+    row: NextAlternative, known: LastConversation, message: Message, at: float
+) -> NextAlternative:
     """The row with the usage of another level; as it is where the host refuses the parameter."""
     config = known.last.request.params.get("output_config") or {}
     level = EFFORTS[config.get("effort") == EFFORTS[0]]
@@ -431,10 +293,13 @@ def next_session(account: BillAccount, key: str, workload: Workload | None = Non
     if state is None:
         return None
     client = timeline[-1].file.client
-    state = replace(state, can_keep_alive=client not in WITHOUT_KEEP_ALIVES)
-    state = replace(state, static_warm_until=_static_warm_until(account, key, state, find))
     size = measure_compactions(account) if not state.summary_tokens else None
-    state = replace(state, summary_tokens=size.summary) if size else state
+    state = replace(
+        state,
+        can_keep_alive=client not in WITHOUT_KEEP_ALIVES,
+        static_warm_until=_static_warm_until(account, key, state, find),
+        summary_tokens=size.summary if size else state.summary_tokens,
+    )
     is_whole = workload is not None and timeline[-1].file.has_requests
     return NextSession(state, find, LastConversation(workload) if workload is not None and is_whole else None)
 
@@ -443,16 +308,10 @@ def _static_warm_until(account: BillAccount, key: str, state: SessionState, find
     """Until when other sessions of the same client, version and model keep tools and system prompt warm."""
     if not state.static_tokens:
         return None
-    ends = [
-        _expires(call, find)
-        for file, call in account.calls()
-        if call.start is not None
-        and not call.agent
-        and session_key(file, call) != key
-        and ((call.model, call.version) == (state.model, state.version) and call.read == state.static_tokens)
-    ]
+    ends: list[float] = []
+    for file, call in account.calls():
+        is_same = (call.model, call.version, call.read) == (state.model, state.version, state.static_tokens)
+        if is_same and call.start is not None and not call.agent and session_key(file, call) != key:
+            ttl_s = find(call, "").ttl_s
+            ends.append(call.start + (ttl_s.get("1h" if call.tokens[3] else "5m") or USUAL_TTL_S["5m"]))
     return max(ends, default=None)
-
-
-def _expires(call: BilledCall, find: FindModel) -> float:
-    return (call.start or 0.0) + ttl_seconds("1h" if call.tokens[3] else "5m", find(call, "").ttl_s)

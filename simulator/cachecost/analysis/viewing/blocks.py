@@ -1,40 +1,16 @@
-"""One call of a session: its blocks beside those of the call that it continues.
-
-The text of a block as a person reads it: a tool call as its name and input, a result as its text.
-
-The blocks of a call, in the order of the prompt: how long each is, and what happened to it.
-
-The blocks of a call beside those of the call before: which are the same, which changed, where they first differ.
-
-Two recordings beside each other: which call of one corresponds to which of the other.
-"""
+"""The blocks of a call: how long each is, what happened to it, and how it differs from the call before, for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from functools import partial
 from json import dumps
-from typing import Any, Literal
+from typing import Literal
 
-from cachecost.analysis.bill.timeline import TimelineCall, session_timelines
-from cachecost.analysis.viewing.listing import (
-    CallReading,
-    SessionListing,
-    SessionReplay,
-    ViewedSession,
-    calls_of_session,
-)
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Prefix
-from cachecost.prompts.compare import (
-    are_versions,
-    first_difference,
-    opcodes,
-    pair_in_order,
-    shared_ends,
-    text_of,
-)
+from cachecost.prompts.compare import are_versions, first_difference, opcodes, pair_in_order, shared_ends, text_of
 from cachecost.prompts.request import Request
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Pass, SimulatedCall
@@ -53,8 +29,11 @@ def readable_text(block: Block, layer: Layer = Layer.MESSAGES) -> str | None:
         rest = {name: value for name, value in content.items() if name not in ("name", "description")}
         words = [content.get("name"), content.get("description"), dumps(rest, ensure_ascii=False) if rest else ""]
         return "\n".join(word for word in words if isinstance(word, str) and word) or text_of(block)
-    if block.kind in USES:
-        return _use_text(content)
+    if block.kind in USES:  # such as "Bash command: ls"
+        given = content.get("input")
+        fields = given.items() if isinstance(given, dict) else ()
+        inputs = ", ".join(f"{name}: {_plain(value)}" for name, value in fields)
+        return f"{content.get('name', '')} {inputs or _plain(given or '')}".strip()
     if block.kind.endswith("tool_result"):
         return _result_text(content.get("content")) or text_of(block)
     text = content.get(PARTS.get(block.kind, ""))
@@ -70,27 +49,16 @@ def compared_texts(old: Block, new: Block, layer: Layer) -> tuple[str, str] | No
     return (text_of(old), text_of(new)) if is_hidden else (was, now)
 
 
-def _use_text(content: Mapping[str, Any]) -> str:
-    """Such as "Bash command: ls"."""
-    given = content.get("input")
-    inputs = ", ".join(f"{name}: {_plain(value)}" for name, value in given.items()) if isinstance(given, dict) else ""
-    return f"{content.get('name', '')} {inputs or _plain(given or '')}".strip()
-
-
 def _plain(value: object) -> str:
     return value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 
 
 def _result_text(content: object) -> str:
-    return content if isinstance(content, str) else "\n".join(_part_texts(content))
-
-
-def _part_texts(content: object) -> Iterator[str]:
-    for part in content if isinstance(content, list) else ():
-        if not isinstance(part, dict):
-            continue
-        text = part.get("text")
-        yield text if isinstance(text, str) else f"[{part.get('type', 'part')}]"
+    if isinstance(content, str):
+        return content
+    parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, dict)]
+    named = ((part.get("text"), part.get("type", "part")) for part in parts)
+    return "\n".join(text if isinstance(text, str) else f"[{kind}]" for text, kind in named)
 
 
 BlockState = Literal["read", "write_1h", "write_5m", "input", "hidden", "stripped"]
@@ -162,18 +130,18 @@ def _rendered(one: Pass, usage: Usage) -> list[SentBlock]:
     nodes = _path(prompt.end)
     ends = [sizes.of(node) for node in nodes]
     total = sizes.total(prompt)
-    scale = _Scale(total, usage.total_input)
+    stretch = partial(_stretch, counted=total, billed=usage.total_input)
     states, marks = _States(usage), {breakpoint.prefix: breakpoint.ttl for breakpoint in one.prompt.breakpoints}
     made, before = list[SentBlock](), 0
     for node, counted in zip(nodes, ends, strict=True):
-        end = max(before, scale.at(counted))
+        end = max(before, stretch(counted))
         if node.block is not None:
-            state = states.of(before, end)
+            state = states.state_at(before, end)
             made.append(SentBlock(node.layer, node.block, end - before, state, marks.get(node, "")))
         elif end > before:
             made.append(SentBlock(node.layer, None, end - before, "hidden"))
         before = end
-    rest = scale.at(total) - before
+    rest = stretch(total) - before
     return [*made, SentBlock(Layer.MESSAGES, None, rest, "hidden")] if rest > 0 else made
 
 
@@ -187,17 +155,9 @@ def _path(end: Prefix) -> list[Prefix]:
     return found[::-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """Positions as counted, stretched to the length that was billed."""
-
-    counted: int
-    billed: int
-
-    def at(self, position: int) -> int:
-        if self.counted == self.billed or not self.counted:
-            return position
-        return round(min(position, self.counted) * self.billed / self.counted)
+def _stretch(position: int, counted: int, billed: int) -> int:
+    """A position as counted, in a prompt as long as was billed."""
+    return position if counted == billed or not counted else round(min(position, counted) * billed / counted)
 
 
 class _States:
@@ -207,7 +167,7 @@ class _States:
         hour = usage.read + usage.write_1h
         self._ends = (usage.read, hour, hour + usage.write_5m)
 
-    def of(self, start: int, end: int) -> BlockState:
+    def state_at(self, start: int, end: int) -> BlockState:
         """The state of the middle of a block."""
         for limit, state in zip(self._ends, CHARGED, strict=False):
             if start + end < 2 * limit:
@@ -216,21 +176,17 @@ class _States:
 
 
 def _unrendered(request: Request, usage: Usage) -> list[SentBlock]:
-    placed = list(_blocks_of(request))
+    parts = (Layer.TOOLS, request.tools.blocks), (Layer.SYSTEM, request.system.blocks)
+    placed = [(layer, block) for layer, blocks in parts for block in blocks]
+    placed += [(Layer.MESSAGES, block) for block in _message_blocks(request)]
     total = sum(block.size for _, block in placed)
     states, made, bytes_before, before = _States(usage), list[SentBlock](), 0, 0
     for layer, block in placed:
         bytes_before += block.size
         end = round(usage.total_input * bytes_before / total) if total else 0
-        made.append(SentBlock(layer, block, end - before, states.of(before, end)))
+        made.append(SentBlock(layer, block, end - before, states.state_at(before, end)))
         before = end
     return made
-
-
-def _blocks_of(request: Request) -> Iterator[tuple[Layer, Block]]:
-    yield from ((Layer.TOOLS, block) for block in request.tools.blocks)
-    yield from ((Layer.SYSTEM, block) for block in request.system.blocks)
-    yield from ((Layer.MESSAGES, block) for block in _message_blocks(request))
 
 
 def _message_blocks(request: Request) -> list[Block]:
@@ -328,115 +284,3 @@ def first_text_difference(old: Block, new: Block, layer: Layer) -> TextDifferenc
 
 def _cut(text: str) -> str:
     return text if len(text) <= AROUND else text[:AROUND] + MORE
-
-
-CallKey = bytes
-"""What a call adds to its conversation; empty where that is not known."""
-
-
-def calls_by_time(listing: SessionListing) -> list[TimelineCall]:
-    """The calls of all sessions in the order of time."""
-    found = [one for calls in session_timelines(listing.account, listing.keys).values() for one in calls]
-    return sorted(found, key=lambda one: one.call.start or 0.0)
-
-
-def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[TimelineCall]) -> list[CallKey]:
-    """The key of each call. Raises InputError where a file can no longer be read."""
-    keys: dict[int, CallKey] = {}
-    for key in listing.keys:
-        keys.update(_keys_of_session(listing.open_key(key), reading))
-    return [keys.get(id(one.call), b"") for one in calls]
-
-
-def _keys_of_session(session: ViewedSession, reading: CallReading) -> Mapping[int, CallKey]:
-    if not session.has_blocks:
-        return {}
-    pairs = calls_of_session(session, reading.read(session.files))
-    return {id(session.calls[number - 1].call): _key(call) for number, call in pairs if number}
-
-
-def _key(call: RecordedCall) -> CallKey:
-    """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
-    message = call.request.thread.message
-    said = blake2b(digest_size=16)
-    for block in message.blocks if message else ():
-        said.update(_said(block))
-    return said.digest() if message else b""
-
-
-def _said(block: Block) -> bytes:
-    text = readable_text(block)
-    return block.digest if text is None else f"{block.kind} {len(text)} {text}".encode("utf-8", "surrogatepass")
-
-
-def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
-    """The indices of calls that correspond, rising: of equal keys, and between those in the order they stand."""
-    pairs = pair_in_order(left, right)
-    return [(one, other) for one, other in pairs if one is not None and other is not None]
-
-
-Blocks = Sequence[SentBlock]
-
-
-@dataclass(frozen=True, slots=True)
-class ViewedCall:
-    """A call, the one that it continues (None: it begins a thread), and the blocks of both; none are known of a bill
-    alone. `made` is what a replay says of it.
-    """
-
-    call: TimelineCall
-    before: TimelineCall | None
-    blocks: Blocks
-    blocks_before: Blocks
-    changes: CallChanges
-    made: SimulatedCall | None
-
-    @property
-    def has_text(self) -> bool:
-        """Whether the content of any block is known."""
-        return any(one.block is not None and one.block.content is not None for one in self.blocks)
-
-    @property
-    def difference(self) -> TextDifference | None:
-        """Where the first block that changed differs from its counterpart."""
-        at = self.changes.first_changed
-        return None if at is None else self.difference_of(at)
-
-    def difference_of(self, at: int) -> TextDifference | None:
-        """Where a block differs from its counterpart; None where it has none, or there is no text."""
-        new, old = self.blocks[at].block, self.counterpart(at)
-        if old is None or old.block is None or new is None:
-            return None
-        return first_text_difference(old.block, new, self.blocks[at].layer)
-
-    def counterpart(self, at: int) -> SentBlock | None:
-        """The block of the call before that a block corresponds to."""
-        place = self.changes.blocks[at].before
-        return None if place is None else self.blocks_before[place]
-
-
-def view_call(session: ViewedSession, replay: SessionReplay | None, number: int) -> ViewedCall:
-    """The call of this number (from 1); without `replay`, its bill alone. Raises KeyError."""
-    if not 1 <= number <= len(session.calls):
-        raise KeyError(number)
-    one = session.calls[number - 1]
-    before = _call_before(session, one)
-    blocks = _blocks(session, replay, one)
-    blocks_before = _blocks(session, replay, before) if before else ()
-    made = replay.made.get(number) if replay else None
-    return ViewedCall(one, before, blocks, blocks_before, compare_blocks(blocks_before, blocks), made)
-
-
-def _call_before(session: ViewedSession, one: TimelineCall) -> TimelineCall | None:
-    """The call of the session that `one` continues."""
-    if one.before is None:
-        return None
-    return next((other for other in reversed(session.calls[: one.number - 1]) if other.call is one.before), None)
-
-
-def _blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
-    recorded = replay.recorded(one.number) if replay else None
-    if replay is None or recorded is None or recorded.is_bill_only:
-        return ()
-    billed = None if one.call.is_summed else one.call.usage
-    return sent_blocks(recorded, replay.made.get(one.number), billed)
