@@ -35,7 +35,7 @@ from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.readers.detect import CALLS, detect
 from cachecost.conversations.start_times import REQUESTS
-from cachecost.prompts.compare import opcodes
+from cachecost.prompts.compare import pair_in_order
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
@@ -359,11 +359,8 @@ def _call_key(call: RecordedCall) -> CallKey:
 
 def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
     """The indices of calls that correspond, rising: of equal keys, and between those in the order they stand."""
-    pairs: list[tuple[int, int]] = []
-    for kind, i, j, k, m in opcodes(left, right):
-        if kind in ("equal", "replace"):
-            pairs += zip(range(i, j), range(k, m), strict=False)
-    return pairs
+    pairs = pair_in_order(left, right)
+    return [(one, other) for one, other in pairs if one is not None and other is not None]
 
 
 Blocks = Sequence[SentBlock]
