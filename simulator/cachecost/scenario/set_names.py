@@ -17,7 +17,7 @@ from cachecost.strategies.changes.base import CallRewriter
 
 def begin_at_turn(conversation: Conversation, turn: int) -> Conversation:
     """The conversation from its human message `turn` (from 1) on; one that has fewer has no calls left."""
-    return _LaterStart(conversation, turn).rewrite(conversation) if turn > 1 else conversation
+    return _LaterStart(turn).rewrite(conversation) if turn > 1 else conversation
 
 
 def stretch_pauses(conversation: Conversation, factor: float) -> Conversation:
@@ -33,16 +33,15 @@ def stretch_pauses(conversation: Conversation, factor: float) -> Conversation:
 
 
 class _LaterStart(CallRewriter):
-    """What is said before stands for nothing that is sent; settings stay, side calls and questions go."""
+    """What is said before the turn `_options` stands for nothing that is sent; settings stay, side calls and questions
+    go."""
 
-    def __init__(self, conversation: Conversation, turn: int) -> None:
-        super().__init__(conversation)
-        self._turn = turn
-        self._past = 0
+    _options: int
+    _past = 0
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         self._past += isinstance(event, Human)
-        if self._past >= self._turn or isinstance(event, Switch):
+        if self._past >= self._options or isinstance(event, Switch):
             return CallRewriter.rewrite_event(self, event)
         if isinstance(event, ThreadRewrite):
             self.recorded_messages[event.keep :] = event.messages

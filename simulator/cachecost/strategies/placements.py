@@ -1,27 +1,20 @@
-"""Breakpoints that move with the end of the conversation, or with its turns.
+"""Where breakpoints go: primitives that compose into placements.
 
-What primitives may look at, and how they look back at a thread without walking it again and again.
-
-What a primitive is, and how one finds a block that may carry a breakpoint.
-
-Breakpoints on what comes before the conversation: tools, system blocks, documents.
-
-Breakpoints at intervals: they stay for a while and then move on.
-
-Breakpoints that never move once placed: on the first messages, or until the slots are used up.
-
-Breakpoints chosen from the conversation: where it forked, how long its parts are, what stayed the same.
+A primitive says which blocks of a request it would breakpoint, best first; a `Placement` puts several in order of
+priority, within a budget of slots. Nothing here counts tokens (a few go by an agent's own estimate) or knows a
+provider, and no primitive walks further back than it must: `ThreadIndex` remembers what was walked before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread
-from cachecost.prompts.request import TTL, accepts_breakpoint, is_server_tool
+from cachecost.prompts.request import TTL, Breakpoint, accepts_breakpoint, is_server_tool
 from cachecost.strategies.changes.base import estimate_tokens
 
 Role = Literal["any", "assistant", "user_wire", "human", "prompt", "tool", "not_system"]
@@ -107,6 +100,8 @@ class View:
 
 BlockChoice = Literal["last", "first_eligible", "last_text", "second_last"]
 Spot = tuple[Layer, Thread | None, int]
+Spots = tuple[Spot, ...]
+Nodes = tuple[Thread, ...]
 
 ELIGIBLE = ("text", "tool_result")
 
@@ -226,8 +221,7 @@ class SegmentEnd(Primitive):
             start: tuple[Spot, ...] = ()
             yield from view.trail.fold(self, view.thread, start, _documents)
         else:
-            ends = (*SystemBlock("last").spots(view), *LastTool().spots(view))
-            yield from islice(ends, 1)
+            yield from (*SystemBlock("last").spots(view), *LastTool().spots(view))[:1]
 
 
 def _documents(found: tuple[Spot, ...], node: Thread) -> tuple[Spot, ...]:
@@ -344,6 +338,11 @@ def tokens_of(node: Thread) -> int:
     return sum(map(estimate_tokens, node.message.blocks)) if node.message else 0
 
 
+def add_tokens(tokens: int, node: Thread) -> int:
+    """For `ThreadIndex.fold`: the tokens of a thread up to `node`."""
+    return tokens + tokens_of(node)
+
+
 @dataclass(frozen=True, slots=True)
 class EveryKBlocks(Primitive):
     """Blocks `k`, 2`k`, 3`k` … of the messages, the latest `n` of them."""
@@ -447,9 +446,6 @@ class Sticky(Primitive):
         return (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])
 
 
-Spots = tuple[Spot, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class FirstN(Primitive):
     """One block of each of the first `n` messages of a role."""
@@ -535,9 +531,6 @@ class Freeze(Primitive):
         return results, found[: self.n]
 
 
-Nodes = tuple[Thread, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class ForkPoint(Primitive):
     """The latest `n` messages after which the conversation went on in more than one way.
@@ -579,22 +572,14 @@ class LongSegments(Primitive):
                 yield spot
 
     def _ends(self, view: View) -> Iterator[tuple[Spot, int]]:
-        tools, system = _size(view.tools), _size(view.system)
+        tools, system = (sum(map(estimate_tokens, part.blocks)) for part in (view.tools, view.system))
         yield from ((spot, tools) for spot in LastTool().spots(view))
         yield from ((spot, tools + system) for spot in SystemBlock("last").spots(view))
         human = view.trail.latest("human", view.thread).node
         for end in (human.parent if human else None, view.thread):
             if end is not None:
-                tokens = tools + system + view.trail.fold("tokens", end, 0, _add_tokens)
+                tokens = tools + system + view.trail.fold("tokens", end, 0, add_tokens)
                 yield from ((spot, tokens) for spot in islice(markable_blocks(end), 1))
-
-
-def _size(part: Part) -> int:
-    return sum(map(estimate_tokens, part.blocks))
-
-
-def _add_tokens(tokens: int, node: Thread) -> int:
-    return tokens + tokens_of(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,3 +606,120 @@ class Adaptive(Primitive):
         equal = [index for index, _ in takewhile(lambda pair: pair[1][0].digest == pair[1][1].digest, pairs)]
         breakpoint_places = [index for index in equal if accepts_breakpoint(now.blocks[index])]
         yield from ((Layer.SYSTEM, None, index) for index in breakpoint_places[-1:])
+
+
+PRIMITIVES: dict[str, type[Primitive]] = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind
+    for kind in (
+        *(Adaptive, AtMessage, Automatic, BeforeHuman, EveryKBlocks, EveryKTokens, EveryKTurns, FirstN, ForkPoint),
+        *(Freeze, Hint, Lag, LastMessage, LastN, LastTool, LongSegments, OldestOver, PreviousHuman, SegmentEnd),
+        *(Sticky, SystemBlock, TurnBoundary),
+    )
+}
+"""Every primitive by the name a scenario gives it: that of its class, in lower case."""
+NAMES = {primitive: name for name, primitive in PRIMITIVES.items()}
+SHORTHANDS: dict[str, Primitive] = {
+    "each_system": SystemBlock("each"),
+    "first_system": SystemBlock("first"),
+    "last_system": SystemBlock("last"),
+}
+"""Names for a primitive with its option; they take a `ttl` only."""
+
+
+def primitive_named(entry: str | Mapping[str, Mapping[str, Any]]) -> Primitive:
+    """The primitive of a row in a table: its name, or one name with its options. Raises KeyError, ValueError."""
+    name, options = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
+    return replace(SHORTHANDS[name], **options) if name in SHORTHANDS else PRIMITIVES[name](**options)
+
+
+MAXIMUM_BREAKPOINTS = 4
+"""The API's limit, automatic caching included (rule 6)."""
+ORDER = {Layer.TOOLS: 0, Layer.SYSTEM: 1, Layer.MESSAGES: 2}
+
+
+class BreakpointSet(NamedTuple):
+    """The breakpoints of a request in prompt order, and the TTL of its top-level `cache_control`."""
+
+    breakpoints: tuple[Breakpoint, ...]
+    automatic: TTL | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Primitives in order of priority, and what happens when the slots run out.
+
+    A block that two primitives choose gets one breakpoint, with the TTL of the first. `automatic` keeps
+    a slot for itself. Of the rest the first in order stay (`trim` "priority"), or the oldest breakpoints in
+    messages go first ("oldest_message"). More than four `slots` is for agents that overflow. A thread of
+    fewer than `from_message` messages gets no breakpoints at all.
+    """
+
+    primitives: tuple[Primitive, ...] = ()
+    ttl: TTL = "5m"
+    slots: int = MAXIMUM_BREAKPOINTS
+    trim: Literal["priority", "oldest_message"] = "priority"
+    from_message: int = 0
+
+    def place(self, view: View) -> BreakpointSet:
+        """The breakpoints for one request."""
+        if view.thread.length < self.from_message:
+            return BreakpointSet((), None)
+        found: dict[Spot, Breakpoint] = {}
+        for primitive in self.primitives:
+            ttl = self.ttl_of(primitive)
+            for spot in primitive.spots(view):
+                if spot not in found:
+                    layer, node, index = spot
+                    found[spot] = Breakpoint(layer, index, ttl, node)
+        automatic = self.automatic
+        kept = self._trim(found.values(), max(self.slots - (automatic is not None), 0))
+        return BreakpointSet(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
+
+    @property
+    def most(self) -> int:
+        """How many breakpoints the primitives can choose, as far as they say: more than `slots` are not sent."""
+        return sum(each.n if isinstance(each, LastN) else 1 for each in self.primitives)
+
+    @property
+    def automatic(self) -> TTL | None:
+        for each in self.primitives:
+            if isinstance(each, Automatic):
+                return self.ttl_of(each)
+        return None
+
+    def ttl_of(self, primitive: Primitive) -> TTL:
+        return primitive.ttl or self.ttl
+
+    def _trim(self, breakpoints: Iterable[Breakpoint], room: int) -> list[Breakpoint]:
+        kept = list(breakpoints)
+        if self.trim == "oldest_message" and len(kept) > room:
+            inside = sorted((breakpoint for breakpoint in kept if breakpoint.node is not None), key=_place_of)
+            oldest = inside[: len(kept) - room]
+            kept = [breakpoint for breakpoint in kept if breakpoint not in oldest]
+        return kept[:room]
+
+    def ttl_error(self) -> str | None:
+        """Why the API would refuse these TTLs on any request; None where it depends on the request."""
+        by_rank = sorted(self.primitives, key=lambda each: each.rank)
+        for number, before in enumerate(by_rank):
+            for after in by_rank[number + 1 :]:
+                if fault := self._pair_fault(before, after):
+                    return fault
+        return None
+
+    def _pair_fault(self, before: Primitive, after: Primitive) -> str | None:
+        one, other = self.ttl_of(before), self.ttl_of(after)
+        names = f"{NAMES[type(before)]} at {one} and {NAMES[type(after)]} at {other}"
+        if before.rank < after.rank and (one, other) == ("5m", "1h"):
+            return f"{names}: a 1h breakpoint must not come after a 5m one"
+        if _is_tail(before) and _is_tail(after) and one != other:
+            return f"{names}: they breakpoint the same block, which can have one TTL only"
+        return None
+
+
+def _is_tail(primitive: Primitive) -> bool:
+    return isinstance(primitive, Automatic) or primitive == LastMessage("last", ttl=primitive.ttl)
+
+
+def _place_of(breakpoint: Breakpoint) -> tuple[int, int, int]:
+    return ORDER[breakpoint.layer], breakpoint.node.length if breakpoint.node else 0, breakpoint.index
