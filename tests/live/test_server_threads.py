@@ -84,7 +84,7 @@ def test_a_refused_turn_can_be_sent_again():
 
 
 def test_the_oldest_threads_go_first(monkeypatch):
-    monkeypatch.setattr("cachecost.live.server.model.MOST", 2)
+    monkeypatch.setattr("cachecost.live.server.model.MOST_KEPT", 2)
     threads = Threads()
     for number in range(3):
         threads.keep("w", ResolvedCall({"messages": []}, MessageThread("")), {"id": f"m{number}", "content": []})

@@ -194,7 +194,7 @@ def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> Server
 
 
 def _greet(address: str, page: str, options: _Options) -> None:
-    from cachecost.live.server.arrival import PLACEHOLDER
+    from cachecost.live.server.served_api import PLACEHOLDER
 
     print_diagnostic(f"Serving simulated APIs at {address}, on this machine only. Point a client at it:")
     print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")

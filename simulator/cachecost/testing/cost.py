@@ -33,11 +33,12 @@ from cachecost.caches.breakpoints import first_difference
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow
 from cachecost.live.clock import CallLog, Clock, SteppingClock, clock_from
+from cachecost.live.server.answering import answer_call, count_tokens
 from cachecost.live.server.answers import answerer_from
-from cachecost.live.server.arrival import PLACEHOLDER, answer_call, count_tokens, encode_json, receive_call
 from cachecost.live.server.messages_api import MESSAGES as API
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
+from cachecost.live.server.served_api import PLACEHOLDER, encode_json, receive_call
 from cachecost.live.server.state import ServerState
 from cachecost.prompts.blocks import Block, Layer, Thread
 from cachecost.prompts.request import Request

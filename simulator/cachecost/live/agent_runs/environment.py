@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from cachecost.live.keys import SHORTEST, longest_first, url_credentials
-from cachecost.live.server.arrival import PLACEHOLDER
+from cachecost.live.server.served_api import PLACEHOLDER
 
 SHIFT_S = 33 * 86_400 + 5 * 3600 + 37 * 60 + 11
 """Seconds: another month, day of the month, weekday, hour, minute and second, and mostly the same year."""

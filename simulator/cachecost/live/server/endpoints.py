@@ -25,17 +25,10 @@ from cachecost.live.clock import ignore
 from cachecost.live.hosts import LoopbackHosts
 from cachecost.live.keys import query_secrets, without
 from cachecost.live.loopback import QuietServer, address_of, client_left, listen
-from cachecost.live.server.arrival import (
-    ServedApi,
-    ServedResponse,
-    answer_call,
-    count_call,
-    encode_json,
-    keys_in,
-    receive_call,
-)
+from cachecost.live.server.answering import answer_call, count_call
 from cachecost.live.server.messages_api import MESSAGES
 from cachecost.live.server.model import ApiError, of_status
+from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, encode_json, keys_in, receive_call
 from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut, ServerState
 
 JSON = "application/json"
@@ -190,22 +183,21 @@ class Endpoints:
 
     served: ServerState
 
-    async def answer(self, api: ServedApi, request: Request, headers: Mapping[str, str] | None = None) -> ASGIApp:
-        """The answer to a call. `headers` replace those of the request."""
-        came = await receive_call(api, headers or request.headers, request.stream(), request.url.query)
+    async def receive(self, api: ServedApi, request: Request) -> ReceivedCall | ApiError:
+        """A call, read to its end."""
+        headers = api.headers(request.headers, request.query_params)
+        return await receive_call(api, headers, request.stream(), request.url.query)
+
+    async def answer(self, api: ServedApi, request: Request) -> ASGIApp:
+        """The answer to a call."""
+        came = await self.receive(api, request)
         if isinstance(came, ApiError):
             return error_response(api, came, self.request_id(request))
         return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
 
-    async def count(
-        self,
-        api: ServedApi,
-        request: Request,
-        form: Callable[[int], Mapping[str, Any]],
-        headers: Mapping[str, str] | None = None,
-    ) -> ASGIApp:
+    async def count(self, api: ServedApi, request: Request, form: Callable[[int], Mapping[str, Any]]) -> ASGIApp:
         """The number of tokens of a call, in the form that the API gives it."""
-        came = await receive_call(api, headers or request.headers, request.stream(), request.url.query)
+        came = await self.receive(api, request)
         count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
         return self.respond(request, count if isinstance(count, ApiError) else form(count), api)
 

@@ -12,9 +12,10 @@ from typing import Any
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import REFUSED
 from cachecost.live.keys import workspace_of
-from cachecost.live.server.arrival import EVENTS, ReceivedCall, ServedApi, ServedResponse, as_bytes, events_of
+from cachecost.live.server.answering import events_of
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import ApiError, ResolvedCall, body_fault, error_body, invalid, of_status
+from cachecost.live.server.served_api import EVENTS, ReceivedCall, ServedApi, ServedResponse, as_bytes
 from cachecost.live.server.state import ServerState
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
@@ -48,6 +49,7 @@ class MessagesApi(ServedApi):
     """See `ServedApi`."""
 
     name = None
+    maker = "anthropic"
     id_prefix = "msg_"
     stream_type = EVENTS
 

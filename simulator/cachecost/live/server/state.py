@@ -17,8 +17,7 @@ from typing import Any
 
 from cachecost.base.errors import nearest
 from cachecost.live.clock import CallLog, Clock, Say, ignore
-from cachecost.live.server.model import Answerer, Meters, Threads
-from cachecost.live.server.openai.usage import StoredResponses
+from cachecost.live.server.model import Answerer, Meters, StoredResponses, Threads
 
 ERRORS = {"429": 429, "500": 500, "529": 529}
 SECONDS = {"429": 1.0, "slow": 30.0}

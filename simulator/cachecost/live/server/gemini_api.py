@@ -2,8 +2,6 @@
 
 A call of a function has no id, as from most of Gemini's models: results are matched by name and order. Thoughts are
 shown if `includeThoughts` asks for them.
-
-Gemini's error bodies, and its checks of headers.
 """
 
 from __future__ import annotations
@@ -17,8 +15,16 @@ from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.exchange import camel_case, from_generate_content
 from cachecost.live.keys import workspace_of
-from cachecost.live.server.arrival import EVENTS, ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, pieces
 from cachecost.live.server.model import ApiError, ResolvedCall, invalid, missing_model, of_status
+from cachecost.live.server.served_api import (
+    EVENTS,
+    ReceivedCall,
+    ServedApi,
+    ServedResponse,
+    Wire,
+    encode_json,
+    pieces,
+)
 from cachecost.live.server.state import ServerState
 
 NO_KEY = (
@@ -39,27 +45,10 @@ STATUSES = {
 """The canonical name of each HTTP status (Google's google.rpc.Code)."""
 
 
-def header_fault(headers: Mapping[str, str]) -> ApiError | None:
-    """Why these headers are refused: without a key. Any key is valid."""
-    return None if workspace_of(headers) else of_status(403, NO_KEY)
-
-
-def status_of(refused: ApiError) -> int:
-    return CODES.get(refused.status, refused.status)
-
-
-def error_body(refused: ApiError) -> dict[str, Any]:
-    """The body of an error response."""
-    code, model, message = status_of(refused), missing_model(refused), refused.message
-    if model is not None:
-        message = f"models/{model} is not found for API version v1beta, or is not supported for generateContent."
-    return {"error": {"code": code, "message": message, "status": STATUSES.get(code, "UNKNOWN")}}
-
-
-MAKER = "gemini"
 NO_OBJECTS = "CachedContent not found (or permission denied)"
 NO_CONTENTS = "* GenerateContentRequest.contents: contents is not specified"
-Part = dict[str, Any]
+KEY_HEADER = "x-goog-api-key"
+WHOLE, STREAM, COUNT = "generateContent", "streamGenerateContent", "countTokens"
 Block = Mapping[str, Any]
 
 
@@ -71,6 +60,7 @@ class GeminiApi(ServedApi):
     streams: bool = False
     as_events: bool = False
     name = "gemini"
+    maker = "gemini"
     id_prefix = ""
 
     @property
@@ -78,14 +68,20 @@ class GeminiApi(ServedApi):
         return EVENTS if self.as_events else "application/json"
 
     def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
-        return header_fault(headers)
+        """Why these headers are refused: without a key. Any key is valid."""
+        return None if workspace_of(headers) else of_status(403, NO_KEY)
+
+    def headers(self, headers: Mapping[str, str], query: Mapping[str, str]) -> Mapping[str, str]:
+        """A key in the query counts as one in its header."""
+        key = query.get("key")
+        return {**headers, KEY_HEADER: key} if key and KEY_HEADER not in headers else headers
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         sent = camel_case(arrived.body)
         if refused := _fault(sent):
             return refused
         body = from_generate_content(sent, self.model)
-        return ResolvedCall(body, start=start, host=served.meters.host_of(MAKER, self.model))
+        return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, self.model))
 
     def is_streamed(self, sent: Mapping[str, Any]) -> bool:
         return self.streams
@@ -97,10 +93,24 @@ class GeminiApi(ServedApi):
         return [_with_id(block, counts) for block in content]
 
     def status(self, refused: ApiError) -> int:
-        return status_of(refused)
+        return CODES.get(refused.status, refused.status)
 
     def error(self, refused: ApiError, request_id: str) -> Wire:
-        return error_body(refused)
+        code, model, message = self.status(refused), missing_model(refused), refused.message
+        if model is not None:
+            message = f"models/{model} is not found for API version v1beta, or is not supported for generateContent."
+        return {"error": {"code": code, "message": message, "status": STATUSES.get(code, "UNKNOWN")}}
+
+    def model_object(self, one: Mapping[str, Any]) -> Wire:
+        return {
+            "name": f"models/{one['id']}",
+            "displayName": one["display_name"],
+            "inputTokenLimit": one["max_input_tokens"],
+            "supportedGenerationMethods": [WHOLE, COUNT],
+        }
+
+    def model_list(self, models: list[Wire]) -> Wire:
+        return {"models": models}
 
     def whole(self, answer: ServedResponse) -> Wire:
         return _ended(answer, _parts(answer))
@@ -131,17 +141,14 @@ def _with_id(block: Block, counts: Counter[str]) -> Block:
     return {**block, "id": f"{name} {counts[name]}"}
 
 
-# ------------------------------------------------------------------------------------------ answers
-
-
-def _parts(answer: ServedResponse) -> list[Part]:
+def _parts(answer: ServedResponse) -> list[Wire]:
     assert not isinstance(answer.message, ApiError)
     config = object_or_empty(camel_case(answer.sent).get("generationConfig"))
     shows_thoughts = bool(object_or_empty(config.get("thinkingConfig")).get("includeThoughts"))
     return [part for block in answer.message["content"] for part in _part(block, shows_thoughts)]
 
 
-def _part(block: Block, shows_thoughts: bool) -> Iterator[Part]:
+def _part(block: Block, shows_thoughts: bool) -> Iterator[Wire]:
     """The part of a block; none where Gemini has no form for it."""
     kind, given = block.get("type"), block.get("input")
     if kind == "text":
@@ -152,7 +159,7 @@ def _part(block: Block, shows_thoughts: bool) -> Iterator[Part]:
         yield {"functionCall": {"name": block["name"], "args": given if isinstance(given, Mapping) else {}}}
 
 
-def _piece(answer: ServedResponse, parts: list[Part]) -> Wire:
+def _piece(answer: ServedResponse, parts: list[Wire]) -> Wire:
     assert not isinstance(answer.message, ApiError)
     candidate = {"content": {"parts": parts, "role": "model"}, "index": 0}
     return {
@@ -162,7 +169,7 @@ def _piece(answer: ServedResponse, parts: list[Part]) -> Wire:
     }
 
 
-def _ended(answer: ServedResponse, parts: list[Part]) -> Wire:
+def _ended(answer: ServedResponse, parts: list[Wire]) -> Wire:
     """The last piece: it also says why the answer ends, and the usage."""
     assert not isinstance(answer.message, ApiError)
     piece, is_cut = _piece(answer, parts), answer.message["stop_reason"] == "max_tokens"
@@ -190,7 +197,7 @@ def _chunks(answer: ServedResponse) -> Iterator[Wire]:
     yield _ended(answer, streamed[-1:])
 
 
-def _streamed(part: Part) -> Iterator[Part]:
+def _streamed(part: Wire) -> Iterator[Wire]:
     """A part in pieces: texts grow, calls come whole."""
     if "text" in part:
         return ({**part, "text": piece} for piece in pieces(part["text"]))
