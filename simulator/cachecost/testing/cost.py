@@ -40,8 +40,7 @@ from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
 from cachecost.live.server.served_api import PLACEHOLDER, encode_json, receive_call
 from cachecost.live.server.state import ServerState
-from cachecost.prompts.blocks import Block, Layer, Thread
-from cachecost.prompts.request import Request
+from cachecost.prompts.blocks import Block, Layer
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
@@ -173,31 +172,25 @@ def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -
 def _pairs(taken: Sequence[MeteredCall], across: bool) -> Iterator[tuple[MeteredCall, MeteredCall]]:
     latest: dict[object, MeteredCall] = {}
     for one in taken:
-        conversation: object = None if across else _conversation(one)
+        conversation = None if across else (one.workspace, one.row.model, one.first)
         if (before := latest.get(conversation)) is not None:
             yield before, one
         latest[conversation] = one
-
-
-def _conversation(one: MeteredCall) -> object:
-    return one.workspace, one.row.model, one.first
 
 
 def _change(old: MeteredCall, new: MeteredCall, layer: str) -> LayerChange | None:
     numbers = new.row.call, old.row.call
     if layer == Layer.MESSAGES:
         return _of_messages(old, new)
-    before, after = _part(old.request, layer), _part(new.request, layer)
+    before, after = (
+        one.request.tools.blocks if layer == Layer.TOOLS else one.request.system.blocks for one in (old, new)
+    )
     return _of_blocks(before, after, layer, layer, numbers, may_grow=False)
-
-
-def _part(request: Request, layer: str) -> Sequence[Block]:
-    return request.tools.blocks if layer == Layer.TOOLS else request.system.blocks
 
 
 def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
     """The first message that is not as it was; a call of another conversation has nothing to be compared with."""
-    before, after = _messages(old.request.thread), _messages(new.request.thread)
+    before, after = old.request.thread.messages(), new.request.thread.messages()
     numbers = new.row.call, old.row.call
     for number, node in enumerate(before):
         path = f"messages.{number}"
@@ -209,10 +202,6 @@ def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
     return None
 
 
-def _messages(thread: Thread) -> list[Any]:
-    return thread.messages()
-
-
 def _of_blocks(
     before: Sequence[Block], after: Sequence[Block], path: str, layer: str, numbers: tuple[int, int], *, may_grow: bool
 ) -> LayerChange | None:
@@ -222,11 +211,8 @@ def _of_blocks(
     if len(before) == len(after) or (may_grow and len(before) < len(after)):
         return None
     place = f"{path}.{min(len(before), len(after))}"
-    return LayerChange(*numbers, layer, place, f"{_block_count(len(before))} became {_block_count(len(after))}")
-
-
-def _block_count(blocks: int) -> str:
-    return "1 block" if blocks == 1 else f"{blocks} blocks"
+    sizes = [count_text(len(blocks), "block") for blocks in (before, after)]
+    return LayerChange(*numbers, layer, place, " became ".join(sizes))
 
 
 def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
@@ -349,17 +335,15 @@ def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     """The dollars, then why."""
     write = exact_dollars if dollars(spent) == dollars(limit) else dollars
     more = f"{dollars(spent - limit)} more than the limit of {exact_dollars(limit)}"
-    return "\n".join([f"{_calls_cost(evidence.calls)} {write(spent)}, {more}", *evidence.lines()])
+    calls = len(evidence.calls)
+    costs = f"{count_text(calls, 'call')} {'costs' if calls == 1 else 'cost'}"
+    return "\n".join([f"{costs} {write(spent)}, {more}", *evidence.lines()])
 
 
 def hit_rate_message(reached: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     """The share, then why it is not larger."""
     head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
     return "\n".join([head, *evidence.lines()])
-
-
-def _calls_cost(calls: Sequence[CallRow]) -> str:
-    return f"{count_text(len(calls), 'call')} {'costs' if len(calls) == 1 else 'cost'}"
 
 
 def _causes(explanation: Explanation) -> Iterator[str]:

@@ -37,7 +37,7 @@ from cachecost.base.formatting import exact, exact_dollars
 from cachecost.base.limits import MOST_TOKENS, json_value
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import parse_usage
-from cachecost.live.clock import Clock, LineFile, input_errors, last_line_end
+from cachecost.live.clock import CallLog, Clock, LineFile, input_errors, last_line_end, moment
 from cachecost.live.driver.answer_size import BoundedClient
 from cachecost.live.driver.ceiling import TokenBounds, bounds_of_bytes, bounds_of_count, unbounded_reason
 from cachecost.live.driver.model import (
@@ -382,11 +382,55 @@ def _text(path: Path) -> str:
         raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
 
 
-class Journal:
-    """Writes the journal at `path`, or continues it; `state` is what it holds."""
+def recorded_fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
+    """The fields of a call in the recording. Each strategy is a workspace and a session of its own.
+
+    An answer that was cut off has no usage: it affects the cache and is not compared."""
+    name = label.rpartition("/")[0]
+    record = {
+        "call": label,
+        "timestamp": moment(sent.start),
+        "first_token_s": round(sent.first_token_s, 6),
+        "workspace": name,
+        "session": name,
+    }
+    if isinstance(sent, PartialAnswer):
+        return record
+    return {**record, "usage": sent.usage.wire(), "response": {**sent.response, "usage": sent.usage.wire()}}
+
+
+def recorded_body(body: Mapping[str, Any]) -> bytes:
+    """The body of a call as the recording has it."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+class AttemptObserver:
+    """Is notified of each attempt, before it is sent and after. `label` names the call. By default it does nothing."""
+
+    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+        """An attempt that costs at most `dollars` is about to be sent."""
+
+    def on_answered(
+        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
+    ) -> None:
+        """The attempt was answered, and billed `dollars`."""
+
+    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
+        """The attempt failed and was not billed."""
+
+    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        """The attempt failed and may have been billed, `dollars` at most."""
+
+
+class Journal(AttemptObserver):
+    """Writes the journal at `path`, or continues it; `state` is what it holds.
+
+    `log` is the recording of a run: each answered call is written there, after its line in the journal.
+    """
 
     def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
         self.path = path
+        self.log: CallLog | None = None
         with input_errors(path, "another `cachecost live` continues this run"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = LineFile(path)
@@ -404,10 +448,10 @@ class Journal:
         if not is_old:
             self._add("run", id=run, format=1, scenario=scenario, digest=digest, planned_at=at, options=dict(options))
 
-    def add_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
         self._add("reserved", call=label, retry=retry, usd=exact(dollars))
 
-    def add_answered(
+    def on_answered(
         self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
     ) -> None:
         doubt = {"doubt": sent.doubt, "unknown_usd": exact(sent.unknown_usd)} if sent.doubt else {}
@@ -422,11 +466,12 @@ class Journal:
             response=sent.response,
             **doubt,
         )
+        self._record(label, sent, body)
 
-    def add_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
+    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
         self._add("released", call=label, retry=retry, status=fault.status, message=str(fault))
 
-    def add_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
+    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
         begun = fault.begun
         self._add(
             "lost",
@@ -438,8 +483,11 @@ class Journal:
             start=begun.start if begun else None,
             first_token_s=begun.first_token_s if begun else None,
         )
+        if begun:
+            self._record(label, begun, body)
 
     def add_failed(self, label: str, fault: CallFailed) -> None:
+        """A call has failed for good."""
         self._add("failed", call=label, status=fault.status, message=str(fault))
 
     def close(self) -> None:
@@ -452,6 +500,10 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _record(self, label: str, sent: AnsweredCall | PartialAnswer, body: Mapping[str, Any]) -> None:
+        if self.log is not None:
+            self.log.append(recorded_fields(label, sent), recorded_body(body))
 
     def _add(self, kind: str, **fields: Any) -> None:
         line = {"kind": kind, **fields}
@@ -515,24 +567,6 @@ def _is_worth_it(fault: AttemptFailed) -> bool:
 
 
 NO_ACCESS = frozenset({401, 403})
-
-
-class AttemptObserver:
-    """Is notified of each attempt, before it is sent and after. `label` names the call. By default it does nothing."""
-
-    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        """An attempt that costs at most `dollars` is about to be sent."""
-
-    def on_answered(
-        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
-    ) -> None:
-        """The attempt was answered, and billed `dollars`."""
-
-    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
-        """The attempt failed and was not billed."""
-
-    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        """The attempt failed and may have been billed, `dollars` at most."""
 
 
 class BudgetedSender:

@@ -10,7 +10,6 @@ A live run: sends what the journal lacks, records it, and compares it with the p
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -29,13 +28,13 @@ from cachecost.ledger.results import Judgement
 from cachecost.live.clock import CallLog, Clock, call_line, moment
 from cachecost.live.driver.journal import (
     TIMEOUT_S,
-    AttemptFailed,
-    AttemptObserver,
     BudgetedSender,
     Journal,
     PartialAnswer,
     RetryPolicy,
     RunState,
+    recorded_body,
+    recorded_fields,
     sender_to,
 )
 from cachecost.live.driver.model import AnsweredCall, CallFailed, CallPricing, DollarBudget, OverBilled, OverBudget
@@ -299,7 +298,7 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
     budget = DollarBudget(run.limit, journal.state.billed_usd, journal.state.unknown)
     retries = RetryPolicy(run.retries, plan.run)
     rewrite(recording, plan, journal.state)
-    with CallLog(recording) as log:
+    with CallLog(recording) as journal.log:
         async with sender_to(
             run.key,
             run.base_url,
@@ -307,7 +306,7 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
             budget,
             run.clock,
             retries,
-            JournalingObserver(journal, log),
+            journal,
             run.transport,
             run.betas,
             run.timeout_s,
@@ -318,31 +317,6 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
     _rewrite_at_end(recording, plan, journal.state, ended)
     outcomes = tuple(compare(plan, journal.state))
     return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, run.limit, journal.path, recording)
-
-
-class JournalingObserver(AttemptObserver):
-    """Writes the journal first, then the recording. Each strategy is a workspace and a session of its own."""
-
-    def __init__(self, journal: Journal, log: CallLog) -> None:
-        self._journal = journal
-        self._log = log
-
-    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        self._journal.add_reserved(label, retry, dollars)
-
-    def on_answered(
-        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
-    ) -> None:
-        self._journal.add_answered(label, retry, sent, dollars, body)
-        self._log.append(_fields(label, sent), _bytes(body))
-
-    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
-        self._journal.add_released(label, retry, fault)
-
-    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        self._journal.add_lost(label, retry, fault, dollars, body)
-        if fault.begun:
-            self._log.append(_fields(label, fault.begun), _bytes(body))
 
 
 def _rewrite_at_end(path: Path, plan: Plan, state: RunState, ended: RunEnd) -> None:
@@ -362,26 +336,7 @@ def rewrite(path: Path, plan: Plan, state: RunState) -> None:
     ]
     with open_replacement(path, 0o600) as stream:
         for _, label, sent in sorted(rows, key=lambda row: row[:2]):
-            stream.write(call_line(_fields(label, sent), _bytes(steps[label].body)))
-
-
-def _fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
-    """A call's fields. An answer that was cut off has no usage: it affects the cache and is not compared."""
-    name = label.rpartition("/")[0]
-    record = {
-        "call": label,
-        "timestamp": moment(sent.start),
-        "first_token_s": round(sent.first_token_s, 6),
-        "workspace": name,
-        "session": name,
-    }
-    if isinstance(sent, PartialAnswer):
-        return record
-    return {**record, "usage": sent.usage.wire(), "response": {**sent.response, "usage": sent.usage.wire()}}
-
-
-def _bytes(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+            stream.write(call_line(recorded_fields(label, sent), recorded_body(steps[label].body)))
 
 
 PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")

@@ -30,7 +30,7 @@ from json import dumps
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, BinaryIO, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 import msgspec
 
@@ -412,42 +412,34 @@ second would end faster than they are written, and be lost with this process.
 """
 
 
-class Sink(Protocol):
-    """The destination of lines."""
+class Sink:
+    """The destination of lines. The helper, if there is one, is told of every call."""
 
-    def on_start(self, number: int) -> None: ...
+    def __init__(self, helper: RecorderHelper | None) -> None:
+        self._helper = helper
+
+    def tell(self, message: bytes) -> None:
+        """Send a message to the helper."""
+        if self._helper:
+            self._helper.tell(message)
 
     def take(self, number: int, line: LogLine) -> None:
         """Raises OSError where it cannot be written."""
-        ...
-
-    def nothing(self, number: int) -> None:
-        """The call is not recorded."""
-        ...
+        raise NotImplementedError
 
 
-class LogSink:
-    """Writes to a request log, and sends the offset of each line to the helper, if there is one."""
+class LogSink(Sink):
+    """Writes to a request log, and sends the offset of each line to the helper."""
 
-    def __init__(self, log: CallLog, watcher: RecorderHelper | None) -> None:
+    def __init__(self, log: CallLog, helper: RecorderHelper | None) -> None:
+        super().__init__(helper)
         self._log = log
-        self._watcher = watcher
-
-    def on_start(self, number: int) -> None:
-        if self._watcher:
-            self._watcher.tell(b"begin %d\n" % number)
 
     def take(self, number: int, line: LogLine) -> None:
-        at = self._log.append(line.fields, line.request)
-        if self._watcher:
-            self._watcher.tell(b"end %d %d\n" % (number, at))
-
-    def nothing(self, number: int) -> None:
-        if self._watcher:
-            self._watcher.tell(b"gone %d\n" % number)
+        self.tell(b"end %d %d\n" % (number, self._log.append(line.fields, line.request)))
 
 
-class DigestSink:
+class DigestSink(Sink):
     """Writes calls without content: content never reaches a disk.
 
     The helper makes the same lines under the same key, and writes those that this process could not, if it is killed.
@@ -455,28 +447,22 @@ class DigestSink:
     """
 
     def __init__(self, path: Path, helper: RecorderHelper, say: Say) -> None:
-        self._helper = helper
+        super().__init__(helper)
         self._say = say
         self._path = path
         self._is_full = False
         self._reader = LineReader(path, Intake(keep_content=True))
         key = os.urandom(KEY_BYTES)
-        helper.tell(b"key %b\n" % key.hex().encode())
+        self.tell(b"key %b\n" % key.hex().encode())
         self._file = DigestFile(path, key)
-
-    def on_start(self, number: int) -> None:
-        self._helper.tell(b"begin %d\n" % number)
 
     def take(self, number: int, line: LogLine) -> None:
         if self._file.waiting > ROOM:
             raise NotRecorded(f"more than {ROOM >> 20} MiB are waiting to be written")
         told = call_line(line.fields, line.request)
-        self._helper.tell(b"line %d %b" % (number, told))
+        self.tell(b"line %d %b" % (number, told))
         self._file.add(number, self._reader.call(told))
         self._write()
-
-    def nothing(self, number: int) -> None:
-        self._helper.tell(b"gone %d\n" % number)
 
     def close(self) -> int:
         """Write what is left, if there is room now; how many calls could not be written."""
@@ -488,7 +474,7 @@ class DigestSink:
 
     def _write(self) -> None:
         try:
-            self._helper.tell(b"wrote %d\n" % self._file.write())
+            self.tell(b"wrote %d\n" % self._file.write())
             self._is_full = False
         except OSError as error:
             if not self._is_full:
@@ -514,7 +500,7 @@ class CallWriter:
         self._thread.start()
 
     def on_start(self, number: int) -> None:
-        self._sink.on_start(number)
+        self._sink.tell(b"begin %d\n" % number)
 
     def on_end(self, capture: Capture) -> None:
         self._ended.put(capture)
@@ -540,7 +526,8 @@ class CallWriter:
             line = self._lines.line(capture)
             self._sink.take(capture.number, line)
         except NotRecorded as why:
-            self._lose(capture, f"{why}{_status_note(capture)}")
+            status = "" if capture.status is None else f" (answered with status {capture.status})"
+            self._lose(capture, f"{why}{status}")
             return
         except OSError as error:
             self._lose(capture, f"the file cannot be written: {error.strerror}")
@@ -551,12 +538,8 @@ class CallWriter:
 
     def _lose(self, capture: Capture, why: str) -> None:
         self.lost += 1
-        self._sink.nothing(capture.number)
+        self._sink.tell(b"gone %d\n" % capture.number)
         self._say(f"call {capture.number} is not recorded: {why}")
-
-
-def _status_note(capture: Capture) -> str:
-    return "" if capture.status is None else f" (answered with status {capture.status})"
 
 
 LOOKS_EVERY_S = 1.0

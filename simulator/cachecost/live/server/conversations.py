@@ -14,6 +14,7 @@ from typing import Any, Literal
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.request import Breakpoint, Request, block_at, sent_breakpoints
+from cachecost.strategies.changes.base import estimate_tokens
 
 
 class ConversationIndex:
@@ -23,20 +24,7 @@ class ConversationIndex:
     """
 
     def __init__(self) -> None:
-        self._first: dict[Thread, Thread] = {}
         self._calls: dict[tuple[str, Thread], int] = {}
-
-    def first(self, thread: Thread) -> Thread:
-        """The first message of a thread; an empty thread is its own."""
-        path = []
-        node = thread
-        while node.length > 1 and node not in self._first:
-            path.append(node)
-            assert node.parent is not None
-            node = node.parent
-        found = self._first.get(node, node)
-        self._first.update(dict.fromkeys(path, found))
-        return found
 
     def before(self, workspace: str, thread: Thread) -> int | None:
         """The number of the last call that `thread` continues; None if it is the first."""
@@ -99,8 +87,6 @@ Size = Callable[[Block], int]
 COMPARED = ("tool_choice", "thinking", "context_management")
 """Parameters whose change the API reports as "unavailable". `speed` is compared too: it is in the cache key here
 (rule 2), and not in the documentation's list."""
-BYTES_PER_TOKEN = 4
-"""The API's figure is "a byte-length estimate" as well."""
 
 
 class AnsweredRequests:
@@ -134,15 +120,11 @@ class Divergence:
     missed_tokens: int
 
 
-def by_bytes(block: Block) -> int:
-    """Tokens of a block by its length alone."""
-    return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
-
-
-def divergence(before: Request, after: Request, size: Size = by_bytes) -> Divergence | None:
+def divergence(before: Request, after: Request, size: Size = estimate_tokens) -> Divergence | None:
     """How `after` differs from `before`; None if it continues it.
 
-    Breakpoints make no difference (rule 1). `size` is the number of tokens of a block.
+    Breakpoints make no difference (rule 1). `size` is the number of tokens of a block; the API's figure is "a
+    byte-length estimate" as well.
     """
     if before.model != after.model:
         return _divergence_before_messages("model_changed", before, size, before.tools.blocks, before.system.blocks)
@@ -190,7 +172,7 @@ def _parameters(request: Request) -> list[Any]:
     return [*named, config or None, output_format(request.params)]
 
 
-def compare_requests(before: Request, request: Request, size: Size = by_bytes) -> Mapping[str, Any] | None:
+def compare_requests(before: Request, request: Request, size: Size = estimate_tokens) -> Mapping[str, Any] | None:
     """The `diagnostics` of `request` after `before`."""
     found = divergence(before, request, size)
     if found is None:

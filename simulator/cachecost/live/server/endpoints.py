@@ -12,7 +12,7 @@ import contextlib
 import socket
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.live.clock import ignore
-from cachecost.live.hosts import LoopbackHosts
 from cachecost.live.keys import query_secrets, without
-from cachecost.live.loopback import QuietServer, address_of, client_left, listen
+from cachecost.live.loopback import ENCODING, LoopbackHosts, QuietServer, address_of, client_left, listen
 from cachecost.live.server.answering import answer_call, count_call
 from cachecost.live.server.messages_api import MESSAGES
 from cachecost.live.server.model import ApiError, of_status
@@ -104,11 +103,8 @@ def error_response(api: ServedApi, refused: ApiError, request_id: str) -> JsonRe
 
 
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": list(_raw(headers.items()))})
-
-
-def _raw(headers: Iterable[tuple[str, str]]) -> Iterable[tuple[bytes, bytes]]:
-    return ((name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers)
+    raw = [(name.encode(ENCODING), value.encode(ENCODING, "replace")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
 
 
 async def _more(send: Send, body: bytes) -> None:
@@ -123,14 +119,9 @@ class _Server(QuietServer):
     def __init__(
         self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
     ) -> None:
-        super().__init__(LoopbackHosts(app))
+        super().__init__(LoopbackHosts(app), ready)
         self._pauses = pauses
-        self._ready = ready
         self._stop = stop
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stop()

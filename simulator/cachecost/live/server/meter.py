@@ -236,7 +236,7 @@ class Meter:
 
     def _keep(self, asked: ClientCall, call: Call, simulated: SimulatedCall) -> None:
         (row, passes, rules, prices), request = simulated, call.request
-        first = self._conversations.first(request.thread)
+        first = request.thread.beginning
         before = self._conversations.before(asked.workspace, request.thread)
         if prices is None or rules is None:
             self.taken.append(MeteredCall(row, call, asked.workspace, first, before, is_explained=False))

@@ -428,7 +428,7 @@ class ResponsesApi(OpenAIApi):
 
     def _events(self, answer: ServedResponse) -> Iterator[Wire]:
         whole = self.whole(answer)
-        nothing_yet = {"status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+        nothing_yet: Wire = {"status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
         begun = {**_response_head(answer), **nothing_yet}
         yield {"type": "response.created", "response": begun}
         yield {"type": "response.in_progress", "response": begun}

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.live.hosts import is_loopback
+from cachecost.live.loopback import names_loopback
 from cachecost.live.server.meter import Meter, bill_json, bill_of
 from cachecost.live.viewer.guard import HEADERS
 
@@ -32,7 +32,7 @@ def routes(meter: Meter, token: str, port: int) -> list[Route]:
         return JSONResponse(bill_json(bill_of(meter)), headers={"cache-control": "no-store"})
 
     async def page(request: Request) -> Response:
-        if not is_loopback(request.scope, port):
+        if not names_loopback(request.scope, port):
             return Response(status_code=421, headers=HEADERS)
         if request.headers.get("sec-fetch-site") not in OWN_SITES:
             return Response(status_code=403, headers=HEADERS)

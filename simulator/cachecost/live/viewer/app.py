@@ -149,21 +149,9 @@ def _tell(loop: asyncio.AbstractEventLoop, outcome: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(outcome)
 
 
-class _PageServer(QuietServer):
-    """Ends at once, without the answers that are being made: a page can ask again."""
-
-    def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
-        super().__init__(app, ws="none", proxy_headers=False, timeout_graceful_shutdown=0)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
-
-
 def page_server(app: ASGIApp, ready: Callable[[], None] = ignore) -> QuietServer:
-    """A server of the page, for whoever runs it in a thread."""
-    return _PageServer(app, ready)
+    """A server of the page. It ends at once, without the answers that are being made: a page can ask again."""
+    return QuietServer(app, ready, ws="none", proxy_headers=False, timeout_graceful_shutdown=0)
 
 
 def serve_page(app: ASGIApp, listener: socket.socket, ready: Callable[[], None] = ignore) -> None:
