@@ -48,8 +48,14 @@ from cachecost.prompts.blocks import Block
 from cachecost.prompts.render import TokenCounter
 from cachecost.providers.usage import ZERO
 from cachecost.scenario import Scenario, load
-from cachecost.scenario.loading import NO_DEFAULTS, FileDefaults, Record, RecordedScenario, without_command
-from cachecost.scenario.set_names import name_with_sets
+from cachecost.scenario.loading import (
+    NO_DEFAULTS,
+    FileDefaults,
+    Record,
+    RecordedScenario,
+    name_with_sets,
+    without_command,
+)
 from cachecost.simulation.setup import Progress, no_progress
 
 Rows = Sequence[CallRow | None]
