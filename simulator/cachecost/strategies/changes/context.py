@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -168,7 +167,12 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
         return max(ends[min(first, len(ends) - 1)], lower_bound), ends[max(len(ends) - 1 - last, 0)]
 
     def _shorten(self, at: float, start: int, stop: int) -> Event:
-        short = self._in_place(start, stop)
+        """The messages between are made shorter; the first `_upto` sent are then compacted or kept."""
+        short: list[Message] = []
+        if self._options.kind == "summary":
+            short = self._summary(start, stop)
+        elif self._options.kind.startswith("strip"):
+            short = [new for message in self.sent_messages[start:stop] if (new := self._strip(message)).blocks]
         if self._options.kind == "summary" and self._options.summary_at == "front":
             before = [*self.sent_messages[: self._front], *short] if self._options.rolling else short
             kept = self.sent_messages[self._front : start]
@@ -176,13 +180,6 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
             return self.replace_range(at, 0, stop, [*before, *kept])
         self._upto = start + len(short)
         return self.replace_range(at, start, stop, short)
-
-    def _in_place(self, start: int, stop: int) -> list[Message]:
-        if self._options.kind == "summary":
-            return self._summary(start, stop)
-        if self._options.kind.startswith("strip"):
-            return [short for message in self.sent_messages[start:stop] if (short := self._strip(message)).blocks]
-        return []
 
     def _summary(self, start: int, stop: int) -> list[Message]:
         """A question and its answer, as jp has it; another for other messages."""
@@ -297,23 +294,20 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
 
     def _clear_old(self, at: float) -> Iterator[ThreadRewrite]:
         """The thread with its old calls cleared, where that is due and worth it."""
-        options, old = self._options, self._old()
+        options, results = self._options, self._open["tool_result"]
         if self._head + self.tokens <= options.above_tokens:
             return
+        old = max(len(results) - options.keep_results, 0)
+        while old and results[old - 1].message >= self._first_kept():
+            old -= 1
         kinds = {"responses": ["tool_result"], "requests": ["tool_use"], "both": ["tool_result", "tool_use"]}
         chosen = [each for kind in kinds[options.clears] for each in self._open[kind][:old] if each.saves > 0]
         if chosen and sum(each.saves for each in chosen) >= options.at_least_tokens:
             for places in self._open.values():
                 del places[:old]
-            yield self.replace_messages(at, self._with_placeholders(chosen))
-
-    def _old(self) -> int:
-        """How many of the results that are not cleared are old."""
-        options, results = self._options, self._open["tool_result"]
-        old = max(len(results) - options.keep_results, 0)
-        while old and results[old - 1].message >= self._first_kept():
-            old -= 1
-        return old
+            cleared = {(each.message, each.block) for each in chosen}
+            messages = {place for place, _ in cleared}
+            yield self.replace_messages(at, {place: self._with_placeholders(place, cleared) for place in messages})
 
     def _first_kept(self) -> int:
         """The last message, whose results no call has sent yet, or the first of the turns that are kept."""
@@ -322,22 +316,18 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
             return len(self.sent_messages) - 1
         return min(self.turns[-turns], len(self.sent_messages) - 1) if len(self.turns) >= turns else 0
 
-    def _with_placeholders(self, chosen: list[_ClearableBlock]) -> dict[int, Message]:
-        at: defaultdict[int, set[int]] = defaultdict(set)
-        for each in chosen:
-            at[each.message].add(each.block)
-        return {message: self._with_placeholder(self.sent_messages[message], places) for message, places in at.items()}
-
-    def _with_placeholder(self, message: Message, places: set[int]) -> Message:
-        tokens = self._options.placeholder_tokens
-        blocks = enumerate(message.blocks)
-        kept = (placeholder_for(block, CLEARED, tokens) if place in places else block for place, block in blocks)
+    def _with_placeholders(self, place: int, cleared: Collection[tuple[int, int]]) -> Message:
+        message, tokens = self.sent_messages[place], self._options.placeholder_tokens
+        kept = (
+            placeholder_for(block, CLEARED, tokens) if (place, number) in cleared else block
+            for number, block in enumerate(message.blocks)
+        )
         return Message.of(message.role, tuple(kept))
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate(AgentChange):
-    """Before a call that would pass 90 % of the window, the oldest messages go until 80 % are left (jp, see `Window`).
+    """Before a call that would pass 90 % of the window, the oldest messages go until 80 % are left (as jp does).
 
     `in_steps` rounds what must go up to tenths of those 80 %, as jp does: the cut moves once in a while. Without, it
     moves on whenever one more turn must go, and everything after the head is written again. What stays begins with a
@@ -434,7 +424,9 @@ class _DuplicateRewriter(ThreadRewriter, change=Deduplicate):
     def _as_sent(self, block: Block) -> Block:
         if block.kind != "tool_result" or block.size < self._options.least_bytes:
             return block
-        content, turn = _content_of(block), len(self.turns)
+        turn, content = len(self.turns), block.digest
+        if block.content is not None and "content" in block.content:  # what it says, whichever call it answers
+            content = digest_of("", "result", compact({"content": block.content["content"]}))
         places = self._at.setdefault(content, [])
         if places and places[-1][1] >= turn - self._options.turns:
             return placeholder_for(block, "reference", self._options.reference_tokens)
@@ -442,13 +434,6 @@ class _DuplicateRewriter(ThreadRewriter, change=Deduplicate):
         places.append(place)
         self._whole.append((place[0], content))
         return block
-
-
-def _content_of(block: Block) -> bytes:
-    """What a result says, whichever call it answers."""
-    if block.content is None or "content" not in block.content:
-        return block.digest
-    return digest_of("", "result", compact({"content": block.content["content"]}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,7 +514,10 @@ class _RereadRewriter(CallRewriter, change=Reread):
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         if isinstance(event, ThreadRewrite) and event.why in SHORTENED:
             self._missing += [block for block in self._cut(event) if self._is_missed()]
-            return [*CallRewriter.rewrite_event(self, event), *self._clear_again(event.at)]
+            sent = list(CallRewriter.rewrite_event(self, event))
+            found = enumerate(self.sent_messages)
+            again = {place: self._again[message.digest] for place, message in found if message.digest in self._again}
+            return [*sent, self.replace_messages(event.at, again)] if again else sent
         if isinstance(event, Reply) and event.blocks and self._missing:
             missing, self._missing = self._missing, []
             return self.replace_event(event, [*self._read_again(event.at, missing), event])
@@ -549,12 +537,6 @@ class _RereadRewriter(CallRewriter, change=Reread):
             yield Results(at, (result,))
             cleared = placeholder_for(result, "cleared", self._options.placeholder_tokens)
             self._again[Message.of("user", (result,)).digest] = Message.of("user", (cleared,))
-
-    def _clear_again(self, at: float) -> Iterator[ThreadRewrite]:
-        found = enumerate(self.sent_messages)
-        cleared = {place: self._again[message.digest] for place, message in found if message.digest in self._again}
-        if cleared:
-            yield self.replace_messages(at, cleared)
 
 
 def _results(messages: Iterable[Message]) -> Iterator[Block]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from heapq import heappop, heappush
 from itertools import islice
 from math import fsum
@@ -17,6 +18,7 @@ from cachecost.strategies.changes.base import (
     AgentChange,
     estimate_tokens,
     head_tokens,
+    without_effort,
 )
 from cachecost.strategies.model_facts import EvenSampler
 from cachecost.strategies.placements import (
@@ -187,15 +189,12 @@ class _PingPlanner:
             if self._last.start + wait >= at or (options.until_s is not None and wait > options.until_s):
                 return
             self._sent += 1
-            self._request = self._request or self._ping_request(self._last.request)
+            self._request = self._request or self._marked_part(self._last.request)
             yield cache_only_call(self._last, self._request, self._last.start + wait, "ping", options.max_tokens)
-
-    def _ping_request(self, request: Request) -> Request:
-        return request if self._options.whole else self._marked_part(request)
 
     def _marked_part(self, request: Request) -> Request:
         """The request up to its last breakpoint, ended as the API accepts it: by a message of the user's."""
-        if request.automatic:
+        if request.automatic or self._options.whole:
             return request
         marked = request.breakpoints[-1].node
         if marked is None or marked.message is None:
@@ -288,9 +287,8 @@ class WarmBeforeFanOut(AgentChange):
     def _stagger(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
         delays = Delays()
         for group in self._together(calls):
-            now, families = group[0].start, _families(group)
-            for family in families:
-                yield from ((now, call) for call in self._one_first(family, delays))
+            for family in _families(group):
+                yield from ((group[0].start, call) for call in self._one_first(family, delays))
 
     def _together(self, calls: Iterator[PlannedCall]) -> Iterator[list[PlannedCall]]:
         group: list[PlannedCall] = []
@@ -322,19 +320,13 @@ def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
     families: list[tuple[Shared | None, list[PlannedCall]]] = []
     for call in group:
         kin = _kin(call)
-        alike = (family for key, family in families if kin and key == kin)
-        found = next(
-            (
-                family
-                for family in alike
-                if not any(_answers(other.request.thread, call.request.thread) for other in family)
-            ),
-            None,
-        )
-        if found is None:
-            families.append((kin, [call]))
+        for key, family in families:
+            thread = call.request.thread
+            if kin and key == kin and not any(_answers(other.request.thread, thread) for other in family):
+                family.append(call)
+                break
         else:
-            found.append(call)
+            families.append((kin, [call]))
     return [family for _, family in families]
 
 
@@ -357,17 +349,8 @@ def _answers(before: Thread, after: Thread) -> bool:
 def _shared_by(family: list[PlannedCall]) -> Request | None:
     """What all send, with a breakpoint at its end; None where that is nothing."""
     first = family[0].request
-    shared: Thread | None = first.thread
-    for call in family[1:]:
-        shared = _common(shared, call.request.thread)
-    return _upto(first, shared)
-
-
-def _common(one: Thread | None, other: Thread | None) -> Thread | None:
-    """The last message that two threads share; None where they share none."""
-    while one is not other and one is not None and other is not None:
-        one, other = (one.parent, other) if one.length >= other.length else (one, other.parent)
-    return one if one is not None and one is other and one.message is not None else None
+    shared = reduce(Thread.common, (call.request.thread for call in family))
+    return _upto(first, shared if shared.message is not None else None)
 
 
 def _upto(request: Request, end: Thread | None) -> Request | None:
@@ -506,19 +489,14 @@ class _PauseLearner:
 
     def _place_breakpoints(self, request: Request, ttl: TTL, is_kept: bool) -> Request:
         """The head, the end of what the last call sent, and the end; an hour wherever the end has it."""
-        head = (
-            replace(self._head, ttl=ttl)
-            .place(View(request.thread, request.tools, request.system, self._trail))
-            .breakpoints
-        )
-        found = {breakpoint.block_key: breakpoint for breakpoint in head}
-        before = next(
-            (node for node in request.thread.back() if node in self._ends and node is not request.thread), None
-        )
-        ends = [replace(request, thread=before)] if before is not None else []
+        view = View(request.thread, request.tools, request.system, self._trail)
+        found = {
+            breakpoint.block_key: breakpoint for breakpoint in replace(self._head, ttl=ttl).place(view).breakpoints
+        }
+        sent = (node for node in request.thread.back() if node in self._ends and node is not request.thread)
+        ends = [replace(request, thread=node) for node in islice(sent, 1)]
         for each in [*ends, *([request] if is_kept else [])]:
-            breakpoint = last_breakpoint_place(each, ttl)
-            if breakpoint is not None:
+            if breakpoint := last_breakpoint_place(each, ttl):
                 found[breakpoint.block_key] = breakpoint
         return replace(request, breakpoints=tuple(sorted(found.values(), key=_order)), automatic=None)
 
@@ -560,7 +538,7 @@ class RouteAsides(AgentChange):
     """Side calls go to `model`, which has a cache of its own; left out, they stay where they are.
 
     Main calls whose answer is at most `short_tokens` long go there, too: an upper bound of what a router can do, which
-    must guess. `thinking` "off" assumptions it off where it was asked for; effort and speed do not go along to another
+    must guess. `thinking` "off" turns it off where it was asked for; effort and speed do not go along to another
     model. `tools: none` sends no tools. Questions of tools are not routed: they have options of their own (`inquiry`).
     """
 
@@ -571,13 +549,12 @@ class RouteAsides(AgentChange):
 
     def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
         for call in calls:
-            yield replace(call, request=self._route(call.request)) if self._is_routed(call) else call
-
-    def _is_routed(self, call: PlannedCall) -> bool:
-        if call.purpose != "main" or not self.short_tokens:
-            return call.purpose == "aside"
-        tokens = call.output_tokens
-        return (sum(map(estimate_tokens, call.output)) if tokens is None else tokens) <= self.short_tokens
+            is_routed = call.purpose == "aside"
+            if call.purpose == "main" and self.short_tokens:
+                tokens = call.output_tokens
+                length = sum(map(estimate_tokens, call.output)) if tokens is None else tokens
+                is_routed = length <= self.short_tokens
+            yield replace(call, request=self._route(call.request)) if is_routed else call
 
     def _route(self, request: Request) -> Request:
         params = self._params(request.params)
@@ -594,10 +571,9 @@ class RouteAsides(AgentChange):
             params["thinking"] = {"type": "disabled"}
         if self.model is not None:
             params.pop("speed", None)
-            config = {
-                name: value for name, value in (params.pop("output_config", None) or {}).items() if name != "effort"
-            }
-            params.update({"output_config": config} if config else {})
+            params |= {"output_config": without_effort(params)}
+            if not params["output_config"]:
+                del params["output_config"]
         return params
 
 

@@ -134,23 +134,18 @@ class _AttachmentRewriter(ThreadRewriter, change=Attachments):
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Human):
             self._turn += 1
-            changed = self._change_files()
-            if self._turn == self._options.turn:
+            changed = [number for number in range(len(self._versions)) if self._changes()]
+            for number in changed:
+                self._versions[number] += 1
+            is_new = self._turn == self._options.turn
+            if is_new:
                 self._versions = [0] * self._options.count
                 changed = list(range(self._options.count))
-            is_new = self._turn == self._options.turn
             if self._options.where == "first_message" and self.turns and changed:
                 yield self._first_again(event.at)
             elif is_new or (self._options.again and self._options.where == "insertion"):
                 self._waiting = sorted({*self._waiting, *changed})
         yield self.take(event)
-
-    def _change_files(self) -> list[int]:
-        """The files that have changed since the last turn, now in their new version."""
-        changed = [number for number in range(len(self._versions)) if self._changes()]
-        for number in changed:
-            self._versions[number] += 1
-        return changed
 
     def _first_again(self, at: float) -> Event:
         first = self.turns[0]
@@ -205,7 +200,7 @@ class _ResumeRewriter(CallRewriter, change=SessionResume):
         if not isinstance(event, Human) or not event.blocks or not (history := self._history()):
             return CallRewriter.rewrite_event(self, event)
         if self._is_lost():
-            return self._anew(event, history)
+            return self._begin_anew(event, _behind(history, event))
         if self._is_resent():
             return self.replace_event(event, (_behind(history, event),))
         return CallRewriter.rewrite_event(self, event)
@@ -213,9 +208,8 @@ class _ResumeRewriter(CallRewriter, change=SessionResume):
     def _history(self) -> list[Block]:
         return [block for message in self.recorded_messages for block in message.blocks if not block.is_thinking]
 
-    def _anew(self, event: Human, history: list[Block]) -> Iterator[Event]:
+    def _begin_anew(self, event: Human, sent: Human) -> Iterator[Event]:
         yield self.resend(event.at, 0, (), (), "edit")
-        sent = _behind(history, event)
         self.recorded_messages.append(message_of(event))
         self._append(message_of(sent), (0, len(self.recorded_messages)))
         yield sent
@@ -289,12 +283,10 @@ class _RepairRewriter(CallRewriter, change=Repairs):
         if not self._options.calls_again:
             return [repaired]
         missing = tuple(event.blocks[n] for n in lost)
-        again = Reply(event.at, tuple(map(self._call_again, missing)))
-        return [repaired, again, replace(event, blocks=missing)]
-
-    def _call_again(self, result: Block) -> Block:
-        kind = "tool_use" if result.kind == "tool_result" else "text"
-        return assumed_block(kind, "assistant", "again", (result,), self._options.call_tokens)
+        kinds = ("tool_use" if result.kind == "tool_result" else "text" for result in missing)
+        pairs = zip(kinds, missing, strict=True)
+        calls = [assumed_block(kind, "assistant", "again", (one,), self._options.call_tokens) for kind, one in pairs]
+        return [repaired, Reply(event.at, tuple(calls)), replace(event, blocks=missing)]
 
 
 @dataclass(frozen=True, slots=True)

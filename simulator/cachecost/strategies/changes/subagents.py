@@ -39,7 +39,7 @@ class SubAgents(AgentChange):
     """At `rate` of the runs of at least `least_calls` calls of tools, a sub-agent makes them.
 
     A run is all between a human message and the reply after the turn's last results, where the conversation neither
-    goes back nor assumptions meanwhile. The main thread keeps a call with `task_tokens` of instructions, of the
+    goes back nor switches meanwhile. The main thread keeps a call with `task_tokens` of instructions, of the
     tool that starts sub-agents (`tool_tokens`, always there), and its result, a summary of `summary_tokens`. The
     run becomes a conversation of its own: `fork` "fresh" begins with the instructions, under a system prompt of
     `system_tokens` and tools of `own_tools_tokens` (left out: the parent's); "inherits" begins with the parent's
