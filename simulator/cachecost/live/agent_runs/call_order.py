@@ -8,7 +8,7 @@ smaller digest of its body. A call that continues another is longer, so it stays
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -71,7 +71,8 @@ class WatchedApp:
             await self._app(scope, receive, watched)
         finally:
             exchange.end = exchange.end or next(self._events)
-            self._note_unknown(scope)
+            if scope["type"] == "http" and "endpoint" not in scope:
+                self.unknown.append(f"{scope['method']} {scope['path']}")
 
     async def _wait_for_others(self) -> None:
         """Wait until no request has come for a moment: calls that are made at once then overlap in every run."""
@@ -79,10 +80,6 @@ class WatchedApp:
         self._latest = loop.time()
         while (left := self._latest + MOMENT_S - loop.time()) > 0:
             await asyncio.sleep(left)
-
-    def _note_unknown(self, scope: MutableMapping[str, Any]) -> None:
-        if scope["type"] == "http" and "endpoint" not in scope:
-            self.unknown.append(f"{scope['method']} {scope['path']}")
 
 
 class WatchedLog(CallLog):

@@ -113,6 +113,7 @@ class RunServer:
         return in_order(list(read_calls(named, "request-log")), order, self._start)
 
 
+NO_REQUEST = "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
 SHOWN_LINES = 12
 """How much of the end of a command's stderr is shown."""
 
@@ -205,7 +206,8 @@ class _Job:
                 if ended.status is None:
                     raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
             if not server.calls:
-                raise self._failure(f"made no call: {_hint(server.refused)}")
+                hint = f"{count_text(server.refused, 'request')} had a body that is no request for a model"
+                raise self._failure(f"made no call: {hint if server.refused else NO_REQUEST}")
             return server.recorded_calls()
 
     def _lines(self) -> Iterator[CommandLine]:
@@ -232,9 +234,3 @@ class _Job:
         printed = without(ended.errors.encode(), secrets).decode("utf-8", "replace") if ended else ""
         fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
         return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])
-
-
-def _hint(refused: int) -> str:
-    if refused:
-        return f"{count_text(refused, 'request')} had a body that is no request for a model"
-    return "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"

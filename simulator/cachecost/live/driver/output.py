@@ -186,23 +186,16 @@ class PlanRunner:
         async with self._room:
             last: tuple[float, float] | None = None
             for steps in planned.groups:
-                todo = self._todo(steps)
+                done, sent = self._journal.state.done, [step for step in steps if not step.refused]
+                todo = [step for step in sent if step.label not in done]
                 if todo and last is not None:
                     await self._pause(last[1] + steps[0].offset - last[0] - self._clock.now())
                 if self._stopped.is_set():
                     return
-                begun = self._start_of_sent(steps)
-                at = self._clock.now() if begun is None else begun
+                starts = [] if todo else [done[step.label].start for step in sent]
+                at = max(starts) if starts else self._clock.now()
                 await asyncio.gather(*map(self._call, todo))
                 last = (steps[0].offset, at)
-
-    def _todo(self, steps: list[LiveCall]) -> list[LiveCall]:
-        return [step for step in steps if not step.refused and step.label not in self._journal.state.done]
-
-    def _start_of_sent(self, steps: list[LiveCall]) -> float | None:
-        """When a group was sent; None unless all of it is done."""
-        sent = [self._journal.state.done.get(step.label) for step in steps if not step.refused]
-        return max((one.start for one in sent if one), default=None) if all(sent) else None
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but at most until the run is stopped."""

@@ -336,7 +336,9 @@ class Predictor:
         bill.add(call)
         self.total += bill.dollars
         cost = None if bill.unpriced else bill.dollars
-        parts = (_prediction_text(row), _bill_text(call), dollars(cost), f"total {dollars(self.total)}")
+        billed = f"billed {_tokens(call.billed)}" if call.billed else "bill unknown"
+        billed = f"failed with status {call.status}" if call.has_failed else billed
+        parts = (_prediction_text(row), billed, dollars(cost), f"total {dollars(self.total)}")
         yield f"call {number}  {call.request.model}  " + " · ".join(filter(None, parts))
         whys = [row.error] if row.error_type == NOT_EVALUATED else []
         for why in dict.fromkeys([*whys, *bill.unpriced]):
@@ -351,12 +353,6 @@ def _prediction_text(row: CallRow) -> str:
     if row.error:
         return f"predicted: refused ({row.error})"
     return "" if row.cause == "unknown" and not row.usage.total_input else f"predicted {_tokens(row.usage)}"
-
-
-def _bill_text(call: RecordedCall) -> str:
-    if call.has_failed:
-        return f"failed with status {call.status}"
-    return f"billed {_tokens(call.billed)}" if call.billed else "bill unknown"
 
 
 def _tokens(usage: Usage) -> str:

@@ -64,7 +64,10 @@ def events_of(message: Mapping[str, Any]) -> Iterator[Wire]:
     yield {"type": "message_start", "message": begun}
     yield {"type": "ping"}
     for index, block in enumerate(message["content"]):
-        yield {"type": "content_block_start", "index": index, "content_block": _begin_block(block)}
+        begun = {**block, **GROWING.get(str(block.get("type")), {})}
+        if begun.get("citations"):
+            begun["citations"] = []
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
         for delta in _deltas(block):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
@@ -94,13 +97,6 @@ GROWING: dict[str, Wire] = {
     "mcp_tool_use": {"input": {}},
 }
 """The fields of a block that are streamed in pieces, and their first value. Other blocks come whole."""
-
-
-def _begin_block(block: Mapping[str, Any]) -> Wire:
-    begun = {**block, **GROWING.get(str(block.get("type")), {})}
-    if begun.get("citations"):
-        begun["citations"] = []
-    return begun
 
 
 def _deltas(block: Mapping[str, Any]) -> Iterator[Wire]:
@@ -341,13 +337,10 @@ def _record(
     try:
         served.log.append(fields, call.data)
     except Exception as error:  # the call is billed, so it is answered in any case
-        served.say(f"call {call.number} is not recorded: {_why_not_written(error)}")
-
-
-def _why_not_written(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"the file cannot be written: {error.strerror}"
-    return f"internal error: {type(error).__name__}"
+        why = f"internal error: {type(error).__name__}"
+        if isinstance(error, OSError):
+            why = f"the file cannot be written: {error.strerror}"
+        served.say(f"call {call.number} is not recorded: {why}")
 
 
 def count_tokens(served: ServerState, arrived: ReceivedCall) -> dict[str, Any] | ApiError:

@@ -191,17 +191,13 @@ def gemini_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
 
 
 def _chunks(answer: ServedResponse) -> Iterator[Wire]:
-    streamed = [piece for part in _parts(answer) for piece in _streamed(part)] or [{"text": ""}]
+    """Parts in pieces: texts grow, calls come whole."""
+    streamed: list[Wire] = []
+    for part in _parts(answer):
+        streamed += [{**part, "text": piece} for piece in pieces(part["text"])] if "text" in part else [part]
     for part in streamed[:-1]:
         yield _piece(answer, [part])
-    yield _ended(answer, streamed[-1:])
-
-
-def _streamed(part: Wire) -> Iterator[Wire]:
-    """A part in pieces: texts grow, calls come whole."""
-    if "text" in part:
-        return ({**part, "text": piece} for piece in pieces(part["text"]))
-    return iter([part])
+    yield _ended(answer, streamed[-1:] or [{"text": ""}])
 
 
 def _array(chunks: list[bytes]) -> Iterator[bytes]:

@@ -322,7 +322,10 @@ class _LoopCall:
 def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> Iterator[UncachedLoop]:
     """The uncached loop of a conversation's `calls`, if it has one."""
     taken = meter.taken
-    steps = [_step(call, taken, calls[0]) for call in calls if _is_step(call, taken)]
+    later = ((call, taken[call.before - 1]) for call in calls if call.before is not None and call.row.error is None)
+    steps = [
+        _step(call, before, calls[0]) for call, before in later if before.request.thread is not call.request.thread
+    ]
     again = sum(step.again for step in steps)
     before = sum(step.before for step in steps)
     grown = sum(step.grown for step in steps)
@@ -337,16 +340,12 @@ def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: 
     )
 
 
-def _is_step(call: MeteredCall, taken: Sequence[MeteredCall]) -> bool:
-    """Whether a call continues another one with more messages. The same call again is a retry."""
-    is_later = call.before is not None and taken[call.before - 1].request.thread is not call.request.thread
-    return is_later and call.row.error is None
+def _step(call: MeteredCall, continued: MeteredCall, first: MeteredCall) -> _LoopCall:
+    """A call that continues another one with more messages: the same call again is a retry.
 
-
-def _step(call: MeteredCall, taken: Sequence[MeteredCall], first: MeteredCall) -> _LoopCall:
-    """Tokens count as paid again if they are uncached and too many to be new or the rest after a hit's last step."""
-    assert call.before is not None
-    usage, before = call.row.usage, taken[call.before - 1].row.usage.total_input
+    Tokens count as paid again if they are uncached and too many to be new or the rest after a hit's last step.
+    """
+    usage, before = call.row.usage, continued.row.usage.total_input
     new = max(0, usage.total_input - before)
     again = max(0, usage.input_tokens - new)
     grown = max(0, before - first.row.usage.total_input)
@@ -374,6 +373,7 @@ def _reason(step: _LoopCall) -> str:
 Key = TypeVar("Key")
 NO_KEY = "(no key)"
 NO_TEXT = "(no text)"
+NOT_BILLED = "{} refused with status 400 and not billed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +423,7 @@ def bill_of(meter: Meter) -> ServerBill:
     taken = meter.taken
     conversations = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
+    count = meter.not_messages
     return ServerBill(
         _share("all", taken, meter),
         tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
@@ -436,7 +437,7 @@ def bill_of(meter: Meter) -> ServerBill:
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
         count_margin([one.row for one in taken], meter.error_margin),
-        (*_not_messages(meter.not_messages), *meter.notes()),
+        (*([NOT_BILLED.format(count_text(count, "invalid request"))] if count else []), *meter.notes()),
     )
 
 
@@ -464,12 +465,6 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
 def _conversation_name(call: MeteredCall, several: bool) -> str:
     name = conversation_title(call.first) or NO_TEXT
     return f"{call.workspace or NO_KEY}: {name}" if several else name
-
-
-def _not_messages(count: int) -> Sequence[str]:
-    if not count:
-        return ()
-    return (f"{count_text(count, 'invalid request')} refused with status 400 and not billed",)
 
 
 FORMAT = 1

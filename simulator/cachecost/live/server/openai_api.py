@@ -307,10 +307,8 @@ def _item(block: Block, name: str, sent: Mapping[str, Any]) -> Wire | None:
         summary = [{"type": "summary_text", "text": block["thinking"]}]
         sealed = {"encrypted_content": block.get("signature")} if SEALED in (sent.get("include") or ()) else {}
         return {"id": f"rs_{name}", "type": "reasoning", "summary": summary, **sealed}
-    return _call_item(block, name, sent) if kind == "tool_use" else None
-
-
-def _call_item(block: Block, name: str, sent: Mapping[str, Any]) -> Wire:
+    if kind != "tool_use":
+        return None
     head = {"status": "completed", "call_id": block["id"], "name": block["name"]}
     if is_custom(block["name"], sent):
         return {"id": f"ctc_{name}", "type": "custom_tool_call", **head, "input": arguments_of(block)}

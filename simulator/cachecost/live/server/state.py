@@ -58,11 +58,11 @@ class FaultSchedule:
 
     def of(self, call: int) -> InjectedFault | None:
         """The fault of the `call`-th call (each retry counts as a call); None: it is answered."""
-        return self._by_call.get(call) or next((one for one in self.faults if self._strikes(one, call)), None)
-
-    def _strikes(self, fault: InjectedFault, call: int) -> bool:
-        dice = random.Random(f"{self.seed}:{call}:{fault.kind}")
-        return fault.call is None and dice.random() < fault.chance
+        if planned := self._by_call.get(call):
+            return planned
+        by_chance = (fault for fault in self.faults if fault.call is None)
+        drawn = ((fault, random.Random(f"{self.seed}:{call}:{fault.kind}").random()) for fault in by_chance)
+        return next((fault for fault, number in drawn if number < fault.chance), None)
 
 
 def faults_from(texts: Iterable[str], seed: int = 0) -> FaultSchedule:

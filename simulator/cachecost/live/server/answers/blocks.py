@@ -544,28 +544,21 @@ def _forced_call(body: Item, made: int, enough: int, ready: Sequence[HarmlessCal
     choice = _choice(body)
     if choice.get("type") == "any":
         done = answering_call(body) if made >= enough else None
-        return done or _least_called(ready, body) or answering_call(body) or _only_one(body)
+        offered = items(body.get("tools"))
+        only = harmless_call(offered[0], is_forced=True) if len(offered) == 1 else None
+        return done or _least_called(ready, body) or answering_call(body) or only
     if choice.get("type") == "tool":
         named = [tool for tool in items(body.get("tools")) if tool.get("name") == choice.get("name")]
         return harmless_call(named[0], is_forced=True) if named else None
     return None
 
 
-def _only_one(body: Item) -> HarmlessCall | None:
-    offered = items(body.get("tools"))
-    return harmless_call(offered[0], is_forced=True) if len(offered) == 1 else None
-
-
 def _least_called(ready: Sequence[HarmlessCall], body: Item) -> HarmlessCall | None:
     """The least called tool; of several, the one that is offered first."""
-    called = Counter(str(block.get("name")) for block in _tool_uses(body))
+    replies = (message for message in items(body.get("messages")) if message.get("role") == "assistant")
+    said = (block for message in replies for block in blocks(message))
+    called = Counter(str(block.get("name")) for block in said if block.get("type") == "tool_use")
     return min(ready, key=lambda call: called[call.name], default=None)
-
-
-def _tool_uses(body: Item) -> Iterator[Item]:
-    for message in items(body.get("messages")):
-        if message.get("role") == "assistant":
-            yield from (block for block in blocks(message) if block.get("type") == "tool_use")
 
 
 def _agent_words(body: Item, made: int) -> str:
