@@ -22,9 +22,9 @@ from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log.reader import calls
 from cachecost.live import clock
-from cachecost.live.clock import CallLog
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.recorder.helper import DigestFile, calls_in
+from cachecost.live.request_log import CallLog
 
 REQUEST = json.dumps(BODY).encode()
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]

@@ -10,11 +10,12 @@ from server_fakes import Says, client_of, get, lines_of, post, served_by
 from test_server_billed import START, WORDS, meter
 
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.live.clock import CallLog, SteppingClock
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
 from cachecost.live.server import served_api
-from cachecost.live.server.answers.blocks import AgentAnswerer
+from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.answers.script import ScriptAnswerer, ScriptFile
-from cachecost.live.server.meter import bill_of
+from cachecost.live.server.bill import bill_of
 from cachecost.live.server.state import faults_from
 from cachecost.providers.usage import Usage
 

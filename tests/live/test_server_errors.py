@@ -8,7 +8,7 @@ import anthropic
 import pytest
 from server_fakes import BODY, HEAD, MODEL, REFUSED, Letters, Says, get, lines_of, post, sdk_of, served_by
 
-from cachecost.live.clock import CallLog
+from cachecost.live.request_log import CallLog
 from cachecost.live.server import served_api
 from cachecost.live.server.answers import answerer_from
 

@@ -12,8 +12,9 @@ from request_mutations import body_of, headers_of, target_of
 from server_fakes import BODY, HEAD, lines_of, post, served_by
 
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.clock import CallLog, SteppingClock
-from cachecost.live.server.answers.blocks import AgentAnswerer
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
+from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import models_of

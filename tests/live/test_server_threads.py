@@ -7,7 +7,8 @@ import anthropic
 import pytest
 from server_fakes import BODY, MODEL, Letters, Says, lines_of, post, sdk_of, served_by
 
-from cachecost.live.clock import CallLog, SteppingClock
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import ModelAnswer, ResolvedCall, Threads, without_breakpoints
 from cachecost.live.server.state import faults_from

@@ -20,7 +20,8 @@ from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.help import OutputPath, SectionedCommand
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
-from cachecost.live.clock import CLOCKS, CallLog, Clock, clock_from
+from cachecost.live.clock import CLOCKS, Clock, clock_from
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.state import FORM, FaultSchedule, faults_from
 from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
@@ -113,7 +114,7 @@ def serve(
     )
     meter, lost = _serve(options, port)
     if not no_bill:
-        from cachecost.live.server.meter import print_bill
+        from cachecost.live.server.bill import print_bill
 
         print_bill(meter, sys.stdout)
     return exit_code(check_failed=lost)

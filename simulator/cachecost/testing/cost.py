@@ -32,7 +32,8 @@ from cachecost.base.times import midnight
 from cachecost.caches.breakpoints import first_difference
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow
-from cachecost.live.clock import CallLog, Clock, SteppingClock, clock_from
+from cachecost.live.clock import Clock, SteppingClock, clock_from
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.answering import answer_call, count_tokens
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.messages_api import MESSAGES as API

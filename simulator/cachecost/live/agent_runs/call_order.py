@@ -20,7 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import RecordedCall
-from cachecost.live.clock import CallLog, moment
+from cachecost.live.clock import moment
+from cachecost.live.request_log import CallLog
 from cachecost.prompts.blocks import Thread
 
 STEP_S = 2.0

@@ -43,8 +43,9 @@ from cachecost.conversations.readers.call_recording import reader as recording
 from cachecost.conversations.readers.call_recording.reader import RecordingLines
 from cachecost.conversations.start_times import parse_time
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
-from cachecost.live.clock import CallLog, LineFile, Say, call_line, ignore, lines_in
+from cachecost.live.clock import Say, ignore
 from cachecost.live.recorder.log_lines import ROOM, Capture, LineReader, LogLine, LogLineBuilder, NotRecorded
+from cachecost.live.request_log import CallLog, LineFile, call_line, lines_in
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage, text_block
 from cachecost.providers.assumptions import assumptions_from
@@ -480,7 +481,7 @@ class DigestSink(Sink):
 
 
 class CallWriter:
-    """Is notified of calls by the event loop (proxy.Listener) and writes each one when it has ended.
+    """Is notified of calls by the event loop (`session.Listener`) and writes each one when it has ended.
 
     `taken` calls were passed to the sink; `lost` ones were not, each with a diagnostic.
     """

@@ -28,7 +28,7 @@ import httpx2
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.readers.http.bodies import route_of
-from cachecost.live.clock import CallLog, Clock, Say, ScaledClock, ignore
+from cachecost.live.clock import Clock, Say, ScaledClock, ignore
 from cachecost.live.keys import longest_first, query_secrets, secrets_in
 from cachecost.live.loopback import LOOPBACK, PortTaken, QuietServer, address_of, client_left, listen
 from cachecost.live.recorder.helper import (
@@ -52,6 +52,7 @@ from cachecost.live.recorder.log_lines import (
     for_upstream,
     has_two_lengths,
 )
+from cachecost.live.request_log import CallLog
 
 HEADER = b"x-cachecost-recorder"
 """One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
@@ -113,7 +114,7 @@ class ClientLeft(Exception):
 class Proxy:
     """Forwards every request to `upstream` (a URL, perhaps with a path), and notifies `listener` of calls.
 
-    `token` identifies its own requests (own_calls.py), which are refused; the first one is reported.
+    `token` identifies its own requests, which are refused; the first one is reported.
     """
 
     upstream: httpx2.URL

@@ -14,7 +14,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.live.loopback import names_loopback
-from cachecost.live.server.meter import Meter, bill_json, bill_of
+from cachecost.live.server.bill import bill_json, bill_of
+from cachecost.live.server.meter import Meter
 from cachecost.live.viewer.guard import HEADERS
 
 PAGE, JSON = "/cachecost", "/cachecost.json"

@@ -16,7 +16,8 @@ from hashlib import blake2b
 from typing import Any
 
 from cachecost.base.errors import nearest
-from cachecost.live.clock import CallLog, Clock, Say, ignore
+from cachecost.live.clock import Clock, Say, ignore
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.model import Answerer, Meters, StoredResponses, Threads
 
 ERRORS = {"429": 429, "500": 500, "529": 529}

@@ -1,13 +1,12 @@
-"""What sends a call.
+"""What a call can cost: bounds on its tokens, its upper bound in dollars, a budget that is never exceeded, and doubts.
 
-Dollars of live calls: the cost of a call, its upper bound, and a budget that is never exceeded.
-
-Whether the usage of an answer can be what the API bills: a proxy or a bug may report less.
+A proxy or a bug may report less usage than the API bills, so what cannot have been billed is not believed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,10 +14,95 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from cachecost.base.formatting import exact_dollars
-from cachecost.live.driver.ceiling import TokenBounds
 from cachecost.prompts.request import BREAKPOINT
 from cachecost.providers.prices import PriceBook, Prices, terms_of
 from cachecost.providers.usage import ZERO, Usage
+
+COUNT_SHARE = 0.05
+COUNT_TOKENS = 200
+"""Margin over count_tokens, which is documented as an estimate: 5% and 200 tokens."""
+HIDDEN_TOKENS = 3_000
+"""Tokens that the API adds itself. The tool prompt is the largest part, below 1,000 tokens on every model."""
+BLOCK_TOKENS = 60
+"""Tokens around a block; a tool's are the most."""
+MOST_TEXT_BYTES = 6
+"""Bytes of text per token, at most: prose and code have 3 to 5. Fewer tokens than that are not believed."""
+CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_")
+"""Tools that the client runs. Others run in the API, possibly many times in one call, at separate prices."""
+UNMEASURED = frozenset({"image", "document"})
+"""Blocks whose size in bytes says nothing about their tokens."""
+TEXTS = frozenset({"text", "content", "description", "thinking"})
+"""Names of the strings in a prompt that a person or a model wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBounds:
+    """The fewest and the most input tokens that a call can be billed; `source` is what the fewest come from."""
+
+    least: int
+    most: int
+    source: str
+
+
+def bounds_of_count(counted: int, body: Mapping[str, Any]) -> TokenBounds | None:
+    """The bounds when count_tokens says `counted`; None if `body` has so much text that this cannot be true."""
+    if counted < max(1, _least_tokens(body)):
+        return None
+    return TokenBounds(counted, from_count(counted), "counted before sending")
+
+
+def bounds_of_bytes(body: Mapping[str, Any]) -> TokenBounds | None:
+    """The bounds by size alone; None where the size does not limit the tokens."""
+    most = from_bytes(body)
+    return None if most is None else TokenBounds(max(1, _least_tokens(body)), most, "the least for so much text")
+
+
+def _least_tokens(body: Mapping[str, Any]) -> int:
+    blocks = _objects({name: body.get(name) for name in ("tools", "system", "messages")})
+    texts = [text for block in blocks for name, text in block.items() if name in TEXTS and isinstance(text, str)]
+    if isinstance(system := body.get("system"), str):
+        texts.append(system)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // MOST_TEXT_BYTES
+
+
+def from_count(counted: int) -> int:
+    """The most tokens that can be billed when count_tokens says `counted`."""
+    return counted + int(counted * COUNT_SHARE) + COUNT_TOKENS
+
+
+def from_bytes(body: Mapping[str, Any]) -> int | None:
+    """The most tokens that `body` can have, at one per byte. None where its bytes do not limit them."""
+    blocks = list(_objects({name: body.get(name) for name in ("tools", "system", "messages")}))
+    if any(block.get("type") in UNMEASURED for block in blocks):
+        return None
+    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return len(text) + BLOCK_TOKENS * len(blocks) + HIDDEN_TOKENS
+
+
+def unbounded_reason(body: Mapping[str, Any]) -> str | None:
+    """Why this call's cost has no upper bound; None if it has one."""
+    for tool in body.get("tools") or ():
+        kind = str(tool.get("type") or "custom")
+        if not kind.startswith(CLIENT_TOOLS):
+            return f"the tool '{tool.get('name')}' ({kind}) runs in the API, so its cost has no upper bound"
+    if body.get("mcp_servers"):
+        return "the API calls MCP servers, so the cost has no upper bound"
+    edits = (body.get("context_management") or {}).get("edits") or ()
+    if any(str(edit.get("type")).startswith("compact") for edit in edits):
+        return "compaction by the API is billed separately, so the cost has no upper bound"
+    if int(body["max_tokens"]) < 0:
+        return "max_tokens is below 0"
+    return None
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        yield value
+        for inner in value.values():
+            yield from _objects(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _objects(inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +259,7 @@ class DollarBudget:
         self._freed.set()
 
 
-MOST_TOKEN_BYTES = 64
+MOST_OUTPUT_BYTES = 64
 """Bytes of an answer per token of output, at most."""
 GENERATED = ("text", "thinking", "partial_json")
 """What of a block is output; a signature is not."""
@@ -196,7 +280,7 @@ def find_doubts(sent: AnsweredCall, body: Mapping[str, Any], bounds: TokenBounds
         yield f"{usage.write_5m:,} tokens written for 5m, every breakpoint has 1h"
     texts = [block.get(name, "") for block in sent.response.get("content", ()) for name in GENERATED]
     least = -(
-        -sum(len(text.encode("utf-8", "surrogatepass")) for text in texts if isinstance(text, str)) // MOST_TOKEN_BYTES
+        -sum(len(text.encode("utf-8", "surrogatepass")) for text in texts if isinstance(text, str)) // MOST_OUTPUT_BYTES
     )
     if usage.output_tokens < least:
         yield f"{usage.output_tokens:,} output tokens, {least:,} the least for so much text"
