@@ -18,7 +18,7 @@ from tests.viewer_logs import listing_of, requests, write_log
 
 from cachecost.analysis.viewing.call_view import pair_calls
 from cachecost.analysis.viewing.listing import CallReading
-from cachecost.live.viewer.app import ComparisonSource
+from cachecost.live.viewer.sessions_source import ComparisonSource
 from cachecost.live.viewer.source import ReportSource
 from cachecost.views.viewer.sessions import parse_report
 

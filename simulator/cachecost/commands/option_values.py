@@ -150,7 +150,7 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
     """
     from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.viewer.app import serve_page, viewer_app
-    from cachecost.live.viewer.source import read_static_files
+    from cachecost.live.viewer.saved_page import read_static_files
 
     token = new_token()
     try:

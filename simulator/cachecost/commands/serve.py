@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
     from cachecost.live.server.state import ServerState
-    from cachecost.live.viewer.source import CallSignal
+    from cachecost.live.viewer.calls import CallSignal
     from cachecost.simulation.setup import ReplaySetup
 
 PORT = 8787
@@ -142,7 +142,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     from cachecost.live.server.endpoints import serve_until_stopped
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.page import BELOW, PageBesideApi, routes
-    from cachecost.live.viewer.source import CallSignal
+    from cachecost.live.viewer.calls import CallSignal
 
     meter = Meter(options.setup)
     signal = CallSignal()
@@ -165,11 +165,10 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
 
 
 def _page(meter: Meter, signal: CallSignal, options: _Options, token: str, port: int) -> ASGIApp:
-    from cachecost.live.server.messages_api import NAME, MeterFeed
-    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE
+    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE, NAME, MeterFeed
     from cachecost.live.viewer.app import viewer_app
     from cachecost.live.viewer.live_source import LiveSource
-    from cachecost.live.viewer.source import read_static_files
+    from cachecost.live.viewer.saved_page import read_static_files
 
     setup = replace(options.setup, counters={})
     source = LiveSource(MeterFeed(meter), signal, setup, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)

@@ -41,7 +41,7 @@ from cachecost.live.server.conversations import (
     last_breakpoint,
 )
 from cachecost.live.server.meter import Meter, MeteredCall
-from cachecost.live.viewer.source import conversation_title
+from cachecost.live.viewer.calls import conversation_title
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
 from cachecost.views.streams import inert_console, styled_stream
 from cachecost.views.tables.table import (
