@@ -1,13 +1,19 @@
-"""The calls of a run, in an order that is the same for the same calls.
+"""The calls of a run, in an order that is the same for the same calls, and the ids of their answers by that order.
 
 Calls that overlap in time arrive in another order each time: those of sub-agents, or of a program that does not wait.
 Of conversations that run at the same time, the shorter call comes first, and of equally long ones the one with the
 smaller digest of its body. A call that continues another is longer, so it stays behind it.
+
+The API derives an id from what was asked, so that a change of one message would change the ids in all that follow. In a
+recording that is compared with another, only what was changed is to differ.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -173,3 +179,36 @@ def _plain(call: RecordedCall, start: float, names: dict[str, str]) -> RecordedC
         line=0,
         output_tokens=None,
     )
+
+
+ID_KEYS = ("id", "call_id", "tool_use_id")
+SHORTEST = 12
+TOKEN = re.compile(rb"[A-Za-z0-9_-]{%d,}" % SHORTEST)
+
+
+def with_stable_ids(lines: Sequence[bytes], order: Sequence[int]) -> list[bytes]:
+    """The lines of a request log with each id of an answer, wherever it is sent back, replaced by one of the same
+    length: its prefix and its number among those with this prefix, counted in this `order` of the lines.
+    """
+    names: dict[bytes, bytes] = {}
+    numbers: Counter[bytes] = Counter()
+    for place in order:
+        for found in _ids_in(json.loads(lines[place]).get("response")):
+            if found not in names:
+                prefix, mark, rest = found.rpartition(b"_")
+                numbers[prefix] += 1
+                names[found] = prefix + mark + b"%0*d" % (len(rest), numbers[prefix])
+    return [TOKEN.sub(lambda match: names.get(match[0], match[0]), line) for line in lines]
+
+
+def _ids_in(value: Any) -> Iterator[bytes]:
+    """The ids in an answer, at any depth."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _ids_in(item)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key in ID_KEYS and isinstance(inner, str) and TOKEN.fullmatch(inner.encode()):
+                yield inner.encode()
+            else:
+                yield from _ids_in(inner)
