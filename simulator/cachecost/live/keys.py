@@ -1,6 +1,6 @@
 """API keys: identified by a digest, and removed from everything that is written.
 
-Secrets in a call's body: credentials for other servers that the API connects to.
+So are secrets in a call's body: credentials for other servers that the API connects to.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """An agent as data, and how it plans the calls of a conversation: one pass, work for what is new in each call.
 
-Cutting a conversation to a smaller model's window, as jp does for the questions it asks elsewhere.
-
-Questions that a tool asks the assistant while it runs, and the ways to ask them.
+Questions that a tool asks the assistant while it runs are put in the ways that `InquiryOptions` has; where another
+model answers them, the conversation is cut to its window, as jp does.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """`cache_cost`: takes the calls of a test, and reports and asserts what they would cost.
 
-A clock for tests: it steps, and can be moved on.
-
-The simulated API as a function from a request to a response: no socket, and no web framework.
-
-Which layers of a call are not as in the call that it goes on from, and from which character on.
-
-Transports for clients made with httpx2 or httpx: every request is answered in this process.
-
-The message of a failed assertion: what failed, by how much, which call, which block, and the fix.
-
-The simulated API of a test: clients reach it by a transport, an SDK client or a base URL.
+Clients reach the simulated API by a transport (httpx2 or httpx, answered in this process, without a socket or a web
+framework), by an SDK client or by a base URL. Its clock steps, and can be moved on. A failed assertion says what
+failed, by how much, which call, which block and from which character on, and the fix.
 """
 
 from __future__ import annotations

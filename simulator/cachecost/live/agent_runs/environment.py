@@ -1,6 +1,6 @@
 """The environment of a command: the simulated API's address, no key of yours, no way to the network.
 
-The clock of a command's second run: it is ahead, so that every time, date, weekday and month is another one.
+The clock of a command's second run is ahead, so that every time, date, weekday and month is another one.
 """
 
 from __future__ import annotations

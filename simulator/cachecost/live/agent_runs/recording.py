@@ -1,7 +1,4 @@
-"""Runs the command of a scenario against the simulated API: what it sends is the recording.
-
-The simulated API of one run of a command, and the calls that it took.
-"""
+"""Runs the command of a scenario against the simulated API: what it sends is the recording."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """A captured call -> a readable line of a request log, without secrets.
 
-Copies of a call's bytes while they are forwarded, within limits.
-
-Hop-by-hop headers (RFC 9110, 7.6.1), which are not forwarded.
-
-Parses a captured answer: the message, its usage, an error, and the time of its first token.
+Bytes are copied while they are forwarded, within limits; hop-by-hop headers (RFC 9110, 7.6.1) are not forwarded. Of an
+answer its message, usage, error and the time of its first token are read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which conversation a call belongs to, which call it continues, and where its last breakpoint is.
+"""Which call a call continues, where its last breakpoint is, and the API's cache diagnostics.
 
-The API's cache diagnostics: where a request differs from the one that the client names.
+The diagnostics say where a request differs from the one that the client names.
 """
 
 from __future__ import annotations

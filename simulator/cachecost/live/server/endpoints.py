@@ -1,8 +1,6 @@
-"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error.
+"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error; and serving them.
 
-ASGI responses: headers, the pace of a stream, and injected faults.
-
-The simulated API on a loopback port, until it is stopped.
+Responses have headers, the pace of a stream, and injected faults.
 """
 
 from __future__ import annotations

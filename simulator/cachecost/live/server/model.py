@@ -1,12 +1,7 @@
-"""The types that the server's parts share: a client's call, its answer, its charge.
+"""What the server's parts share: a client's call, its answer and charge, the API's errors, checks of bodies, models.
 
-The API's error bodies and messages.
-
-/v1/models: the models whose rules are known, newest first.
-
-Conversations that the server keeps (`thread`): the client sends only what is new.
-
-The API's checks of a body apart from its prompt. The meter checks the closed list of rule 6.
+Conversations that the server keeps (`thread`, `previous_response_id`) are completed here: the client sends only what is
+new. The meter checks the closed list of rule 6.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The parts of a server, and its state between calls.
-
-Faults that the server injects, by a call's number or by seeded chance.
-"""
+"""The parts of a server and its state between calls, and the faults that it injects, by number or by seeded chance."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Follows a simulated API by its bill at /cachecost.json: what was added between two looks is a call.
+"""Follows a session while it runs: by the bill of a simulated API at /cachecost.json, or by its files.
 
-Follows the files of a session by their sizes and times. What was read of a transcript is remembered in memory, so
-that only what was added is read; a file that was replaced is read anew.
+What was added to the bill between two looks is a call. Files are followed by their sizes and times; what was read of a
+transcript is remembered in memory, so that only what was added is read, and a file that was replaced is read anew.
 """
 
 from __future__ import annotations

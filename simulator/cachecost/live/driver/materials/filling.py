@@ -1,11 +1,9 @@
 """A planned request -> the same request with content: blocks without any get filler of about the same token count.
 
 This happens after planning, so it covers what a strategy adds to a conversation (summaries, reminders, questions), and
-before pricing, so what is priced is what is sent. Equal blocks get equal content, so common prefixes remain.
-
-A few words in the first block of a prompt, so that strategies and runs do not share cache entries.
-
-The API's rules for the order of blocks in a body, checked before anything is sent (documentation, Messages).
+before pricing, so what is priced is what is sent. Equal blocks get equal content, so common prefixes remain; a few
+words in the first block keep strategies and runs from sharing cache entries. The API's rules for the order of blocks
+are checked before anything is sent (documentation, Messages).
 """
 
 from __future__ import annotations
