@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.yaml_text import parse
-from cachecost.scenario.set_names import MOST, name_with_sets
+from cachecost.scenario.loading import MOST_NAME, name_with_sets
 from command_runs import run_here
 from docs_pages import ROOT
 
@@ -121,7 +121,7 @@ values = st.text(st.characters(codec="utf-8", exclude_characters="="), max_size=
 def test_a_name_is_a_folder_and_each_variant_has_another(one: str, other: str) -> None:
     first, second = (name_with_sets("a", [f"x={value}"]) for value in (one, other))
     assert (first == second) == (one == other)
-    assert "/" not in first and len(first) < MOST + 20
+    assert "/" not in first and len(first) < MOST_NAME + 20
 
 
 def test_the_documented_matrix_runs(folder: Path) -> None:

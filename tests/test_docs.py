@@ -143,7 +143,7 @@ CALIBRATED = _calibrated()
 
 
 def test_the_numbers_of_the_fit_and_of_the_budget_are_those_of_the_code() -> None:
-    from cachecost.live.driver.ceiling import COUNT_SHARE, COUNT_TOKENS
+    from cachecost.live.driver.budget import COUNT_SHARE, COUNT_TOKENS
 
     data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
     assert f"on {data['fit']['requests']} requests" in (DOCS / "explanation/how-sure.md").read_text()

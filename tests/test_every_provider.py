@@ -16,7 +16,7 @@ from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import assumption_table, assumptions_from
 from cachecost.providers.hosts import hosts
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.strategies.presets.making import best_table, find_best
+from cachecost.strategies.presets import best_table, find_best
 
 REPORT = Path(__file__).parents[1] / "reports" / "every-provider" / "result.json"
 CHOOSER = "best-per-provider"

@@ -13,8 +13,7 @@ from cachecost.conversations.model import Conversation, Event, Human, Inquiry, R
 from cachecost.prompts.blocks import NOTHING, Message
 from cachecost.prompts.request import text_block
 from cachecost.scenario import from_mapping
-from cachecost.scenario.loading import load_conversations
-from cachecost.scenario.set_names import begin_at_turn, stretch_pauses
+from cachecost.scenario.conversations import begin_at_turn, load_conversations, stretch_pauses
 from cachecost.strategies.agent import Agent
 
 SETTINGS = Switch(5, "claude-haiku-4-5", NOTHING, NOTHING, {})

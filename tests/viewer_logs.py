@@ -11,7 +11,7 @@ from typing import Any
 from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.viewing.listing import CallReading, LoggedSessions, SessionListing
 from cachecost.conversations.logs import Logs, expand_folders, read_logs
-from cachecost.live.viewer.app import SessionsSource
+from cachecost.live.viewer.sessions_source import SessionsSource
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.sessions.reading import SessionReading

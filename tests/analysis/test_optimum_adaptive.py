@@ -17,9 +17,9 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import plan_workload
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import Placement
-from cachecost.strategies.presets.making import BASE, LEARNED
+from cachecost.strategies.presets import BASE, LEARNED
 
-ADAPTIVE = LEARNED[0]
+ADAPTIVE = LEARNED
 DAY = date(2026, 10, 1)
 
 

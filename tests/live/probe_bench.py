@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.conversations.calls import Call
-from cachecost.live.driver.model import AnsweredCall, CallFailed, OverBudget
+from cachecost.live.driver.budget import AnsweredCall, CallFailed, OverBudget
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import sent_breakpoints

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.live.clock import CallLog, moment
+from cachecost.live.clock import moment
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer, ApiError, CallCharge, ClientCall, ModelAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachecost.live.agent_runs.environment import environment_of, secrets_in_environment
-from cachecost.live.server.arrival import PLACEHOLDER
+from cachecost.live.server.served_api import PLACEHOLDER
 
 ADDRESS = "http://127.0.0.1:8787"
 VALUE = "value-0123456789"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.live.server.answers import answerer_from, notes_of
-from cachecost.live.server.answers.blocks import THOUGHT, harmless_call
+from cachecost.live.server.answers.agent import THOUGHT, harmless_call
 from cachecost.live.server.model import ClientCall, ModelAnswer
 
 PATH = {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]}

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from simulated_calls import Served, an_hour, automatic, first_text_only, refusable, system_only, text_body, uncached
 
 from cachecost.base.formatting import dollars
-from cachecost.live.server.meter import ServerBill, bill_json, bill_of, bill_text, facts, print_bill, verdict
+from cachecost.live.server.bill import ServerBill, bill_json, bill_of, bill_text, facts, print_bill, verdict
 from cachecost.providers.usage import ZERO, Usage
 
 

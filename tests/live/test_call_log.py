@@ -9,7 +9,8 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.clock import CallLog, moment
+from cachecost.live.clock import moment
+from cachecost.live.request_log import CallLog
 
 BODY = b'{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}'
 

@@ -12,9 +12,9 @@ import pytest
 from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
 
 from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.live.driver.budget import DollarBudget, OverBilled, OverBudget
 from cachecost.live.driver.journal import read_journal
-from cachecost.live.driver.model import DollarBudget, OverBilled, OverBudget
-from cachecost.live.driver.output import LiveResult
+from cachecost.live.driver.run import LiveResult
 
 PLAN = small_plan()
 ALL = Decimal("0.20")

@@ -104,13 +104,13 @@ def test_a_long_answer_in_many_deltas_does_not_hang(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.live.driver.answer_size.MOST_BYTES", 100_000)
+    monkeypatch.setattr("cachecost.live.driver.wire.MOST_ANSWER_BYTES", 100_000)
     result = driven(PLAN, lying("much text"), tmp_path, retries=0)
     assert result.ended.failed["progressive/1"] == "lost: the answer has more than 100,000 bytes"
 
 
 def test_blocks_without_end_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.live.driver.journal.LARGEST_ANSWER", 100_000)
+    monkeypatch.setattr("cachecost.live.driver.wire.LARGEST_ANSWER", 100_000)
     result = driven(PLAN, lying("much text"), tmp_path, retries=0)
     assert result.ended.failed["progressive/1"] == "lost: the answer has more than 100,000 characters"
 

@@ -16,7 +16,7 @@ from server_fakes import Says, served_by
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.driver.journal import read_journal
-from cachecost.live.driver.output import LiveResult, LiveRun, drive
+from cachecost.live.driver.run import LiveResult, LiveRun, drive
 from cachecost.live.server.app import app_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.state import faults_from

@@ -21,10 +21,10 @@ from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live import clock
-from cachecost.live.clock import CallLog
+from cachecost.live import request_log
 from cachecost.live.driver.journal import read_journal
-from cachecost.live.recorder.helper import DigestFile, calls_in
+from cachecost.live.recorder.writing import DigestFile, calls_in
+from cachecost.live.request_log import CallLog
 
 REQUEST = json.dumps(BODY).encode()
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
@@ -53,7 +53,7 @@ def test_a_live_run_stops_where_the_disk_is_full_and_goes_on_later(
     plan, api = small_plan(), FakeApi(FakeClock())
     with journal_of(plan, tmp_path):
         pass
-    monkeypatch.setattr(clock.os, "write", quota(left))
+    monkeypatch.setattr(request_log.os, "write", quota(left))
     full = driven(plan, api, tmp_path)
     monkeypatch.undo()
     assert re.fullmatch(
@@ -71,7 +71,7 @@ def test_what_did_not_fit_is_cut_off_before_anything_else_is_written(
     with CallLog(tmp_path / "log.jsonl") as log:
         log.append({"timestamp": "2026-03-07T10:00:00Z"}, REQUEST)
         whole = log.path.read_bytes()
-        monkeypatch.setattr(clock.os, "write", quota(70))
+        monkeypatch.setattr(request_log.os, "write", quota(70))
         with pytest.raises(OSError, match="No space left"):
             log.append({"timestamp": "2026-03-07T10:00:01Z"}, REQUEST)
         assert log.path.read_bytes() == whole
@@ -87,8 +87,8 @@ def test_a_cut_that_failed_is_made_before_the_next_line(tmp_path: Path, monkeypa
 
     with CallLog(tmp_path / "log.jsonl") as log:
         with monkeypatch.context() as patched:
-            patched.setattr(clock.os, "write", quota(70))
-            patched.setattr(clock.os, "ftruncate", fails)
+            patched.setattr(request_log.os, "write", quota(70))
+            patched.setattr(request_log.os, "ftruncate", fails)
             with pytest.raises(OSError, match="No space left"):
                 log.append({"timestamp": "2026-03-07T10:00:01Z"}, REQUEST)
             with pytest.raises(OSError, match="Input/output"):
@@ -143,7 +143,7 @@ def test_calls_that_waited_for_the_disk_are_written_when_it_has_room(
     assert file.write() == path.stat().st_size
     assert file.unwritten == []
     with monkeypatch.context() as patched:
-        patched.setattr(clock.os, "write", quota(90))
+        patched.setattr(request_log.os, "write", quota(90))
         for number in (2, 3):
             file.add(number, sent[number - 1])
             with pytest.raises(OSError, match="No space left"):
@@ -161,7 +161,7 @@ def test_serve_on_a_full_disk_answers_on(tmp_path: Path, monkeypatch: pytest.Mon
     with CallLog(tmp_path / "log.jsonl") as log:
         served = served_by(log=log, say=said.append)
         assert post(served).status_code == 200
-        monkeypatch.setattr(clock.os, "write", quota(10))
+        monkeypatch.setattr(request_log.os, "write", quota(10))
         assert post(served).status_code == 200
         assert said == ["call 2 is not recorded: the file cannot be written: No space left on device"]
         monkeypatch.undo()

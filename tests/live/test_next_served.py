@@ -8,7 +8,7 @@ from server_fakes import Says, post, served_by
 
 from cachecost.analysis.next_message.conversation import LastConversation, with_model
 from cachecost.conversations.logs import Logs
-from cachecost.live.clock import CallLog
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.meter import Meter
 from cachecost.prompts.blocks import Message
 from cachecost.prompts.request import parse_message

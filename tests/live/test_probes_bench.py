@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from probe_bench import DAY, PRICES, START, FakeClock, tried
 
-from cachecost.live.driver.model import AnsweredCall, CallFailed
+from cachecost.live.driver.budget import AnsweredCall, CallFailed
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from tools.probes import plan, rules_text, select_probes

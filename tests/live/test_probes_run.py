@@ -13,7 +13,7 @@ import pytest
 from probe_bench import DAY, PRICES, FakeClock, SimulatedSender, fault_over_budget, tried
 
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.live.driver.model import CallFailed, OverBilled
+from cachecost.live.driver.budget import CallFailed, OverBilled
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import catalogue
 from cachecost.providers.rules import RuleBook, own_rules

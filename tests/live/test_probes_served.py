@@ -10,8 +10,8 @@ import pytest
 from probe_bench import DAY, PRICES, FakeClock
 from server_fakes import KEY, Says, served_by
 
-from cachecost.live.driver.journal import RetryPolicy, sender_to
-from cachecost.live.driver.model import CallPricing, DollarBudget
+from cachecost.live.driver.budget import CallPricing, DollarBudget
+from cachecost.live.driver.sending import RetryPolicy, sender_to
 from cachecost.live.server.app import app_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.state import faults_from

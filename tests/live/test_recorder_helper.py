@@ -15,17 +15,11 @@ import pytest
 from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.recorder.helper import (
-    DigestFile,
-    HelperLoop,
-    HelperOptions,
-    Predictor,
-    RecorderHelper,
-    calls_in,
-    put_recording_in_order,
-)
+from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.helper_loop import HelperLoop, Predictor
 from cachecost.live.recorder.helper_main import Inbox
 from cachecost.live.recorder.log_lines import LineReader
+from cachecost.live.recorder.writing import DigestFile, calls_in, put_recording_in_order
 from cachecost.prompts.intake import Intake
 from cachecost.tokens.tokenizers import has_ctok
 

@@ -12,9 +12,9 @@ import pytest
 from recorder_upstream import MODEL, body, events, message, usage
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.clock import CallLog
 from cachecost.live.keys import secrets_in, workspace_of
 from cachecost.live.recorder.log_lines import BodyCopy, Capture, CaptureMemory, LogLine, LogLineBuilder, NotRecorded
+from cachecost.live.request_log import CallLog
 
 KEY = "sk-ant-api03-planted-1"
 JSON = {"content-type": "application/json"}

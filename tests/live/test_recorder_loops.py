@@ -11,7 +11,7 @@ import pytest
 from recorder_upstream import NotStarted, body, free_port, recorder, send, upstream_thread
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.recorder.session import HEADER, is_itself, token_for
+from cachecost.live.recorder.proxy import HEADER, is_itself, token_for
 
 WORDS = "expected the API, or a server that forwards calls to it"
 

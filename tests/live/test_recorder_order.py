@@ -6,7 +6,8 @@ import json
 from itertools import permutations
 from pathlib import Path
 
-from cachecost.live.recorder.helper import StartOrder, free_place, put_in_order
+from cachecost.live.recorder.helper_loop import StartOrder
+from cachecost.live.recorder.writing import free_place, put_in_order
 
 
 def test_whoever_ends_first_waits_for_those_before() -> None:

@@ -16,7 +16,7 @@ from test_recorder_command import KEY, at, marked
 
 from cachecost.conversations.readers.call_recording.reader import RecordingLines
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.recorder.helper import DigestFile
+from cachecost.live.recorder.writing import DigestFile
 
 ADDRESS = re.compile(r"the calls so far: http://127\.0\.0\.1:(\d+)(/[\w-]{22}/)")
 

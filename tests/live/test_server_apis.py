@@ -10,11 +10,12 @@ from server_fakes import Says, client_of, get, lines_of, post, served_by
 from test_server_billed import START, WORDS, meter
 
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.live.clock import CallLog, SteppingClock
-from cachecost.live.server import arrival
-from cachecost.live.server.answers.blocks import AgentAnswerer
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
+from cachecost.live.server import served_api
+from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.answers.script import ScriptAnswerer, ScriptFile
-from cachecost.live.server.meter import bill_of
+from cachecost.live.server.bill import bill_of
 from cachecost.live.server.state import faults_from
 from cachecost.providers.usage import Usage
 
@@ -138,8 +139,8 @@ def test_thinking_of_a_script_is_told_apart():
 
 @pytest.mark.parametrize("usage", [Usage(3, 0, 0, 0, 5), Usage(7, 1024, 0, 0, 1), Usage(0, 128, 300, 40, 9)])
 def test_a_usage_says_in_each_form_what_it_said(usage):
-    from cachecost.live.server.gemini.generate import gemini_usage
-    from cachecost.live.server.openai.usage import chat_usage, responses_usage
+    from cachecost.live.server.gemini_api import gemini_usage
+    from cachecost.live.server.openai_api import chat_usage, responses_usage
 
     message = {"usage": usage.wire()}
     in_chat = Usage(usage.input_tokens, usage.read, usage.write, 0, usage.output_tokens)  # no TTL in Chat
@@ -251,7 +252,7 @@ def test_bodies_that_are_no_json_and_calls_without_a_key(api, monkeypatch):
     path = api.path.format(model=api.model)
     bad = post(served_agent(), None, path, api.headers, content=b"{")
     bare = post(served_agent(), {}, path, {})
-    monkeypatch.setattr(arrival, "LARGEST", 1000)
+    monkeypatch.setattr(served_api, "LARGEST", 1000)
     large = api.send(served_agent(), begun(api))
     shapes = [shape_of(api, response) for response in (bad, bare, large)]
     if api is GEMINI_API:

@@ -11,8 +11,9 @@ from server_fakes import served_by
 from test_server_billed import START, meter
 
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.clock import CallLog, SteppingClock
-from cachecost.live.server.answers.blocks import AgentAnswerer
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
+from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
 from loopback import Loopback
 

@@ -7,7 +7,8 @@ import pytest
 from server_fakes import HEAD, Says, client_of, lines_of, post, served_by
 
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.clock import CallLog, SteppingClock
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.state import faults_from
 from cachecost.providers.prices import PriceBook

@@ -8,8 +8,8 @@ import anthropic
 import pytest
 from server_fakes import BODY, HEAD, MODEL, REFUSED, Letters, Says, get, lines_of, post, sdk_of, served_by
 
-from cachecost.live.clock import CallLog
-from cachecost.live.server import arrival
+from cachecost.live.request_log import CallLog
+from cachecost.live.server import served_api
 from cachecost.live.server.answers import answerer_from
 
 STRICT = {**HEAD, "anthropic-version": "2026-10-21"}
@@ -158,7 +158,7 @@ def test_damaged_packing(encoding, content, code):
 @pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 413)])
 def test_the_largest_body(monkeypatch, more, status):
     content = json.dumps(BODY).encode()
-    monkeypatch.setattr(arrival, "LARGEST", len(content) - more)
+    monkeypatch.setattr(served_api, "LARGEST", len(content) - more)
     response = post(served_by(), content=content)
     assert response.status_code == status
     packed = post(served_by(), head={**HEAD, "content-encoding": "gzip"}, content=gzip.compress(content * 1))
@@ -168,7 +168,7 @@ def test_the_largest_body(monkeypatch, more, status):
 
 
 def test_a_small_body_that_unpacks_to_a_large_one():
-    content = gzip.compress(b" " * (arrival.LARGEST + 1))
+    content = gzip.compress(b" " * (served_api.LARGEST + 1))
     response = post(served_by(), head={**HEAD, "content-encoding": "gzip"}, content=content)
     assert error_of(response)[:2] == (413, "request_too_large")
     assert response.json()["error"]["details"] == {"error_code": "request_body_too_large_after_decoding"}

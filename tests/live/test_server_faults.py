@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from server_fakes import BLOCKS, BODY, Letters, Says, client_of, lines_of, post, sdk_of, served_by
 
-from cachecost.live.clock import CallLog
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.app import app_of
 from cachecost.live.server.state import ConnectionCut, FaultSchedule, InjectedFault, faults_from
 

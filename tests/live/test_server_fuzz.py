@@ -12,13 +12,14 @@ from request_mutations import body_of, headers_of, target_of
 from server_fakes import BODY, HEAD, lines_of, post, served_by
 
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.clock import CallLog, SteppingClock
-from cachecost.live.server.answers.blocks import AgentAnswerer
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
+from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
-from cachecost.live.server.arrival import MOST_NESTED
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import models_of
 from cachecost.live.server.page import routes
+from cachecost.live.server.served_api import MOST_NESTED
 from cachecost.live.server.state import ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

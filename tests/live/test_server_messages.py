@@ -12,10 +12,12 @@ from server_fakes import BLOCKS, BODY, HEAD, KEY, MODEL, Says, events, get, line
 from server_fakes import Letters as Meter
 
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live.clock import CallLog, ScaledClock
+from cachecost.live.clock import ScaledClock
 from cachecost.live.keys import workspace_of
+from cachecost.live.request_log import CallLog
+from cachecost.live.server.answering import events_of
 from cachecost.live.server.app import app_of
-from cachecost.live.server.arrival import events_of, pieces
+from cachecost.live.server.served_api import pieces
 from cachecost.live.server.state import Ids
 
 

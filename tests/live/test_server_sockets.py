@@ -12,9 +12,10 @@ import httpx2
 import pytest
 from server_fakes import BLOCKS, BODY, HEAD, Letters, Says, lines_of, served_by
 
-from cachecost.live.clock import CallLog, ScaledClock
+from cachecost.live.clock import ScaledClock
 from cachecost.live.keys import workspace_of
 from cachecost.live.loopback import PortTaken, listen
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.app import app_of
 from cachecost.live.server.endpoints import serving, serving_at
 from cachecost.live.server.state import faults_from

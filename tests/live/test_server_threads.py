@@ -7,7 +7,8 @@ import anthropic
 import pytest
 from server_fakes import BODY, MODEL, Letters, Says, lines_of, post, sdk_of, served_by
 
-from cachecost.live.clock import CallLog, SteppingClock
+from cachecost.live.clock import SteppingClock
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import ModelAnswer, ResolvedCall, Threads, without_breakpoints
 from cachecost.live.server.state import faults_from
@@ -84,7 +85,7 @@ def test_a_refused_turn_can_be_sent_again():
 
 
 def test_the_oldest_threads_go_first(monkeypatch):
-    monkeypatch.setattr("cachecost.live.server.model.MOST", 2)
+    monkeypatch.setattr("cachecost.live.server.model.MOST_KEPT", 2)
     threads = Threads()
     for number in range(3):
         threads.keep("w", ResolvedCall({"messages": []}, MessageThread("")), {"id": f"m{number}", "content": []})

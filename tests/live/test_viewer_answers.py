@@ -14,7 +14,7 @@ from tests.command_runs import printed, run_here
 from tests.live.viewer_client import Client
 from tests.viewer_logs import requests, source_of, write_log
 
-from cachecost.live.viewer.app import SessionsSource
+from cachecost.live.viewer.sessions_source import SessionsSource
 
 CLASSES = ("read", "write_5m", "write_1h", "input")
 COLUMNS = (

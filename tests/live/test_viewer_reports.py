@@ -17,7 +17,7 @@ from tests.live.viewer_client import Client
 from tests.viewer_logs import listing_of, requests, write_log
 
 from cachecost.analysis.viewing.listing import CallReading, pair_calls
-from cachecost.live.viewer.app import ComparisonSource
+from cachecost.live.viewer.sessions_source import ComparisonSource
 from cachecost.live.viewer.source import ReportSource
 from cachecost.views.viewer.sessions import parse_report
 

@@ -13,8 +13,8 @@ import pytest
 from tests.live.viewer_client import STATIC, Client
 from tests.viewer_logs import requests, source_of, write_log
 
-from cachecost.live.viewer.app import SessionsSource
-from cachecost.live.viewer.source import SavedPage, join_modules
+from cachecost.live.viewer.saved_page import SavedPage, join_modules
+from cachecost.live.viewer.sessions_source import SessionsSource
 
 MODULES = {
     "app.js": 'import { b } from "./b.js";\nimport {\n  a,\n  other as unused,\n} from "./a.js";\n\nb(a);\n',

@@ -11,10 +11,9 @@ from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Event, Human, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, given_block
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.base import AgentChange, SwitchAt
-from cachecost.strategies.changes.compaction import Compaction
-from cachecost.strategies.changes.pruning import Prune
-from cachecost.strategies.changes.rereading import Reread
+from cachecost.strategies.changes.base import AgentChange
+from cachecost.strategies.changes.context import Compaction, Prune, Reread
+from cachecost.strategies.changes.prefix import SwitchAt
 
 
 def planned(*changes: AgentChange, events: Sequence[Event] = SIX_CALLS) -> list[PlannedCall]:

@@ -17,7 +17,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.compaction import Compaction
+from cachecost.strategies.changes.context import Compaction
 from cachecost.strategies.spec import StrategySpec
 
 OTHER = "claude-haiku-4-5"

@@ -18,12 +18,9 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent, Window
-from cachecost.strategies.changes.attachments import Attachments
 from cachecost.strategies.changes.base import AgentChange, ThreadRewriter
-from cachecost.strategies.changes.compaction import Compaction
-from cachecost.strategies.changes.pruning import Prune
-from cachecost.strategies.changes.results import Deduplicate, OutputCap
-from cachecost.strategies.changes.truncation import Truncate
+from cachecost.strategies.changes.context import Compaction, Deduplicate, OutputCap, Prune, Truncate
+from cachecost.strategies.changes.messages import Attachments
 from cachecost.strategies.spec import StrategySpec
 
 OTHER = "claude-haiku-4-5"

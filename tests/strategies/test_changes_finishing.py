@@ -20,7 +20,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.final_answer import FinalAnswer
+from cachecost.strategies.changes.messages import FinalAnswer
 from cachecost.strategies.spec import StrategySpec
 
 

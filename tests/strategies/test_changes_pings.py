@@ -19,10 +19,15 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.fanout import FanOut
-from cachecost.strategies.changes.keepalive import KeepAlive, needs_output
-from cachecost.strategies.changes.routing import CallRetries, RouteAsides
-from cachecost.strategies.changes.warming import PreWarm, WarmBeforeFanOut
+from cachecost.strategies.changes.keepalive import (
+    CallRetries,
+    KeepAlive,
+    PreWarm,
+    RouteAsides,
+    WarmBeforeFanOut,
+    needs_output,
+)
+from cachecost.strategies.changes.subagents import FanOut
 from cachecost.strategies.registry import build
 from cachecost.strategies.spec import StrategySpec
 

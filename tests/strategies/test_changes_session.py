@@ -19,12 +19,8 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.prefix_rewriting import TextTools
-from cachecost.strategies.changes.reminders import Reminder
-from cachecost.strategies.changes.sessions import SessionResume
-from cachecost.strategies.changes.system_parts import DateInSystem, SplitSystem
-from cachecost.strategies.changes.texts import Repairs, Unprompted, in_one_text
-from cachecost.strategies.changes.tool_answers import ToolAnswers
+from cachecost.strategies.changes.messages import Reminder, Repairs, SessionResume, ToolAnswers, Unprompted
+from cachecost.strategies.changes.prefix import DateInSystem, SplitSystem, TextTools, in_one_text
 from cachecost.strategies.spec import StrategySpec
 
 

@@ -16,9 +16,10 @@ from cachecost.prompts.blocks import NOTHING, Thread, given_block
 from cachecost.prompts.request import last_breakpoint_place
 from cachecost.strategies.agent import ANSWER_TOOL, Agent, InquiryOptions
 from cachecost.strategies.placements import Automatic, BeforeHuman, LastMessage, LastTool, Placement, SystemBlock
-from cachecost.strategies.presets import BASE, CHEAPER_MODEL, PRESETS
+from cachecost.strategies.presets import BASE, PRESETS
 
 FORCED = {"type": "tool", "name": ANSWER_TOOL}
+CHEAPER_MODEL = "claude-haiku-4-5"
 MANUAL = {"type": "enabled", "budget_tokens": 4096}
 ADAPTIVE = {"type": "adaptive"}
 BOOLEAN = {

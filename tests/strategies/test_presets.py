@@ -22,7 +22,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.changes.adapting import Adapt
+from cachecost.strategies.changes.keepalive import Adapt
 from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import PLACEMENTS, PRESETS
 

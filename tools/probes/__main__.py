@@ -26,8 +26,8 @@ from cachecost.commands.live import BASE_URL, KEY, NO_KEY, confirm_spending, par
 from cachecost.commands.options import A_FILE
 from cachecost.commands.output_paths import RecordingPath
 from cachecost.live.clock import ScaledClock
-from cachecost.live.driver.journal import RetryPolicy, sender_to
-from cachecost.live.driver.model import CallPricing, DollarBudget
+from cachecost.live.driver.budget import CallPricing, DollarBudget
+from cachecost.live.driver.sending import RetryPolicy, sender_to
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import NO_OWN_RULES, RuleBook, own_rules
 from tools.probes import PricedProbe, ProbeFinding, plan, select_probes, summary, verify, write

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.live.clock import Clock
-from cachecost.live.driver.model import AnsweredCall, CallFailed, Sender
+from cachecost.live.driver.budget import AnsweredCall, CallFailed, Sender
 from cachecost.providers.prices import Prices
 from tools.probes.model import SETTLE_S, ProbeAnswer, RoundResult, Unsettled
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.live.driver.model import AnsweredCall
+from cachecost.live.driver.budget import AnsweredCall
 from cachecost.providers.usage import ZERO
 
 NOT_SETTLED = "not settled"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from cachecost.live.clock import Clock, Say, ignore
-from cachecost.live.driver.model import CallFailed, OverBilled, OverBudget, Sender
+from cachecost.live.driver.budget import CallFailed, OverBilled, OverBudget, Sender
 from tools.probes.harness import REFUSED, PricedProbe, ProbeRun
 from tools.probes.minimum import MINIMUM
 from tools.probes.model import ProbeAnswer, ProbeFinding, Unsettled

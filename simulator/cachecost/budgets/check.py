@@ -27,8 +27,14 @@ from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_chang
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_share, exit_code, overall, session_volume
 from cachecost.scenario import Scenario, load
-from cachecost.scenario.loading import NO_DEFAULTS, FileDefaults, Record, RecordedScenario, without_command
-from cachecost.scenario.set_names import name_with_sets
+from cachecost.scenario.loading import (
+    NO_DEFAULTS,
+    FileDefaults,
+    Record,
+    RecordedScenario,
+    name_with_sets,
+    without_command,
+)
 from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]

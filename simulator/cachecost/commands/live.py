@@ -32,10 +32,10 @@ from cachecost.commands.workloads import load_with_strategies
 
 if TYPE_CHECKING:
     from cachecost.ledger.results import Fidelity
+    from cachecost.live.driver.budget import AnsweredCall, DollarBudget
     from cachecost.live.driver.journal import Journal
-    from cachecost.live.driver.model import AnsweredCall, DollarBudget
-    from cachecost.live.driver.output import LiveResult, LiveRun
     from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
+    from cachecost.live.driver.run import LiveResult, LiveRun
     from cachecost.scenario import Scenario
 
 JOURNAL = "journal.jsonl"
@@ -215,7 +215,7 @@ class _Live:
 
     def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.output import LiveRun
+        from cachecost.live.driver.run import LiveRun
 
         options = self.options
         job = LiveRun(
@@ -234,7 +234,7 @@ class _Live:
 
     def _journal(self, plan: Plan) -> Journal:
         from cachecost.live.driver.journal import Journal
-        from cachecost.live.driver.output import RECORDING
+        from cachecost.live.driver.run import RECORDING
 
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = self.options["out"] or Path(f"live-{plan.scenario.name}-{day}")
@@ -271,7 +271,7 @@ def _drive(job: LiveRun, journal: Journal) -> LiveResult:
     """Run to the end; after an interruption, print how to continue."""
     import asyncio
 
-    from cachecost.live.driver.output import drive
+    from cachecost.live.driver.run import drive
 
     try:
         return asyncio.run(drive(job, journal, _print_call))

@@ -41,7 +41,7 @@ def run(
     """Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."""
     from cachecost.analysis.comparison import run as running
     from cachecost.scenario import explain_defaults as defaults
-    from cachecost.scenario.set_names import name_with_sets
+    from cachecost.scenario.loading import name_with_sets
     from cachecost.views.run.files import PAGE
     from cachecost.views.run.report import print_run, run_json, write_report
 

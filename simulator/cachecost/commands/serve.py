@@ -20,7 +20,8 @@ from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
 from cachecost.commands.output_paths import OutputPath, SectionedCommand
-from cachecost.live.clock import CLOCKS, CallLog, Clock, clock_from
+from cachecost.live.clock import CLOCKS, Clock, clock_from
+from cachecost.live.request_log import CallLog
 from cachecost.live.server.state import FORM, FaultSchedule, faults_from
 from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
     from cachecost.live.server.state import ServerState
-    from cachecost.live.viewer.source import CallSignal
+    from cachecost.live.viewer.calls import CallSignal
     from cachecost.simulation.setup import ReplaySetup
 
 PORT = 8787
@@ -113,7 +114,7 @@ def serve(
     )
     meter, lost = _serve(options, port)
     if not no_bill:
-        from cachecost.live.server.meter import print_bill
+        from cachecost.live.server.bill import print_bill
 
         print_bill(meter, sys.stdout)
     return exit_code(check_failed=lost)
@@ -141,7 +142,7 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     from cachecost.live.server.endpoints import serve_until_stopped
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.page import BELOW, PageBesideApi, routes
-    from cachecost.live.viewer.source import CallSignal
+    from cachecost.live.viewer.calls import CallSignal
 
     meter = Meter(options.setup)
     signal = CallSignal()
@@ -164,11 +165,10 @@ def _serve(options: _Options, port: int) -> tuple[Meter, int]:
 
 
 def _page(meter: Meter, signal: CallSignal, options: _Options, token: str, port: int) -> ASGIApp:
-    from cachecost.live.server.messages_api import NAME, MeterFeed
-    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE
+    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE, NAME, MeterFeed
     from cachecost.live.viewer.app import viewer_app
     from cachecost.live.viewer.live_source import LiveSource
-    from cachecost.live.viewer.source import read_static_files
+    from cachecost.live.viewer.saved_page import read_static_files
 
     setup = replace(options.setup, counters={})
     source = LiveSource(MeterFeed(meter), signal, setup, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)
@@ -194,7 +194,7 @@ def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> Server
 
 
 def _greet(address: str, page: str, options: _Options) -> None:
-    from cachecost.live.server.arrival import PLACEHOLDER
+    from cachecost.live.server.served_api import PLACEHOLDER
 
     print_diagnostic(f"Serving simulated APIs at {address}, on this machine only. Point a client at it:")
     print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")

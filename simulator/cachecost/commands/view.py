@@ -88,7 +88,7 @@ def _view_sessions(options: ViewOptions, save: Path | None, port: int, opens_bro
         (None if options.session is None else session_id(choose_session(options.session, listing.keys_by_time()))),
     )
     if save is not None:
-        from cachecost.live.viewer.source import SavedPage, read_static_files
+        from cachecost.live.viewer.saved_page import SavedPage, read_static_files
         from cachecost.views.html.frame import write_page
 
         if opened is None and len(source.listing.keys) > 1:

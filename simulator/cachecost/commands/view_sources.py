@@ -32,7 +32,7 @@ from cachecost.views.run.files import CALLS, RESULT
 if TYPE_CHECKING:
     from cachecost.analysis.viewing.listing import SessionListing
     from cachecost.conversations.input_files import BilledCall
-    from cachecost.live.viewer.app import ComparisonSource, SessionsSource
+    from cachecost.live.viewer.sessions_source import ComparisonSource, SessionsSource
     from cachecost.live.viewer.source import PageSource, ReportSource
     from cachecost.views.viewer.sessions import Report
 
@@ -76,7 +76,7 @@ class ViewOptions:
 
 def sessions_source(listing: SessionListing, options: ViewOptions) -> SessionsSource:
     from cachecost.analysis.viewing.listing import CallReading
-    from cachecost.live.viewer.app import SessionsSource
+    from cachecost.live.viewer.sessions_source import SessionsSource
 
     reading = CallReading(options.format_)
     shown = _ShownWork()
@@ -135,7 +135,7 @@ class _ShownWork:
 def comparison_source(options: ViewOptions) -> ComparisonSource:
     """Two recordings. Raises UsageError where there are not two, InputError where one has no calls to show."""
     from cachecost.analysis.viewing.listing import CallReading
-    from cachecost.live.viewer.app import ComparisonSource
+    from cachecost.live.viewer.sessions_source import ComparisonSource
 
     if len(options.paths) != 2:
         raise click.UsageError(f"--beside: expected two recordings; got {len(options.paths):,}")
@@ -219,7 +219,7 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
     """
     from cachecost.live.loopback import PortTaken, address_of, listen
     from cachecost.live.viewer.app import serve_page, viewer_app
-    from cachecost.live.viewer.source import read_static_files
+    from cachecost.live.viewer.saved_page import read_static_files
 
     token = new_token()
     try:

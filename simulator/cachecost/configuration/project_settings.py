@@ -1,14 +1,8 @@
 """The settings of a project as its file states them: names checked, values not yet.
 
-The line of each table and key of a TOML text; tomllib gives lines only for syntax errors.
-
-Which options a settings file may set, and why not the others.
-
-Values of a settings file as the words that a command line would have.
-
-What a settings file states for scenarios that do not state it themselves.
-
-What a settings file says about folders: where scenarios are, and where reports go.
+tomllib gives lines only for syntax errors, so the line of each table and key is found here. Which options a settings
+file may set is a table, with the reason for the others; values become the words that a command line would have. Some
+hold for scenarios that do not state them themselves, some say where scenarios are and where reports go.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """API keys: identified by a digest, and removed from everything that is written.
 
-Secrets in a call's body: credentials for other servers that the API connects to.
+So are secrets in a call's body: credentials for other servers that the API connects to.
 """
 
 from __future__ import annotations
@@ -41,14 +41,9 @@ def secrets_in(headers: Iterable[tuple[str, str]]) -> list[str]:
 
 def query_secrets(query: str) -> list[str]:
     """The values of parameters of a URL that are named like secrets, as they stand there and decoded."""
-    values = [value for name, value in _query_pairs(query) if SECRET_PARAMETER.search(name)]
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    values = [value for name, _, value in pairs if SECRET_PARAMETER.search(unquote_plus(name))]
     return longest_first(form for value in values for form in (value, unquote_plus(value)) if len(form) >= SHORTEST)
-
-
-def _query_pairs(query: str) -> Iterator[tuple[str, str]]:
-    for pair in query.split("&"):
-        name, _, value = pair.partition("=")
-        yield unquote_plus(name), value
 
 
 def url_credentials(url: str) -> tuple[list[str], str]:

@@ -1,22 +1,29 @@
-"""Servers on this machine: the socket they listen on, and how they end."""
+"""Servers on this machine: the socket they listen on, the names under which they answer, and how they end.
+
+A page of another site may reach loopback under a name of its own (DNS rebinding); the browser then takes the server for
+that site, and lets the page read its answers. Its name is in the Host header.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
 from types import FrameType
 from typing import Any
 
 import uvicorn
-from starlette.types import Receive
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-LOOPBACK = "127.0.0.1"
-LOCALHOST = "localhost"
+from cachecost.live.clock import ignore
+
+LOOPBACK, LOCALHOST = NAMES = ("127.0.0.1", "localhost")
+ENCODING = "latin-1"
 BACKLOG = 2048
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -58,6 +65,38 @@ def address_of(listener: socket.socket) -> str:
     return f"http://{LOOPBACK}:{listener.getsockname()[1]}"
 
 
+def header_values(scope: Scope, name: bytes) -> list[str]:
+    """The values of a header, whose `name` is in lower case."""
+    return [value.decode(ENCODING) for key, value in scope["headers"] if key == name]
+
+
+def names_loopback(scope: Scope, port: int | None = None) -> bool:
+    """Whether the request names this machine, once, and `port` (None: any, as behind a tunnel)."""
+    hosts = header_values(scope, b"host")
+    if len(hosts) != 1:
+        return False
+    name, _, number = hosts[0].lower().partition(":")
+    return name in NAMES and (number == str(port) if port is not None else not number or number.isdecimal())
+
+
+class LoopbackHosts:
+    """Passes requests on that name this machine; others are answered with status 421."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or names_loopback(scope):
+            await self._app(scope, receive, send)
+            return
+        message = f"host: expected {' or '.join(NAMES)}, as this server answers no other site"
+        error = {"type": "invalid_request_error", "message": message}
+        body = json.dumps({"type": "error", "error": error}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 421, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
 async def client_left(receive: Receive) -> None:
     """Return when the client of a request has gone; its body has been received."""
     while (await receive())["type"] != "http.disconnect":
@@ -67,10 +106,11 @@ async def client_left(receive: Receive) -> None:
 class QuietServer(uvicorn.Server):
     """Uvicorn without its log and headers, which returns after SIGINT or SIGTERM: the caller still has work to do.
 
-    The first signal lets running calls end, the second one closes all connections. `options` are uvicorn's.
+    The first signal lets running calls end, the second one closes all connections. `ready` is called when it listens,
+    `options` are uvicorn's.
     """
 
-    def __init__(self, app: Any, **options: Any) -> None:
+    def __init__(self, app: Any, ready: Callable[[], None] = ignore, **options: Any) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -82,11 +122,13 @@ class QuietServer(uvicorn.Server):
             **options,
         )
         super().__init__(config)
+        self._ready = ready
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit and self._loop is not None:

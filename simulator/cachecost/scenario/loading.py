@@ -1,28 +1,16 @@
 """Scenario files: read whole, with every error at once, each at its line.
 
-Values of a scenario's text by their path from the top: as keys and numbers, or dotted, with names of strategies.
-
-Keys of a scenario whose conversation is what a command sends: which of them go together.
-
-Other values put into the text of a scenario: those of `--set`, of variants, of sweeps and of assumptions.
-
-Hosts and models that a scenario names: one that is not known is a fault at its line, with the nearest name.
-
-What stands in a scenario that its own file does not state: defaults of the project, with their places.
-
-What no single key of a scenario can tell: errors between keys, and between the file and the disk.
-
-The conversations that a scenario asks about: recorded or synthetic, with the head that it gives them.
-
-A scenario whose command ran: what the command sent stands in its place.
+Values are found by their path from the top, and others put in their place: those of `--set`, of variants, of sweeps and
+of assumptions. A command, of which a scenario is what it sends, is replaced by a recording.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,19 +18,13 @@ from pydantic import ValidationError
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, NamesNotKnown
-from cachecost.base.formatting import count_text
-from cachecost.base.limits import BLOCKS, MOST_SWEPT, OutOfLimits
+from cachecost.base.limits import MOST_SWEPT
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way, faults_of, one_of, show_kind, show_value, value_at
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.distributions import SyntheticSpec, synthetic
-from cachecost.conversations.input_files import Warn, input_path, is_url, quiet
-from cachecost.conversations.model import Conversation, Event, Human
-from cachecost.conversations.sessions import read_conversations
-from cachecost.prompts.blocks import NOTHING, Part, given_block
+from cachecost.conversations.input_files import is_url
 from cachecost.providers.assumptions import read_assumptions
-from cachecost.providers.hosts import AUTO_HOST, Catalogue, catalogue, host_of, hosts
-from cachecost.scenario.models import AS_RECORDED, CLAIM, FIGURE, Head, Scenario, schema
-from cachecost.scenario.set_names import begin_at_turn, stretch_pauses
+from cachecost.providers.hosts import AUTO_HOST, catalogue, host_of, hosts
+from cachecost.scenario.models import AS_RECORDED, CLAIM, FIGURE, Scenario, schema
 from cachecost.strategies.spec import StrategySpec
 
 NO_COST = (
@@ -153,7 +135,10 @@ def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
             yield placed.fault(way, f"expected a list of what a person says; got {show_value(turns)}")
         if not turns and TURN in str(get(placed, COMMAND)):
             yield placed.fault(COMMAND, f"expected turns for {TURN}: what a person says, a text per turn")
-        yield from _cwd_fault(placed, folder)
+        cwd = get(placed, (CONVERSATION, "cwd"))
+        if isinstance(cwd, str) and not (folder / cwd).is_dir():
+            expected = f"expected a folder; got {show_value(cwd)}, and there is no {folder / cwd}"
+            yield placed.fault((CONVERSATION, "cwd"), expected)
         return
     if isinstance(turns, list):
         yield placed.fault(way, f"expected a whole number without a command; got {show_value(turns)}")
@@ -161,13 +146,6 @@ def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     for key in OF_COMMAND:
         if isinstance(conversation, dict) and key in conversation:
             yield placed.fault((CONVERSATION, key), "expected only with a command")
-
-
-def _cwd_fault(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
-    way = (CONVERSATION, "cwd")
-    inner = get(placed, way)
-    if isinstance(inner, str) and not (folder / inner).is_dir():
-        yield placed.fault(way, f"expected a folder; got {show_value(inner)}, and there is no {folder / inner}")
 
 
 def missing_faults(placed: PlacedValue) -> Iterator[Fault]:
@@ -202,6 +180,27 @@ def with_set(placed: PlacedValue, text: str, faults: list[Fault]) -> PlacedValue
     except InputError as error:
         faults += [Fault(place.file, fault.message) for fault in error.faults]
     return placed
+
+
+MOST_NAME = 100
+"""Characters of a name at most: folders may have 255 bytes."""
+DIGEST_LETTERS = 8
+UNSAFE = re.compile(r"[^\w.+=,@-]+")
+"""What a folder should not be called, on any system."""
+
+
+def name_with_sets(name: str, sets: Sequence[str]) -> str:
+    """ "NAME@a.b=V,c=W": by path, the last value of each, in any order of `sets`; NAME alone without any.
+
+    Where characters of a value are no part of a folder's name, or the name is long, a digest of the values ends it.
+    """
+    values = {path.strip(): value.strip() for path, _, value in (text.partition("=") for text in sets)}
+    values.pop("name", None)  # it is `name` already
+    exact = ",".join(f"{path}={value}" for path, value in sorted(values.items()))
+    shown = UNSAFE.sub("-", exact)
+    if shown != exact or len(shown) > MOST_NAME:
+        shown = f"{shown[:MOST_NAME]}-{sha256(exact.encode()).hexdigest()[:DIGEST_LETTERS]}"
+    return f"{name}@{shown}" if shown else name
 
 
 def put(placed: PlacedValue, dotted: str, part: PlacedValue) -> PlacedValue:
@@ -241,28 +240,17 @@ def unknown_names(placed: PlacedValue) -> Iterator[Fault]:
     if host not in hosts():
         yield placed.fault(("host",), one_of(hosts(), host))
         return
-    book = catalogue(host)
-    for way in _model_ways(placed):
-        yield from _unknown_model(placed, way, book)
-
-
-def _model_ways(placed: PlacedValue) -> Iterator[Way]:
-    """Where a model may be named: for all, for a strategy, for the questions of one."""
-    yield ("model",)
-    strategies = get(placed, ("strategies",))
+    book, strategies = catalogue(host), get(placed, ("strategies",))
+    ways: list[Way] = [("model",)]
     for number in range(len(strategies) if isinstance(strategies, list) else 0):
-        yield ("strategies", number, "model")
-        yield ("strategies", number, "inquiry", "model")
-
-
-def _unknown_model(placed: PlacedValue, way: Way, book: Catalogue) -> Iterator[Fault]:
-    name = get(placed, way)
-    if not isinstance(name, str) or not name:
-        return
-    try:
-        book.model(name)
-    except CannotEvaluate as error:
-        yield placed.fault(way, str(error))
+        ways += [("strategies", number, "model"), ("strategies", number, "inquiry", "model")]
+    for way in ways:
+        name = get(placed, way)
+        try:
+            if isinstance(name, str) and name:
+                book.model(name)
+        except CannotEvaluate as error:
+            yield placed.fault(way, str(error))
 
 
 FileDefaults = Mapping[Way, PlacedValue]
@@ -353,94 +341,6 @@ def _unknown_in_conclusions(placed: PlacedValue, strategies: Sequence[str]) -> I
             for known, name in named:
                 if name and known and name not in known:  # without variants, as under --set, a claim does not hold
                     yield placed.fault((*way, "holds", place), one_of(known, name))
-
-
-NOT_RUN = "expected a recording or a synthetic conversation here, as a variant or a swept value runs no command"
-
-
-def head_parts(head: Head) -> tuple[Part, Part]:
-    """The tools and the system prompt of `head`, without text; their tokens sum exactly to what it says."""
-    sizes = _split_evenly(head.tools.tokens, head.tools.count) if head.tools else []
-    system = head.system.blocks or [head.system.tokens or 0] if head.system else []
-    return _part("tool", "", "tool", sizes), _part("text", "system", "system", system)
-
-
-def _split_evenly(tokens: int, parts: int) -> list[int]:
-    """`tokens` in `parts`, as equal as whole numbers can be."""
-    each, rest = divmod(tokens, parts)
-    return [each + (number < rest) for number in range(parts)]
-
-
-def _part(kind: str, role: str, name: str, sizes: Sequence[int]) -> Part:
-    blocks = [given_block(kind, role, f"{name} {number}:{size}", size) for number, size in zip(count(1), sizes)]
-    return Part(tuple(blocks)) if blocks else NOTHING
-
-
-class ScenarioConversations(NamedTuple):
-    """What a scenario replays: conversations, and the calls with their bills that they were found in, if any."""
-
-    conversations: list[Conversation]
-    bills: list[RecordedCall]
-
-
-def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> ScenarioConversations:
-    """The scenario's conversations, with their head and parameters; paths start at `base_dir`.
-
-    `warn` is called for a recording that is still being written. Raises InputError: a recording that
-    cannot be read, or that has itself what the head would add.
-    """
-    source = scenario.conversation
-    tools = scenario.conversation.head.tools
-    if tools and tools.count > BLOCKS.value():
-        way = ("conversation", "head", "tools", "count")
-        raise InputError([scenario.fault(way, str(BLOCKS.error(f"{tools.count:,}")))])
-    if source.command is not None:
-        raise InputError([scenario.fault(COMMAND, NOT_RUN)])
-    if source.recording is None:
-        return ScenarioConversations([_add_head(scenario, _make_synthetic(scenario))], [])
-    conversations, bills = read_conversations(input_path(source.recording, base_dir), "auto", warn)
-    headed = [_add_head(scenario, conversation) for conversation in conversations]
-    if not any(conversation.replies for conversation in conversations):
-        fault = scenario.fault(("conversation", "recording"), "expected a recording with calls; it has none")
-        raise InputError([fault])
-    return ScenarioConversations(headed, bills)
-
-
-def _make_synthetic(scenario: Scenario) -> Conversation:
-    """The synthetic conversation. Raises InputError where it would be beyond a limit."""
-    try:
-        spec = scenario.conversation.synthetic or SyntheticSpec()
-        return synthetic(replace(spec, name=scenario.name, model=scenario.model))
-    except OutOfLimits as error:
-        raise InputError([scenario.fault(("conversation", "synthetic"), str(error))]) from None
-
-
-def _add_head(scenario: Scenario, conversation: Conversation) -> Conversation:
-    source = scenario.conversation
-    tools, system = head_parts(source.head)
-    begun = stretch_pauses(begin_at_turn(conversation, source.from_turn), source.pause_factor)
-    return replace(
-        begun,
-        events=_turns(begun.events, source.turns if isinstance(source.turns, int) else None),
-        tools=_pick_part(scenario, "tools", conversation.tools, tools),
-        system=_pick_part(scenario, "system", conversation.system, system),
-        params={**conversation.params, **source.params.model_dump(exclude_none=True)},
-    )
-
-
-def _pick_part(scenario: Scenario, layer: str, recorded: Part, given: Part) -> Part:
-    """The part that is there. Two would mean that the head, or a sweep over it, is silently without effect."""
-    if recorded.blocks and given.blocks:
-        message = f"expected nothing, as the recording has its own; got {count_text(len(given.blocks), 'block')}"
-        raise InputError([scenario.fault(("conversation", "head", layer), message)])
-    return given if given.blocks else recorded
-
-
-def _turns(events: Sequence[Event], turns: int | None) -> tuple[Event, ...]:
-    """The events of the first human turns; all of them without a number."""
-    starts = [number for number, event in enumerate(events) if isinstance(event, Human)]
-    cut = turns is not None and len(starts) > turns
-    return tuple(events[: starts[turns]] if cut and turns is not None else events)
 
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions", "conclusion")
@@ -542,9 +442,6 @@ def _check(placed: PlacedValue, context: CheckContext) -> tuple[Scenario | None,
         return None, faults_of(error, placed, schema()) + faults
     scenario._placed = placed
     return scenario, faults
-
-
-# ---------------------------------------------------------------------- what no single key can tell
 
 
 # ------------------------------------------------------------------------------ variants and sweeps

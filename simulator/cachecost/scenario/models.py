@@ -1,14 +1,7 @@
 """What a scenario file holds: one model a mapping; docstrings are the editor's and the reader's help.
 
-An assumption that a scenario's answer rests on, and the values between which it is tried.
-
-A strategy in a file of its own: what a scenario writes as one item of `strategies:`.
-
-Types of the values in a scenario file: how each is checked, and its JSON schema.
-
-What a scenario file says of its conversation: one model a mapping; see models.py.
-
-A scenario's schema, as text for editors and for people. Both are document from the models.
+Types of values say how each is checked, and its JSON schema; the schema of the file and the list of defaults are made
+of the models.
 """
 
 from __future__ import annotations
@@ -208,17 +201,13 @@ def _price(value: Any) -> str:
 
 
 def _command(value: Any) -> tuple[str, ...]:
-    words = _split(value) if isinstance(value, str) else value
+    try:
+        words = shlex.split(value) if isinstance(value, str) else value
+    except ValueError as error:  # a quote or an escape that does not end
+        raise ValueError(f"expected a command as a shell splits it; got {show_value(value)}: {error}") from None
     if isinstance(words, list) and words and all(isinstance(word, str) for word in words) and words[0]:
         return tuple(words)
     raise ValueError(f"expected a command, as text or as a list of words; got {show_value(value)}")
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:  # a quote or an escape that does not end
-        raise ValueError(f"expected a command as a shell splits it; got {show_value(text)}: {error}") from None
 
 
 Day = Annotated[
@@ -644,19 +633,14 @@ def _for_editors(part: Any) -> Any:
     inner = {key: _for_editors(value) for key, value in part.items()}
     title = inner.pop("title") if isinstance(inner.get("title"), str) else ""
     if title == RULES:
-        return {**inner, "properties": _assumptions(), "additionalProperties": False}
+        assumptions = {row.name: {**_values(row), "description": row.about} for row in assumption_rows()}
+        return {**inner, "properties": assumptions, "additionalProperties": False}
     kind = inner.get("type")
     is_open = "const" not in inner and "enum" not in inner
-    return _allow_underscores(inner) if isinstance(kind, str) and kind in NUMBERS and is_open else inner
-
-
-def _allow_underscores(number: dict[str, Any]) -> dict[str, Any]:
-    about: dict[str, Any] = {key: number.pop(key) for key in ("description", "default") if key in number}
-    return {"anyOf": [number, {"type": "string", "pattern": NUMBERS[number["type"]]}], **about}
-
-
-def _assumptions() -> Schema:
-    return {row.name: {**_values(row), "description": row.about} for row in assumption_rows()}
+    if not (isinstance(kind, str) and kind in NUMBERS and is_open):
+        return inner
+    about: dict[str, Any] = {key: inner.pop(key) for key in ("description", "default") if key in inner}
+    return {"anyOf": [inner, {"type": "string", "pattern": NUMBERS[kind]}], **about}
 
 
 def _values(row: AssumptionRow) -> Schema:

@@ -1,8 +1,7 @@
 """An agent as data, and how it plans the calls of a conversation: one pass, work for what is new in each call.
 
-Cutting a conversation to a smaller model's window, as jp does for the questions it asks elsewhere.
-
-Questions that a tool asks the assistant while it runs, and the ways to ask them.
+Questions that a tool asks the assistant while it runs are put in the ways that `InquiryOptions` has; where another
+model answers them, the conversation is cut to its window, as jp does.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from cachecost.conversations.model import Aside, Conversation, Event, Human, Inq
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request, block_of, text_block
 from cachecost.providers.assumptions import show_assumption
-from cachecost.strategies.changes.base import AgentChange, GrowingThread
+from cachecost.strategies.changes.base import AgentChange, GrowingThread, with_head, without_effort
 from cachecost.strategies.model_facts import Facts, FailedAttempts, HostFacts
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 
@@ -206,7 +205,7 @@ class InquiryOptions:
             params.pop("thinking", None)
         if self.model is not None:
             params.pop("speed", None)
-            params["output_config"] = {k: v for k, v in _config(main).items() if k != "effort"}
+            params["output_config"] = without_effort(main)
         return {key: value for key, value in params.items() if value != {}}
 
 
@@ -639,15 +638,7 @@ class _CallPlanner:
 
     def _switch(self, event: Switch) -> None:
         """The main thread goes on with another model or head; what the agent sets itself stays."""
-        as_told = replace(
-            self._conversation,
-            model=event.model,
-            tools=event.tools,
-            system=event.system,
-            params=event.params,
-            is_chosen=event.is_chosen,
-        )
-        self._main = self._agent.bare_request(as_told)
+        self._main = self._agent.bare_request(with_head(self._conversation, event))
         if self._questions is not None:
             self._questions.use_main_thread(self._main, event.tools)
 

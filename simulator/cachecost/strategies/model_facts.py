@@ -1,7 +1,4 @@
-"""What strategies know of hosts and models.
-
-Deterministic sampling at a rate: the selected items are spread evenly.
-"""
+"""What strategies know of hosts and models, and deterministic sampling at a rate, spread evenly."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
-"""Strategies by name: the built-in ones, then those of other packages.
+"""Strategies by name: the built-in ones, then those of other packages; and from a name to one that can plan.
 
-A package adds strategies by entry points of the group `cachecost.strategies`. An entry point's name is
-the strategy's, its object a Strategy or something that makes one when called. They are loaded when a
-name is not built in, and for listings; a built-in name cannot be taken. NAME@1h and NAME@5m are a strategy with that
-TTL on all breakpoints that name none.
-
-What a strategy produces from a conversation: requests with their times.
-
-From what a scenario or a caller names to a strategy that can plan.
+A package adds strategies by entry points of the group `cachecost.strategies`. An entry point's name is the strategy's,
+its object a Strategy or something that makes one when called. They are loaded when a name is not built in, and for
+listings; a built-in name cannot be taken. NAME@1h and NAME@5m are a strategy with that TTL on all breakpoints that name
+none.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """A strategy as a scenario writes it: a preset's name, or a mapping that starts from one or from nothing.
 
-Options left out keep the preset's values. The models carry their help to the JSON Schema for editors.
-
-pydantic models derived from dataclasses: an option's type, default and description are written once.
-
-Things that a scenario chooses by name, with options: primitives of breakpoints, changes of agents.
+Options left out keep the preset's values. The pydantic models are derived from dataclasses: an option's type, default
+and description are written once, and reach the JSON Schema for editors. Breakpoints and changes are chosen by name.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """`cache_cost`: takes the calls of a test, and reports and asserts what they would cost.
 
-A clock for tests: it steps, and can be moved on.
-
-The simulated API as a function from a request to a response: no socket, and no web framework.
-
-Which layers of a call are not as in the call that it goes on from, and from which character on.
-
-Transports for clients made with httpx2 or httpx: every request is answered in this process.
-
-The message of a failed assertion: what failed, by how much, which call, which block, and the fix.
-
-The simulated API of a test: clients reach it by a transport, an SDK client or a base URL.
+Clients reach the simulated API by a transport (httpx2 or httpx, answered in this process, without a socket or a web
+framework), by an SDK client or by a base URL. Its clock steps, and can be moved on. A failed assertion says what
+failed, by how much, which call, which block and from which character on, and the fix.
 """
 
 from __future__ import annotations
@@ -31,16 +23,17 @@ from cachecost.base.formatting import count_text, dollars, exact_dollars, percen
 from cachecost.base.times import midnight
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import CallRow
-from cachecost.live.clock import CallLog, Clock, SteppingClock, clock_from
+from cachecost.live.clock import Clock, SteppingClock, clock_from
+from cachecost.live.request_log import CallLog
+from cachecost.live.server.answering import answer_call, count_tokens
 from cachecost.live.server.answers import answerer_from
-from cachecost.live.server.arrival import PLACEHOLDER, answer_call, count_tokens, encode_json, receive_call
 from cachecost.live.server.messages_api import MESSAGES as API
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
+from cachecost.live.server.served_api import PLACEHOLDER, encode_json, receive_call
 from cachecost.live.server.state import ServerState
-from cachecost.prompts.blocks import Block, Layer, Thread
+from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import ChangedText, first_changed_block, first_changed_text
-from cachecost.prompts.request import Request
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
@@ -172,31 +165,25 @@ def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -
 def _pairs(taken: Sequence[MeteredCall], across: bool) -> Iterator[tuple[MeteredCall, MeteredCall]]:
     latest: dict[object, MeteredCall] = {}
     for one in taken:
-        conversation: object = None if across else _conversation(one)
+        conversation = None if across else (one.workspace, one.row.model, one.first)
         if (before := latest.get(conversation)) is not None:
             yield before, one
         latest[conversation] = one
-
-
-def _conversation(one: MeteredCall) -> object:
-    return one.workspace, one.row.model, one.first
 
 
 def _change(old: MeteredCall, new: MeteredCall, layer: str) -> LayerChange | None:
     numbers = new.row.call, old.row.call
     if layer == Layer.MESSAGES:
         return _of_messages(old, new)
-    before, after = _part(old.request, layer), _part(new.request, layer)
+    before, after = (
+        one.request.tools.blocks if layer == Layer.TOOLS else one.request.system.blocks for one in (old, new)
+    )
     return _of_blocks(before, after, layer, layer, numbers, may_grow=False)
-
-
-def _part(request: Request, layer: str) -> Sequence[Block]:
-    return request.tools.blocks if layer == Layer.TOOLS else request.system.blocks
 
 
 def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
     """The first message that is not as it was; a call of another conversation has nothing to be compared with."""
-    before, after = _messages(old.request.thread), _messages(new.request.thread)
+    before, after = old.request.thread.messages(), new.request.thread.messages()
     numbers = new.row.call, old.row.call
     for number, node in enumerate(before):
         path = f"messages.{number}"
@@ -206,10 +193,6 @@ def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
             found = _of_blocks(node.blocks, after[number].blocks, f"{path}.content", "messages", numbers, may_grow=True)
             return found or LayerChange(*numbers, "messages", path, "changed")
     return None
-
-
-def _messages(thread: Thread) -> list[Any]:
-    return thread.messages()
 
 
 def _of_blocks(
@@ -349,17 +332,15 @@ def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     """The dollars, then why."""
     write = exact_dollars if dollars(spent) == dollars(limit) else dollars
     more = f"{dollars(spent - limit)} more than the limit of {exact_dollars(limit)}"
-    return "\n".join([f"{_calls_cost(evidence.calls)} {write(spent)}, {more}", *evidence.lines()])
+    calls = len(evidence.calls)
+    costs = f"{count_text(calls, 'call')} {'costs' if calls == 1 else 'cost'}"
+    return "\n".join([f"{costs} {write(spent)}, {more}", *evidence.lines()])
 
 
 def hit_rate_message(reached: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     """The share, then why it is not larger."""
     head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
     return "\n".join([head, *evidence.lines()])
-
-
-def _calls_cost(calls: Sequence[CallRow]) -> str:
-    return f"{count_text(len(calls), 'call')} {'costs' if len(calls) == 1 else 'cost'}"
 
 
 def _causes(explanation: Explanation) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""Scenarios as tests: a file of tests each, an item a budget.
-
-The budgets of a scenario, and the message of a failed test of one.
-"""
+"""Scenarios as tests: a file of tests each, an item a budget, with the message of `check` where one fails."""
 
 from __future__ import annotations
 

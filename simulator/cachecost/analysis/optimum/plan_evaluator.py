@@ -27,7 +27,7 @@ from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import PER_TOKEN, ZERO, Usage
 from cachecost.simulation.engine import CallPreparer, PreparedCall, Simulation, UnpreparedCall, output_tokens
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.strategies.placements.moving import blocks_back
+from cachecost.strategies.placements import blocks_back
 
 
 @dataclass(frozen=True, slots=True)

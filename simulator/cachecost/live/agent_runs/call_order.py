@@ -1,14 +1,20 @@
-"""The calls of a run, in an order that is the same for the same calls.
+"""The calls of a run, in an order that is the same for the same calls, and the ids of their answers by that order.
 
 Calls that overlap in time arrive in another order each time: those of sub-agents, or of a program that does not wait.
 Of conversations that run at the same time, the shorter call comes first, and of equally long ones the one with the
 smaller digest of its body. A call that continues another is longer, so it stays behind it.
+
+The API derives an id from what was asked, so that a change of one message would change the ids in all that follow. In a
+recording that is compared with another, only what was changed is to differ.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,7 +26,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import RecordedCall
-from cachecost.live.clock import CallLog, moment
+from cachecost.live.clock import moment
+from cachecost.live.request_log import CallLog
 from cachecost.prompts.blocks import Thread
 
 STEP_S = 2.0
@@ -71,7 +78,8 @@ class WatchedApp:
             await self._app(scope, receive, watched)
         finally:
             exchange.end = exchange.end or next(self._events)
-            self._note_unknown(scope)
+            if scope["type"] == "http" and "endpoint" not in scope:
+                self.unknown.append(f"{scope['method']} {scope['path']}")
 
     async def _wait_for_others(self) -> None:
         """Wait until no request has come for a moment: calls that are made at once then overlap in every run."""
@@ -79,10 +87,6 @@ class WatchedApp:
         self._latest = loop.time()
         while (left := self._latest + MOMENT_S - loop.time()) > 0:
             await asyncio.sleep(left)
-
-    def _note_unknown(self, scope: MutableMapping[str, Any]) -> None:
-        if scope["type"] == "http" and "endpoint" not in scope:
-            self.unknown.append(f"{scope['method']} {scope['path']}")
 
 
 class WatchedLog(CallLog):
@@ -175,3 +179,36 @@ def _plain(call: RecordedCall, start: float, names: dict[str, str]) -> RecordedC
         line=0,
         output_tokens=None,
     )
+
+
+ID_KEYS = ("id", "call_id", "tool_use_id")
+SHORTEST = 12
+TOKEN = re.compile(rb"[A-Za-z0-9_-]{%d,}" % SHORTEST)
+
+
+def with_stable_ids(lines: Sequence[bytes], order: Sequence[int]) -> list[bytes]:
+    """The lines of a request log with each id of an answer, wherever it is sent back, replaced by one of the same
+    length: its prefix and its number among those with this prefix, counted in this `order` of the lines.
+    """
+    names: dict[bytes, bytes] = {}
+    numbers: Counter[bytes] = Counter()
+    for place in order:
+        for found in _ids_in(json.loads(lines[place]).get("response")):
+            if found not in names:
+                prefix, mark, rest = found.rpartition(b"_")
+                numbers[prefix] += 1
+                names[found] = prefix + mark + b"%0*d" % (len(rest), numbers[prefix])
+    return [TOKEN.sub(lambda match: names.get(match[0], match[0]), line) for line in lines]
+
+
+def _ids_in(value: Any) -> Iterator[bytes]:
+    """The ids in an answer, at any depth."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _ids_in(item)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key in ID_KEYS and isinstance(inner, str) and TOKEN.fullmatch(inner.encode()):
+                yield inner.encode()
+            else:
+                yield from _ids_in(inner)

@@ -1,6 +1,6 @@
 """The environment of a command: the simulated API's address, no key of yours, no way to the network.
 
-The clock of a command's second run: it is ahead, so that every time, date, weekday and month is another one.
+The clock of a command's second run is ahead, so that every time, date, weekday and month is another one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from cachecost.live.keys import SHORTEST, longest_first, url_credentials
-from cachecost.live.server.arrival import PLACEHOLDER
+from cachecost.live.server.served_api import PLACEHOLDER
 
 SHIFT_S = 33 * 86_400 + 5 * 3600 + 37 * 60 + 11
 """Seconds: another month, day of the month, weekday, hour, minute and second, and mostly the same year."""

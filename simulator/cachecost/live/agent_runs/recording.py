@@ -1,7 +1,4 @@
-"""Runs the command of a scenario against the simulated API: what it sends is the recording.
-
-The simulated API of one run of a command, and the calls that it took.
-"""
+"""Runs the command of a scenario against the simulated API: what it sends is the recording."""
 
 from __future__ import annotations
 
@@ -16,16 +13,16 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
-from cachecost.base.errors import CommandFailed
+from cachecost.base.errors import CommandFailed, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.times import midnight
+from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.agent_runs.answering import scenario_answerer
-from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_order, stable_order
+from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_order, stable_order, with_stable_ids
 from cachecost.live.agent_runs.environment import (
     RunClock,
     environment_of,
@@ -37,22 +34,54 @@ from cachecost.live.agent_runs.environment import (
     secrets_in_environment,
 )
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
-from cachecost.live.agent_runs.stable_ids import with_stable_ids
 from cachecost.live.clock import Say, SteppingClock
 from cachecost.live.keys import without
+from cachecost.live.server.answers import answerer_from
+from cachecost.live.server.answers.script import ScriptAnswerer
 from cachecost.live.server.app import app_of
 from cachecost.live.server.endpoints import serving_at
 from cachecost.live.server.meter import Meter
-from cachecost.live.server.model import models_of
+from cachecost.live.server.model import Answerer, models_of
 from cachecost.live.server.state import ServerState
 from cachecost.prompts.blocks import Block
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario
-from cachecost.scenario.loading import COMMAND, TURN, RecordedScenario, project_folder, with_recording
+from cachecost.scenario.loading import COMMAND, TURN, RecordedScenario, placed_of, project_folder, with_recording
 from cachecost.scenario.models import ConversationSource
 from cachecost.simulation.workload import scenario_setup
 from cachecost.tokens.factory import FILLER
 from cachecost.tokens.tokenizers import count_content
+
+ANSWERS = ("conversation", "answers")
+IN_FILES = ("script:", "recording:")
+
+
+def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
+    """What answers; files are relative to `folder`. Raises InputError."""
+    answers = scenario.conversation.answers
+    if not isinstance(answers, str):
+        return _written_script(scenario)
+    kind = next((kind for kind in IN_FILES if answers.startswith(kind)), None)
+    text = f"{kind}{folder / answers.removeprefix(kind)}" if kind else answers
+    try:
+        return answerer_from(text)
+    except ValueError as error:
+        raise InputError([scenario.fault(ANSWERS, str(error))]) from None
+
+
+def _written_script(scenario: Scenario) -> Answerer:
+    """The replies that the scenario itself lists."""
+    replies = placed_of(scenario).at(ANSWERS)
+    script = PlacedValue({"format": 1}, {(): replies.place(())}).put(("replies",), replies)
+    try:
+        return ScriptAnswerer.from_values(script)
+    except InputError as error:
+        raise InputError(
+            [
+                replace(fault, message=f"{'.'.join(ANSWERS)}{fault.message.removeprefix('replies')}")
+                for fault in error.faults
+            ]
+        ) from None
 
 
 class RunServer:
@@ -113,6 +142,7 @@ class RunServer:
         return in_order(list(read_calls(named, "request-log")), order, self._start)
 
 
+NO_REQUEST = "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
 SHOWN_LINES = 12
 """How much of the end of a command's stderr is shown."""
 
@@ -205,7 +235,8 @@ class _Job:
                 if ended.status is None:
                     raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
             if not server.calls:
-                raise self._failure(f"made no call: {_hint(server.refused)}")
+                hint = f"{count_text(server.refused, 'request')} had a body that is no request for a model"
+                raise self._failure(f"made no call: {hint if server.refused else NO_REQUEST}")
             return server.recorded_calls()
 
     def _lines(self) -> Iterator[CommandLine]:
@@ -232,9 +263,3 @@ class _Job:
         printed = without(ended.errors.encode(), secrets).decode("utf-8", "replace") if ended else ""
         fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
         return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])
-
-
-def _hint(refused: int) -> str:
-    if refused:
-        return f"{count_text(refused, 'request')} had a body that is no request for a model"
-    return "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"

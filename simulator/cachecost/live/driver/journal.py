@@ -1,290 +1,34 @@
-"""The journal of a run: a line before each attempt and after, so that a run that was killed resumes without paying
-twice.
+"""The journal of a run: a line before each attempt and after, so that a run that was killed does not pay twice.
 
 JSON Lines, each line one write. `run` names the run, its plan's digest and the scenario; `reserved` stands before an
 attempt, with the most it can cost; then `done`, `released` (not billed), `lost` (perhaps billed), `failed` (no retry).
 A `done` line whose usage cannot be what was billed has `doubt`, why, and `unknown_usd`, what more counts as spent.
 A reservation without a later line was interrupted: it counts as spent.
-
-One attempt through the official SDK: its answer, or its error and whether it may have been billed.
-
-When to retry a failed attempt, and after how many seconds.
-
-Sends calls within a budget: reserve the upper bound, send, settle by the bill, retry if that may help.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from email.utils import parsedate_to_datetime
-from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import anthropic
-import httpx2
-from anthropic import AsyncAnthropic, AsyncStream
-
-from cachecost.base.errors import CannotEvaluate, Fault, InputError
-from cachecost.base.formatting import exact, exact_dollars
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import exact
 from cachecost.base.limits import MOST_TOKENS, json_value
-from cachecost.base.times import day_of
 from cachecost.conversations.calls import parse_usage
-from cachecost.live.clock import Clock, LineFile, input_errors, last_line_end
-from cachecost.live.driver.answer_size import BoundedClient
-from cachecost.live.driver.ceiling import TokenBounds, bounds_of_bytes, bounds_of_count, unbounded_reason
-from cachecost.live.driver.model import (
+from cachecost.live.clock import moment
+from cachecost.live.driver.budget import (
     AnsweredCall,
     CallFailed,
-    CallPricing,
-    DollarBudget,
-    OverBilled,
-    Reservation,
-    find_doubts,
 )
-from cachecost.live.keys import without
+from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
+from cachecost.live.request_log import CallLog, LineFile, input_errors, last_line_end
 from cachecost.prompts.request import NotAMessage
-from cachecost.providers.usage import ZERO, Usage
-
-NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-"""Errors after which nothing can have reached the API."""
-MAYBE_ANSWERED = frozenset({408, 502, 504, 520, 522, 524})
-"""Statuses of a gateway: the API may have answered, and billed."""
-COUNTED = (
-    "model",
-    "system",
-    "tools",
-    "messages",
-    "tool_choice",
-    "thinking",
-    "output_config",
-    "output_format",
-    "context_management",
-    "cache_control",
-    "speed",
-)
-"""What count_tokens takes of a body."""
-LONGEST_MESSAGE = 400
-LARGEST_ANSWER = 32 << 20
-"""Characters in the blocks of an answer. The longest real ones have less than a megabyte."""
-LONGEST_ANSWER_S = 3600.0
-"""Seconds of one answer, in which a byte may come again and again."""
-DELTAS = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-}
-"""The kinds of deltas: each has a field of this name, which is added to that of its block."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartialAnswer:
-    """An answer that started and did not end: when the call was sent, and seconds until its answer started."""
-
-    start: float
-    first_token_s: float
-
-
-class AttemptFailed(Exception):
-    """An attempt without a usable answer. `status` is None where there was none.
-
-    `is_billable`: it may still have been billed. `begun`: it was answered in part. `headers` are those of the answer,
-    with names in lower case.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        status: int | None = None,
-        kind: str = "",
-        headers: Mapping[str, str] | None = None,
-        is_billable: bool = False,
-        begun: PartialAnswer | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-        self.headers = headers or {}
-        self.is_billable = is_billable
-        self.begun = begun
-
-
-class Wire:
-    """Sends bodies unchanged, once each. `now` is the time in seconds since the epoch.
-
-    The client must not retry by itself. `betas` go into the header `anthropic-beta`.
-    """
-
-    def __init__(self, client: AsyncAnthropic, now: Callable[[], float], betas: tuple[str, ...] = ()) -> None:
-        self._client = client
-        self._now = now
-        self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
-
-    async def post(self, body: Mapping[str, Any], retry: int = 0) -> AnsweredCall:
-        """One Messages call, streamed. Raises AttemptFailed."""
-        reading = _StreamReader(self._now(), self._now)
-        try:
-            async with asyncio.timeout(LONGEST_ANSWER_S):
-                stream = await self._client.post(
-                    "/v1/messages",
-                    cast_to=object,
-                    body={**body, "stream": True},
-                    options={"headers": self._at_retry(retry)},
-                    stream=True,
-                    stream_cls=AsyncStream[Any],
-                )
-                await reading.read(aiter(stream))
-            sent = reading.answered_call()
-            return replace(sent, response=json.loads(self._without_key(json.dumps(sent.response))))
-        except Exception as error:  # with any answer the call may have been billed
-            raise self._fault(error, reading) from None
-
-    async def count(self, body: Mapping[str, Any], retry: int = 0) -> int:
-        """Input tokens of a body, free of charge. Raises AttemptFailed."""
-        told = {name: body[name] for name in COUNTED if name in body}
-        try:
-            answer: Any = await self._client.post(
-                "/v1/messages/count_tokens", cast_to=object, body=told, options={"headers": self._at_retry(retry)}
-            )
-            return parse_usage({"input_tokens": int(answer["input_tokens"])}, "usage").input_tokens
-        except Exception as error:
-            raise self._fault(error, None) from None
-
-    def _at_retry(self, retry: int) -> dict[str, str]:
-        return {**self._headers, "x-stainless-retry-count": str(retry)}
-
-    def _fault(self, error: Exception, reading: _StreamReader | None) -> AttemptFailed:
-        began = reading.begun if reading else None
-        told = self._harmless(str(error) or type(error).__name__)
-        if isinstance(error, anthropic.APIStatusError):
-            headers = {name.lower(): value for name, value in error.response.headers.items()}
-            status = error.status_code
-            words, kind = _error_parts(error.body)
-            message = self._harmless(words) if words else told
-            if status < 300:  # an error event inside a stream that had begun
-                return AttemptFailed(message, None, kind, headers, True, began)
-            return AttemptFailed(message, status, kind, headers, status in MAYBE_ANSWERED, began)
-        if isinstance(error, anthropic.APITimeoutError | TimeoutError):
-            told = "no answer in time"
-        elif isinstance(error, anthropic.APIConnectionError):
-            told = self._harmless(f"no connection: {error.__cause__ or error}")
-        sent = not isinstance(error.__cause__, NEVER_SENT)
-        return AttemptFailed(told, None, "connection" if not sent else "lost", {}, sent, began)
-
-    def _harmless(self, text: str) -> str:
-        """`text` without the key, on one line and not too long: network errors may quote anything."""
-        line = " ".join(self._without_key(text).split())
-        return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
-
-    def _without_key(self, text: str) -> str:
-        secrets = [key] if (key := self._client.api_key) else []
-        return without(text.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
-
-
-def _error_parts(body: object) -> tuple[str, str]:
-    """(message, error type) that an API error body holds; "" where it holds none."""
-    inner = body.get("error") if isinstance(body, Mapping) else None
-    if not isinstance(inner, Mapping):
-        return "", ""
-    return str(inner.get("message") or ""), str(inner.get("type") or "")
-
-
-class _StreamReader:
-    """Reads a stream: usage, content and the time it started.
-
-    Deltas are joined at the end: added one by one, the 20,000 of a long answer would take minutes.
-    """
-
-    def __init__(self, start: float, now: Callable[[], float]) -> None:
-        self.start = start
-        self.begun: PartialAnswer | None = None
-        self._now = now
-        self._message: dict[str, Any] = {}
-        self._usage: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._deltas: dict[tuple[int, str], list[str]] = {}
-        self._size = 0
-        self._is_whole = False
-
-    async def read(self, events: AsyncIterator[Any]) -> None:
-        """Take every event until the message ends. The stream is read to its end, so that it is closed."""
-        async for event in events:
-            self._take(event)
-
-    def answered_call(self) -> AnsweredCall:
-        """The answer. Raises ValueError if the stream ended before the message did."""
-        if self.begun is None or not self._is_whole:
-            raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
-        usage: Usage = parse_usage(self._usage, "usage")
-        for (number, name), parts in self._deltas.items():
-            self._blocks[number][name] = "".join([self._blocks[number].get(name, ""), *parts])
-        content = [self._blocks[number] for number in sorted(self._blocks)]
-        response = {**self._message, "content": content, "usage": self._usage}
-        return AnsweredCall(usage, self.start, self.begun.first_token_s, response)
-
-    def _take(self, event: Any) -> None:
-        kind = event["type"]
-        if kind == "message_start":
-            if self.begun is not None:
-                raise ValueError("a second message begins in the answer")
-            self.begun = PartialAnswer(self.start, max(0.0, self._now() - self.start))
-            self._message = dict(event["message"])
-            self._usage = _usage_in(self._message, "message_start")
-        elif kind == "content_block_start":
-            block = self._blocks[int(event["index"])] = dict(event["content_block"])
-            self._limit(len(json.dumps(block)))
-        elif kind == "content_block_delta":
-            self._add(int(event["index"]), event["delta"])
-        elif kind == "message_delta":
-            self._message.update(event["delta"])
-            self._usage = _highest(self._usage, _usage_in(event, "message_delta"))
-        self._is_whole = self._is_whole or kind == "message_stop"
-
-    def _add(self, number: int, delta: Mapping[str, Any]) -> None:
-        """Add a delta to its block; the JSON of a tool's input stays text, because it may be cut off."""
-        if (field := DELTAS.get(delta["type"])) is None:
-            return
-        if number not in self._blocks:
-            raise ValueError(f"a delta of block {number}, which has not begun")
-        text = str(delta[field])
-        self._limit(len(text))
-        self._deltas.setdefault((number, field), []).append(text)
-
-    def _limit(self, size: int) -> None:
-        """Raises ValueError if `size` characters more are too many."""
-        self._size += size
-        if self._size > LARGEST_ANSWER:
-            raise ValueError(f"the answer has more than {LARGEST_ANSWER:,} characters")
-
-
-def _usage_in(event: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The usage of an event. Raises ValueError where there is none."""
-    usage = event.get("usage")
-    if not isinstance(usage, dict):
-        raise ValueError(f"{kind} has no usage")
-    return usage
-
-
-def _highest(usage: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Usage with that of a later event, field by field: counts are cumulative, so none of them falls."""
-    merged = dict(usage)
-    for name, value in later.items():
-        before = merged.get(name)
-        if isinstance(value, dict):
-            merged[name] = _highest(before if isinstance(before, dict) else {}, value)
-        elif isinstance(value, int) and isinstance(before, int):
-            merged[name] = max(value, before)
-        elif value is not None:
-            merged[name] = value
-    return merged
+from cachecost.providers.usage import ZERO
 
 
 @dataclass(slots=True)
@@ -382,139 +126,26 @@ def _text(path: Path) -> str:
         raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
 
 
-class Journal:
-    """Writes the journal at `path`, or continues it; `state` is what it holds."""
+def recorded_fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
+    """The fields of a call in the recording. Each strategy is a workspace and a session of its own.
 
-    def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
-        self.path = path
-        with input_errors(path, "another `cachecost live` continues this run"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = LineFile(path)
-        try:
-            is_old = self._file.size > 0
-            self.state = read_journal(path) if is_old else RunState(run, digest, at)
-            if self.state.digest != digest:
-                problem = "expected the same scenario, options and version as when the run started"
-                raise InputError([Fault(str(path), problem)])
-            with path.open("rb") as stream:
-                self._file.cut(last_line_end(stream, self._file.size))
-        except BaseException:
-            self._file.close()
-            raise
-        if not is_old:
-            self._add("run", id=run, format=1, scenario=scenario, digest=digest, planned_at=at, options=dict(options))
-
-    def add_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        self._add("reserved", call=label, retry=retry, usd=exact(dollars))
-
-    def add_answered(
-        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
-    ) -> None:
-        doubt = {"doubt": sent.doubt, "unknown_usd": exact(sent.unknown_usd)} if sent.doubt else {}
-        self._add(
-            "done",
-            call=label,
-            retry=retry,
-            start=sent.start,
-            first_token_s=sent.first_token_s,
-            usage=sent.usage.wire(),
-            usd=exact(dollars),
-            response=sent.response,
-            **doubt,
-        )
-
-    def add_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
-        self._add("released", call=label, retry=retry, status=fault.status, message=str(fault))
-
-    def add_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        begun = fault.begun
-        self._add(
-            "lost",
-            call=label,
-            retry=retry,
-            usd=exact(dollars),
-            status=fault.status,
-            message=str(fault),
-            start=begun.start if begun else None,
-            first_token_s=begun.first_token_s if begun else None,
-        )
-
-    def add_failed(self, label: str, fault: CallFailed) -> None:
-        self._add("failed", call=label, status=fault.status, message=str(fault))
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _add(self, kind: str, **fields: Any) -> None:
-        line = {"kind": kind, **fields}
-        self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        self.state.take(line)
+    An answer that was cut off has no usage: it affects the cache and is not compared."""
+    name = label.rpartition("/")[0]
+    record = {
+        "call": label,
+        "timestamp": moment(sent.start),
+        "first_token_s": round(sent.first_token_s, 6),
+        "workspace": name,
+        "session": name,
+    }
+    if isinstance(sent, PartialAnswer):
+        return record
+    return {**record, "usage": sent.usage.wire(), "response": {**sent.response, "usage": sent.usage.wire()}}
 
 
-FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 60.0
-"""Without a `retry-after`: 0.5 s, doubled each time, at most a minute."""
-LONGEST_ASKED_S = 900.0
-"""A call is not retried if the server asks for a longer wait."""
-JITTER = 0.25
-"""The random share of a wait, so that parallel calls do not retry together."""
-AGAIN = frozenset({408, 409, 429})
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """At most `most` retries of a call; waits are drawn from `seed`, so the same run waits the same."""
-
-    most: int = 4
-    seed: str = ""
-
-    def wait(self, fault: AttemptFailed, retry: int, label: str, now: float) -> float | None:
-        """Seconds to wait before the `retry`-th retry (from 1) of a call; None: do not retry."""
-        if retry > self.most or not _is_worth_it(fault):
-            return None
-        asked = asked_for(fault.headers, now)
-        if asked is not None:
-            return asked if asked <= LONGEST_ASKED_S else None
-        wait = min(FIRST_WAIT_S * 2.0 ** (retry - 1), LONGEST_WAIT_S)
-        return wait * (
-            1
-            - JITTER
-            * (int.from_bytes(blake2b(f"{self.seed}/{label}/{retry}".encode(), digest_size=4).digest()) / 2**32)
-        )
-
-
-def asked_for(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that `retry-after-ms` or `retry-after` (seconds, or a date) ask for; None where they do not."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers[name]) * unit
-        except (KeyError, ValueError):
-            continue
-        return max(0.0, seconds) if seconds == seconds else None
-    try:
-        date = parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError):
-        return None
-    zoned = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (zoned - datetime.fromtimestamp(now, UTC)).total_seconds())
-
-
-def _is_worth_it(fault: AttemptFailed) -> bool:
-    header = fault.headers.get("x-should-retry")
-    if fault.status is not None and header in ("true", "false"):
-        return header == "true"
-    return fault.status is None or fault.status in AGAIN or fault.status >= 500
-
-
-NO_ACCESS = frozenset({401, 403})
+def recorded_body(body: Mapping[str, Any]) -> bytes:
+    """The body of a call as the recording has it."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 class AttemptObserver:
@@ -535,162 +166,90 @@ class AttemptObserver:
         """The attempt failed and may have been billed, `dollars` at most."""
 
 
-class BudgetedSender:
-    """A Sender. Calls may be sent in parallel; each reserves the most it can cost.
+class Journal(AttemptObserver):
+    """Writes the journal at `path`, or continues it; `state` is what it holds.
 
-    `cached` are the tokens that calls of the same run may have cached before.
+    `log` is the recording of a run: each answered call is written there, after its line in the journal.
     """
 
-    def __init__(
-        self,
-        wire: Wire,
-        pricing: CallPricing,
-        budget: DollarBudget,
-        clock: Clock,
-        retries: RetryPolicy,
-        observer: AttemptObserver | None = None,
-        cached: int = 0,
-    ) -> None:
-        self.budget = budget
-        self.pricing = pricing
-        self._wire = wire
-        self._clock = clock
-        self._retries = retries
-        self._observer = observer or AttemptObserver()
-        self._cached = cached
-        """With all tokens of attempts that are under way or whose bill is unknown."""
-
-    async def send(self, body: Mapping[str, Any], label: str = "") -> AnsweredCall:
-        """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
-        bounds = await self._bounds(body)
-        worst = self._worst(body, bounds)
-        for retry in range(self._retries.most + 1):
-            reservation = await self.budget.reserve(worst)
-            try:
-                return await self._attempt(body, label, retry, reservation, bounds)
-            except AttemptFailed as fault:
-                await self._wait(fault, retry + 1, label)
-        raise AssertionError("the last retry is not waited for")
-
-    async def count(self, body: Mapping[str, Any]) -> int:
-        """Input tokens by the count_tokens endpoint. Raises CallFailed."""
-        for retry in range(self._retries.most + 1):
-            try:
-                return await self._wire.count(body, retry)
-            except AttemptFailed as fault:
-                await self._wait(fault, retry + 1, "count_tokens")
-        raise AssertionError("the last retry is not waited for")
-
-    def _worst(self, body: Mapping[str, Any], bounds: TokenBounds) -> Decimal:
-        """The upper bound of a call in USD. Raises CallFailed if it has none."""
+    def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
+        self.path = path
+        self.log: CallLog | None = None
+        with input_errors(path, "another `cachecost live` continues this run"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = LineFile(path)
         try:
-            return self.pricing.worst(body, bounds.most, day_of(self._clock.now()))
-        except CannotEvaluate as error:
-            raise CallFailed(f"not sent: {error}", None, "unpriced") from None
-
-    async def _bounds(self, body: Mapping[str, Any]) -> TokenBounds:
-        """The input tokens of a call, counted by the API, else by size. Raises CallFailed if they have no bound."""
-        if why := unbounded_reason(body):
-            raise CallFailed(f"not sent: {why}", None, "unbounded")
-        try:
-            counted = await self.count(body)
-        except CallFailed as fault:
-            if fault.status in NO_ACCESS:
-                raise
-            bounds, why = bounds_of_bytes(body), f"failed, and the size of images gives no token count ({fault})"
-        else:
-            why = f"says {counted:,}, too few for so much text, and the size of images gives no token count"
-            bounds = bounds_of_count(counted, body) or bounds_of_bytes(body)
-        if bounds is None:
-            raise CallFailed(f"not sent: count_tokens {why}", None, "unbounded")
-        return bounds
-
-    async def _attempt(
-        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, bounds: TokenBounds
-    ) -> AnsweredCall:
-        """One attempt. In any case its reservation is settled, or stays charged."""
-        self._observer.on_reserved(label, retry, reservation.dollars)
-        self._cached += bounds.most
-        try:
-            sent = await self._wire.post(body, retry)
-        except AttemptFailed as fault:
-            self._settle_failure(body, label, retry, reservation, fault)
-            if not fault.is_billable:
-                self._cached -= bounds.most
-            raise
+            is_old = self._file.size > 0
+            self.state = read_journal(path) if is_old else RunState(run, digest, at)
+            if self.state.digest != digest:
+                problem = "expected the same scenario, options and version as when the run started"
+                raise InputError([Fault(str(path), problem)])
+            with path.open("rb") as stream:
+                self._file.cut(last_line_end(stream, self._file.size))
         except BaseException:
-            self.budget.keep(reservation)
+            self._file.close()
             raise
-        return self._settle(body, label, retry, reservation, sent, bounds)
+        if not is_old:
+            self._add("run", id=run, format=1, scenario=scenario, digest=digest, planned_at=at, options=dict(options))
 
-    def _settle(
-        self,
-        body: Mapping[str, Any],
-        label: str,
-        retry: int,
-        reservation: Reservation,
-        sent: AnsweredCall,
-        bounds: TokenBounds,
-    ) -> AnsweredCall:
-        try:
-            dollars = self.pricing.cost(body, sent.usage, day_of(sent.start))
-        except CannotEvaluate as error:
-            self.budget.keep(reservation)
-            raise OverBilled(f"a bill that cannot be priced: {error}") from None
-        doubts = "; ".join(find_doubts(sent, body, bounds, self._cached - bounds.most))
-        if doubts:
-            most = reservation.dollars
-            doubt = f"the usage is not believed ({doubts}), so {exact_dollars(most)} counts as spent"
-            sent = replace(sent, doubt=doubt, unknown_usd=max(ZERO, most - dollars))
-        else:
-            self._cached += sent.usage.write - bounds.most
-        self.budget.settle(reservation, dollars, sent.unknown_usd)
-        self._observer.on_answered(label, retry, sent, dollars, body)
-        return sent
+    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
+        self._add("reserved", call=label, retry=retry, usd=exact(dollars))
 
-    def _settle_failure(
-        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, fault: AttemptFailed
+    def on_answered(
+        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
     ) -> None:
-        if fault.is_billable:
-            self.budget.keep(reservation)
-            self._observer.on_lost(label, retry, fault, reservation.dollars, body)
-        else:
-            self.budget.release(reservation)
-            self._observer.on_released(label, retry, fault)
+        doubt = {"doubt": sent.doubt, "unknown_usd": exact(sent.unknown_usd)} if sent.doubt else {}
+        self._add(
+            "done",
+            call=label,
+            retry=retry,
+            start=sent.start,
+            first_token_s=sent.first_token_s,
+            usage=sent.usage.wire(),
+            usd=exact(dollars),
+            response=sent.response,
+            **doubt,
+        )
+        self._record(label, sent, body)
 
-    async def _wait(self, fault: AttemptFailed, retry: int, label: str) -> None:
-        """Wait before the next attempt. Raises CallFailed if there is none."""
-        wait = self._retries.wait(fault, retry, label, self._clock.now())
-        if wait is None:
-            raise CallFailed(str(fault), fault.status, fault.kind) from None
-        await self._clock.sleep(wait)
+    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
+        self._add("released", call=label, retry=retry, status=fault.status, message=str(fault))
 
+    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
+        begun = fault.begun
+        self._add(
+            "lost",
+            call=label,
+            retry=retry,
+            usd=exact(dollars),
+            status=fault.status,
+            message=str(fault),
+            start=begun.start if begun else None,
+            first_token_s=begun.first_token_s if begun else None,
+        )
+        if begun:
+            self._record(label, begun, body)
 
-TIMEOUT_S = 300.0
-"""Seconds without a byte after which an answer is given up."""
+    def add_failed(self, label: str, fault: CallFailed) -> None:
+        """A call has failed for good."""
+        self._add("failed", call=label, status=fault.status, message=str(fault))
 
+    def close(self) -> None:
+        self._file.close()
 
-@asynccontextmanager
-async def sender_to(
-    key: str,
-    base_url: str | None,
-    pricing: CallPricing,
-    budget: DollarBudget,
-    clock: Clock,
-    retries: RetryPolicy,
-    observer: AttemptObserver | None = None,
-    transport: httpx2.AsyncBaseTransport | None = None,
-    betas: tuple[str, ...] = (),
-    timeout_s: float = TIMEOUT_S,
-    cached: int = 0,
-) -> AsyncIterator[BudgetedSender]:
-    """A BudgetedSender while the body runs. `base_url` None is the API itself; tests give a `transport`.
+    def __enter__(self) -> Journal:
+        return self
 
-    Redirects are not followed: they would carry the key elsewhere.
-    """
-    timeout = httpx2.Timeout(timeout_s, connect=10.0)
-    async with (
-        BoundedClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
-        AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http) as client,
-    ):
-        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, observer, cached)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _record(self, label: str, sent: AnsweredCall | PartialAnswer, body: Mapping[str, Any]) -> None:
+        if self.log is not None:
+            self.log.append(recorded_fields(label, sent), recorded_body(body))
+
+    def _add(self, kind: str, **fields: Any) -> None:
+        line = {"kind": kind, **fields}
+        self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self.state.take(line)

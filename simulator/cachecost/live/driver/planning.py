@@ -15,9 +15,8 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import PlannedCall, date_call
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
-from cachecost.live.driver.ceiling import from_count, unbounded_reason
+from cachecost.live.driver.budget import CallPricing, from_count, unbounded_reason
 from cachecost.live.driver.materials.filling import FillerContent, faults_in, nonce_of, with_nonce
-from cachecost.live.driver.model import CallPricing
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import body_of
 from cachecost.prompts.request import Request

@@ -32,7 +32,8 @@ def main(options: str, descriptor: int) -> int:
     """Handle messages until the descriptor ends; returns the exit code."""
     inbox: Inbox = Queue()
     Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
-    from cachecost.live.recorder.helper import HelperLoop, HelperOptions, say
+    from cachecost.live.recorder.helper import HelperOptions
+    from cachecost.live.recorder.helper_loop import HelperLoop, say
 
     parsed = HelperOptions(**loads(options))
     try:

@@ -15,8 +15,9 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.live.clock import Say
 from cachecost.live.loopback import address_of
 from cachecost.live.viewer.app import page_server, viewer_app
+from cachecost.live.viewer.calls import CallList, CallSignal
 from cachecost.live.viewer.live_source import LiveSource
-from cachecost.live.viewer.source import CallList, CallSignal, read_static_files
+from cachecost.live.viewer.saved_page import read_static_files
 from cachecost.simulation.setup import ReplaySetup
 
 NAME = "cachecost record"

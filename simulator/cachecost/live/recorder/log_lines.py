@@ -1,10 +1,7 @@
 """A captured call -> a readable line of a request log, without secrets.
 
-Copies of a call's bytes while they are forwarded, within limits.
-
-Hop-by-hop headers (RFC 9110, 7.6.1), which are not forwarded.
-
-Parses a captured answer: the message, its usage, an error, and the time of its first token.
+Bytes are copied while they are forwarded, within limits; hop-by-hop headers (RFC 9110, 7.6.1) are not forwarded. Of an
+answer its message, usage, error and the time of its first token are read.
 """
 
 from __future__ import annotations
@@ -126,14 +123,14 @@ def for_upstream(pairs: Iterable[tuple[bytes, bytes]], host: bytes) -> Pairs:
     """A client's headers as they are forwarded: with the upstream's `host`; a body without a length is chunked."""
     pairs = list(pairs)
     dropped = _dropped_names(pairs)
-    return [(b"host", host), *(pair for name, value in pairs for pair in _for_upstream(name, value, dropped))]
-
-
-def _for_upstream(name: bytes, value: bytes, dropped: frozenset[bytes]) -> Pairs:
-    lower = name.lower()
-    if lower == b"transfer-encoding":
-        return [CHUNKED]
-    return [] if lower == b"host" or lower in dropped else [(name, value)]
+    forwarded = [(b"host", host)]
+    for name, value in pairs:
+        lower = name.lower()
+        if lower == ENCODING:
+            forwarded.append(CHUNKED)
+        elif lower != b"host" and lower not in dropped:
+            forwarded.append((name, value))
+    return forwarded
 
 
 def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
@@ -305,7 +302,7 @@ class LogLineBuilder:
         if body is None:
             body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
         secrets = secrets_of(capture.secrets, body)
-        fields = redact_value({**_circumstances(capture, answer), **_answer_fields(answer)}, secrets)
+        fields = redact_value(_fields(capture, answer), secrets)
         notes = [redact_text(note, secrets) for note in notes]
         return self._readable_line(fields, remove_secrets(body, secrets), notes)
 
@@ -360,12 +357,11 @@ def _answer(capture: Capture, notes: list[str]) -> ParsedAnswer:
         return ParsedAnswer()
 
 
-def _circumstances(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
+def _fields(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
     retry = capture.asked.get(RETRY, "")
     first = answer.first_content_at
     is_fine = capture.status is not None and capture.status < 400
     is_stream = "event-stream" in capture.answered.get("content-type", "")
-    fine = capture.status is not None and capture.status < 400
     fields = {
         "timestamp": moment(capture.start),
         "first_token_s": None if first is None else round(first - capture.start, 6),
@@ -375,12 +371,9 @@ def _circumstances(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
         "retry": int(retry) or None if retry.isascii() and retry.isdecimal() and len(retry) < MOST_DIGITS else None,
         "error": answer.error,
         "cut": True
-        if (not answer.is_whole if is_stream and fine and capture.answer.is_whole else capture.is_cut)
+        if (not answer.is_whole if is_stream and is_fine and capture.answer.is_whole else capture.is_cut)
         else None,
+        "usage": answer.usage,
+        "response": answer.message,
     }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _answer_fields(answer: ParsedAnswer) -> dict[str, Any]:
-    fields = {"usage": answer.usage, "response": answer.message}
     return {name: value for name, value in fields.items() if value is not None}

@@ -1,6 +1,6 @@
-"""Which conversation a call belongs to, which call it continues, and where its last breakpoint is.
+"""Which call a call continues, where its last breakpoint is, and the API's cache diagnostics.
 
-The API's cache diagnostics: where a request differs from the one that the client names.
+The diagnostics say where a request differs from the one that the client names.
 """
 
 from __future__ import annotations
@@ -24,20 +24,7 @@ class ConversationIndex:
     """
 
     def __init__(self) -> None:
-        self._first: dict[Thread, Thread] = {}
         self._calls: dict[tuple[str, Thread], int] = {}
-
-    def first(self, thread: Thread) -> Thread:
-        """The first message of a thread; an empty thread is its own."""
-        path = []
-        node = thread
-        while node.length > 1 and node not in self._first:
-            path.append(node)
-            assert node.parent is not None
-            node = node.parent
-        found = self._first.get(node, node)
-        self._first.update(dict.fromkeys(path, found))
-        return found
 
     def before(self, workspace: str, thread: Thread) -> int | None:
         """The number of the last call that `thread` continues; None if it is the first."""
@@ -136,7 +123,8 @@ class Divergence:
 def divergence(before: Request, after: Request, size: Size = estimate_tokens) -> Divergence | None:
     """How `after` differs from `before`; None if it continues it.
 
-    Breakpoints make no difference (rule 1). `size` is the number of tokens of a block.
+    Breakpoints make no difference (rule 1). `size` is the number of tokens of a block; the API's figure is "a
+    byte-length estimate" as well.
     """
     if before.model != after.model:
         return _divergence_before_messages("model_changed", before, size, before.tools.blocks, before.system.blocks)

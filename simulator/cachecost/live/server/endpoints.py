@@ -1,8 +1,6 @@
-"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error.
+"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error; and serving them.
 
-ASGI responses: headers, the pace of a stream, and injected faults.
-
-The simulated API on a loopback port, until it is stopped.
+Responses have headers, the pace of a stream, and injected faults.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import contextlib
 import socket
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,20 +20,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.live.clock import ignore
-from cachecost.live.hosts import LoopbackHosts
 from cachecost.live.keys import query_secrets, without
-from cachecost.live.loopback import QuietServer, address_of, client_left, listen
-from cachecost.live.server.arrival import (
-    ServedApi,
-    ServedResponse,
-    answer_call,
-    count_call,
-    encode_json,
-    keys_in,
-    receive_call,
-)
+from cachecost.live.loopback import ENCODING, LoopbackHosts, QuietServer, address_of, client_left, listen
+from cachecost.live.server.answering import answer_call, count_call
 from cachecost.live.server.messages_api import MESSAGES
 from cachecost.live.server.model import ApiError, of_status
+from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, encode_json, keys_in, receive_call
 from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut, ServerState
 
 JSON = "application/json"
@@ -111,11 +101,8 @@ def error_response(api: ServedApi, refused: ApiError, request_id: str) -> JsonRe
 
 
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": list(_raw(headers.items()))})
-
-
-def _raw(headers: Iterable[tuple[str, str]]) -> Iterable[tuple[bytes, bytes]]:
-    return ((name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers)
+    raw = [(name.encode(ENCODING), value.encode(ENCODING, "replace")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
 
 
 async def _more(send: Send, body: bytes) -> None:
@@ -130,14 +117,9 @@ class _Server(QuietServer):
     def __init__(
         self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
     ) -> None:
-        super().__init__(LoopbackHosts(app))
+        super().__init__(LoopbackHosts(app), ready)
         self._pauses = pauses
-        self._ready = ready
         self._stop = stop
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stop()
@@ -190,22 +172,21 @@ class Endpoints:
 
     served: ServerState
 
-    async def answer(self, api: ServedApi, request: Request, headers: Mapping[str, str] | None = None) -> ASGIApp:
-        """The answer to a call. `headers` replace those of the request."""
-        came = await receive_call(api, headers or request.headers, request.stream(), request.url.query)
+    async def receive(self, api: ServedApi, request: Request) -> ReceivedCall | ApiError:
+        """A call, read to its end."""
+        headers = api.headers(request.headers, request.query_params)
+        return await receive_call(api, headers, request.stream(), request.url.query)
+
+    async def answer(self, api: ServedApi, request: Request) -> ASGIApp:
+        """The answer to a call."""
+        came = await self.receive(api, request)
         if isinstance(came, ApiError):
             return error_response(api, came, self.request_id(request))
         return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
 
-    async def count(
-        self,
-        api: ServedApi,
-        request: Request,
-        form: Callable[[int], Mapping[str, Any]],
-        headers: Mapping[str, str] | None = None,
-    ) -> ASGIApp:
+    async def count(self, api: ServedApi, request: Request, form: Callable[[int], Mapping[str, Any]]) -> ASGIApp:
         """The number of tokens of a call, in the form that the API gives it."""
-        came = await receive_call(api, headers or request.headers, request.stream(), request.url.query)
+        came = await self.receive(api, request)
         count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
         return self.respond(request, count if isinstance(count, ApiError) else form(count), api)
 

@@ -1,44 +1,15 @@
-"""Anthropic's Messages API, which is also what the server works with: nothing is converted.
-
-The calls on the bill for the page of a simulated API.
-"""
+"""Anthropic's Messages API, which is also what the server works with: nothing is converted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cachecost.conversations.calls import Call, RecordedCall
-from cachecost.ledger.rows import REFUSED
 from cachecost.live.keys import workspace_of
-from cachecost.live.server.arrival import EVENTS, ReceivedCall, ServedApi, ServedResponse, as_bytes, events_of
-from cachecost.live.server.meter import Meter, MeteredCall
+from cachecost.live.server.answering import events_of
 from cachecost.live.server.model import ApiError, ResolvedCall, body_fault, error_body, invalid, of_status
+from cachecost.live.server.served_api import EVENTS, ReceivedCall, ServedApi, ServedResponse, as_bytes
 from cachecost.live.server.state import ServerState
-
-REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
-NAME = "cachecost serve"
-CALL_FIELDS = [field.name for field in fields(Call)]
-
-
-@dataclass(frozen=True, slots=True)
-class MeterFeed:
-    """The calls of a meter, each with its simulated usage as its bill."""
-
-    meter: Meter
-
-    def since(self, count: int) -> Sequence[RecordedCall]:
-        """The calls after the first `count`."""
-        return [_recorded(one) for one in self.meter.taken[count:]]
-
-
-def _recorded(one: MeteredCall) -> RecordedCall:
-    row, told = one.row, {name: getattr(one.call, name) for name in CALL_FIELDS}
-    if row.error is not None:
-        return RecordedCall(**told, status=REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS)
-    return RecordedCall(**told, billed=row.usage)
-
 
 VERSIONS = ("2023-06-01", "2026-10-21")
 VERSION = "anthropic-version"
@@ -48,6 +19,7 @@ class MessagesApi(ServedApi):
     """See `ServedApi`."""
 
     name = None
+    maker = "anthropic"
     id_prefix = "msg_"
     stream_type = EVENTS
 

@@ -1,12 +1,7 @@
-"""The types that the server's parts share: a client's call, its answer, its charge.
+"""What the server's parts share: a client's call, its answer and charge, the API's errors, checks of bodies, models.
 
-The API's error bodies and messages.
-
-/v1/models: the models whose rules are known, newest first.
-
-Conversations that the server keeps (`thread`): the client sends only what is new.
-
-The API's checks of a body apart from its prompt. The meter checks the closed list of rule 6.
+Conversations that the server keeps (`thread`, `previous_response_id`) are completed here: the client sends only what is
+new. The meter checks the closed list of rule 6.
 """
 
 from __future__ import annotations
@@ -258,8 +253,8 @@ def _cut(known: Sequence[Wire], places: Mapping[str, int], query: Mapping[str, s
 
 Body = Mapping[str, Any]
 HELD = ("tools", "system")
-MOST = 10_000
-"""Threads that are kept; the oldest is dropped first."""
+MOST_KEPT = 10_000
+"""Threads, and responses, that are kept; the oldest is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +332,7 @@ class Threads:
         said = {"role": "assistant", "content": message["content"]}
         messages = [*map(without_breakpoints, resolved.body["messages"]), *([said] if message["content"] else [])]
         self._held[workspace, str(message["id"])] = HeldThread(head, messages, resolved.start)
-        if len(self._held) > MOST:
+        if len(self._held) > MOST_KEPT:
             del self._held[next(iter(self._held))]
 
 
@@ -366,6 +361,39 @@ def _breakpoints(body: Body) -> int:
 
 def thread_error(code: str, message: str, status: int = 400, kind: str = INVALID) -> ApiError:
     return DetailedError(status, kind, message, details={"error_code": code})
+
+
+class StoredResponses:
+    """The responses of all workspaces."""
+
+    def __init__(self) -> None:
+        self._items: dict[tuple[str, str], list[Any]] = {}
+
+    def complete(self, workspace: str, body: Body) -> Body | ApiError:
+        """The body with the items that it continues before its own."""
+        if body.get("conversation") is not None:
+            return not_found("conversation: cachecost serve keeps no conversations")
+        previous = body.get("previous_response_id")
+        if previous is None:
+            return body
+        earlier = self._items.get((workspace, str(previous)))
+        if earlier is None:
+            message = f"previous_response_id: Previous response with id '{previous}' not found."
+            return DetailedError(400, INVALID, message, details={"error_code": "previous_response_not_found"})
+        return {**body, "input": [*earlier, *_input_items(body)]}
+
+    def keep(self, workspace: str, name: str, body: Body, output: Sequence[Any]) -> None:
+        """Store an answered call, complete, and the items of its answer."""
+        if body.get("store") is False:
+            return
+        self._items[workspace, name] = [*_input_items(body), *output]
+        if len(self._items) > MOST_KEPT:
+            del self._items[next(iter(self._items))]
+
+
+def _input_items(body: Body) -> list[Any]:
+    given = body.get("input")
+    return [{"role": "user", "content": given}] if isinstance(given, str) else list(given or ())
 
 
 SAMPLING = ("temperature", "top_p", "top_k")

@@ -6,16 +6,43 @@ browser there that was sent by a person, not by another site, and under no name 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.live.hosts import is_loopback
-from cachecost.live.server.meter import Meter, bill_json, bill_of
+from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.ledger.rows import REFUSED
+from cachecost.live.loopback import names_loopback
+from cachecost.live.server.bill import bill_json, bill_of
+from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.viewer.guard import HEADERS
+
+REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
+NAME = "cachecost serve"
+CALL_FIELDS = [field.name for field in fields(Call)]
+
+
+@dataclass(frozen=True, slots=True)
+class MeterFeed:
+    """The calls of a meter, each with its simulated usage as its bill."""
+
+    meter: Meter
+
+    def since(self, count: int) -> Sequence[RecordedCall]:
+        """The calls after the first `count`."""
+        return [_recorded(one) for one in self.meter.taken[count:]]
+
+
+def _recorded(one: MeteredCall) -> RecordedCall:
+    row, told = one.row, {name: getattr(one.call, name) for name in CALL_FIELDS}
+    if row.error is not None:
+        return RecordedCall(**told, status=REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS)
+    return RecordedCall(**told, billed=row.usage)
+
 
 PAGE, JSON = "/cachecost", "/cachecost.json"
 BELOW = f"{PAGE}/"
@@ -32,7 +59,7 @@ def routes(meter: Meter, token: str, port: int) -> list[Route]:
         return JSONResponse(bill_json(bill_of(meter)), headers={"cache-control": "no-store"})
 
     async def page(request: Request) -> Response:
-        if not is_loopback(request.scope, port):
+        if not names_loopback(request.scope, port):
             return Response(status_code=421, headers=HEADERS)
         if request.headers.get("sec-fetch-site") not in OWN_SITES:
             return Response(status_code=403, headers=HEADERS)

@@ -1,7 +1,4 @@
-"""The parts of a server, and its state between calls.
-
-Faults that the server injects, by a call's number or by seeded chance.
-"""
+"""The parts of a server and its state between calls, and the faults that it injects, by number or by seeded chance."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ from hashlib import blake2b
 from typing import Any
 
 from cachecost.base.errors import nearest
-from cachecost.live.clock import CallLog, Clock, Say, ignore
-from cachecost.live.server.model import Answerer, Meters, Threads
-from cachecost.live.server.openai.usage import StoredResponses
+from cachecost.live.clock import Clock, Say, ignore
+from cachecost.live.request_log import CallLog
+from cachecost.live.server.model import Answerer, Meters, StoredResponses, Threads
 
 ERRORS = {"429": 429, "500": 500, "529": 529}
 SECONDS = {"429": 1.0, "slow": 30.0}
@@ -59,11 +56,11 @@ class FaultSchedule:
 
     def of(self, call: int) -> InjectedFault | None:
         """The fault of the `call`-th call (each retry counts as a call); None: it is answered."""
-        return self._by_call.get(call) or next((one for one in self.faults if self._strikes(one, call)), None)
-
-    def _strikes(self, fault: InjectedFault, call: int) -> bool:
-        dice = random.Random(f"{self.seed}:{call}:{fault.kind}")
-        return fault.call is None and dice.random() < fault.chance
+        if planned := self._by_call.get(call):
+            return planned
+        by_chance = (fault for fault in self.faults if fault.call is None)
+        drawn = ((fault, random.Random(f"{self.seed}:{call}:{fault.kind}").random()) for fault in by_chance)
+        return next((fault for fault, number in drawn if number < fault.chance), None)
 
 
 def faults_from(texts: Iterable[str], seed: int = 0) -> FaultSchedule:

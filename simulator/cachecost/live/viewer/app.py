@@ -1,173 +1,35 @@
-"""The page and its answers as an ASGI application.
-
-Work in threads that keep nobody waiting.
-
-The page on a loopback port, until it is stopped.
-
-What happens while a page is open, as server-sent events.
-
-Two recordings as a source: their calls beside each other.
-
-Recorded sessions as a source: the bill of all is read, a session's requests when its page first needs them.
-"""
+"""The page as an ASGI application on a loopback port: its files, its answers, and what happens while it is open."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import socket
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from datetime import date
-from threading import Event, Lock, RLock, Thread
+from collections.abc import AsyncIterator, Callable, Mapping
 from time import monotonic
-from typing import TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive
+from starlette.types import ASGIApp
 
-from cachecost.analysis.bill.timeline import calls_by_time
-from cachecost.analysis.viewing.listing import (
-    CallReading,
-    NoRequests,
-    Reading,
-    SessionListing,
-    SessionReplay,
-    ViewedCall,
-    ViewedSession,
-    call_keys,
-    pair_calls,
-    view_call,
-)
-from cachecost.analysis.viewing.what_if import SessionAlternatives, WrongChoice, check_choices, chosen_values
-from cachecost.base.atomic_files import WorkStopped, checked_by, current_work_check
+from cachecost.analysis.viewing.what_if import WrongChoice
+from cachecost.base.atomic_files import WorkStopped
 from cachecost.base.errors import CannotEvaluate, InputError
-from cachecost.base.formatting import inert
-from cachecost.live.clock import Say, ignore, today
-from cachecost.live.loopback import QuietServer, client_left
+from cachecost.live.clock import Say, ignore
+from cachecost.live.loopback import QuietServer
 from cachecost.live.viewer.guard import LoopbackGuard
-from cachecost.live.viewer.source import INDEX, Answer, LiveEvents, NotHere, PageSource, SavedPage, content_type
-from cachecost.simulation.setup import ReplaySetup
-from cachecost.views.bill.words import session_names
-from cachecost.views.viewer.call import (
-    block_object,
-    command_line,
-    comparison_object,
-    options_object,
-    session_object,
-    simulated_object,
-    viewed_call_object,
-    what_if_object,
-)
-from cachecost.views.viewer.sessions import inert_json, sessions_object, start_object
-
-Made = TypeVar("Made")
-POLL_S = 0.25
-"""How soon who waits for a lock sees that nobody waits for the answer."""
-
-
-class TooLong(WorkStopped):
-    """The work takes longer than a page waits; the text says what to do instead."""
-
-
-class WorkLimit:
-    """Ends the work for an answer when its client has left, or after `seconds` (None: never)."""
-
-    def __init__(self, seconds: float | None, now: Callable[[], float] = monotonic) -> None:
-        self._now, self._seconds = now, seconds
-        self._end = float("inf") if seconds is None else now() + seconds
-        self._has_left = Event()
-
-    def stop(self) -> None:
-        """The client has left."""
-        self._has_left.set()
-
-    def check(self) -> None:
-        """Raises WorkStopped where the work is to end."""
-        if self._has_left.is_set():
-            raise WorkStopped("the client has left")
-        if self._now() >= self._end:
-            raise TooLong(f"a replay of this takes longer than the {self._seconds:g} s that a page waits")
-
-
-@contextmanager
-def held(lock: Lock | RLock) -> Iterator[None]:
-    """The lock, unless the work is to end before it is free."""
-    check = current_work_check()
-    while not lock.acquire(timeout=POLL_S if check else -1):
-        if check:
-            check()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-async def run_for_client(work: Callable[[], Made], receive: Receive, limit: WorkLimit) -> Made:
-    """As `run_in_thread`, within the limit and for as long as the client is there."""
-
-    def limited() -> Made:
-        with checked_by(limit.check):
-            return work()
-
-    leaving = asyncio.ensure_future(client_left(receive))
-    leaving.add_done_callback(lambda _: limit.stop())
-    try:
-        return await run_in_thread(limited)
-    finally:
-        leaving.cancel()
-
-
-async def run_in_thread(work: Callable[[], Made]) -> Made:
-    """What `work` returns. Its thread does not keep the process from ending: Ctrl-C waits for no replay."""
-    loop = asyncio.get_running_loop()
-    made: asyncio.Future[Made] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def finish(outcome: Callable[[], None]) -> None:
-        if not made.done():
-            outcome()
-
-    def run() -> None:
-        try:
-            found = context.run(work)
-        except BaseException as error:
-            failed = error
-            _tell(loop, lambda: finish(lambda: made.set_exception(failed)))
-        else:
-            _tell(loop, lambda: finish(lambda: made.set_result(found)))
-
-    Thread(target=run, daemon=True).start()
-    return await made
-
-
-def _tell(loop: asyncio.AbstractEventLoop, outcome: Callable[[], None]) -> None:
-    """Hand the outcome to the loop, unless that has ended."""
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(outcome)
-
-
-class _PageServer(QuietServer):
-    """Ends at once, without the answers that are being made: a page can ask again."""
-
-    def __init__(self, app: ASGIApp, ready: Callable[[], None]) -> None:
-        super().__init__(app, ws="none", proxy_headers=False, timeout_graceful_shutdown=0)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
+from cachecost.live.viewer.saved_page import INDEX, SavedPage, content_type
+from cachecost.live.viewer.source import Answer, LiveEvents, NotHere, PageSource
+from cachecost.live.viewer.work import WorkLimit, run_for_client, run_in_thread
+from cachecost.views.viewer.sessions import inert_json
 
 
 def page_server(app: ASGIApp, ready: Callable[[], None] = ignore) -> QuietServer:
-    """A server of the page, for whoever runs it in a thread."""
-    return _PageServer(app, ready)
+    """A server of the page. It ends at once, without the answers that are being made: a page can ask again."""
+    return QuietServer(app, ready, ws="none", proxy_headers=False, timeout_graceful_shutdown=0)
 
 
 def serve_page(app: ASGIApp, listener: socket.socket, ready: Callable[[], None] = ignore) -> None:
@@ -204,189 +66,6 @@ async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
             for name, data in await run_in_thread(lambda: live.changes(seen)):
                 yield b"event: %b\ndata: %b\n\n" % (name.encode(), inert_json(data))
             await waiter.pause(max(PAUSE_S, SHARE * (monotonic() - began)))
-
-
-@dataclass(slots=True)
-class ComparisonSource(PageSource):
-    """The page of two recordings, each under its title."""
-
-    titles: tuple[str, str]
-    listings: tuple[SessionListing, SessionListing]
-    reading: CallReading
-    command: str = "cachecost view"
-    _lock: Lock = field(default_factory=Lock)
-    _answer: Answer | None = None
-
-    def start(self) -> Answer:
-        return start_object("compare", " and ".join(self.titles), self.command)
-
-    def compare(self) -> Answer:
-        with held(self._lock):
-            self._answer = self._answer or self._compare()
-            return self._answer
-
-    def _compare(self) -> Answer:
-        left, right = self.listings
-        calls = calls_by_time(left.account, left.keys), calls_by_time(right.account, right.keys)
-        pairs = pair_calls(call_keys(left, self.reading, calls[0]), call_keys(right, self.reading, calls[1]))
-        return comparison_object(self.titles, (left.summary, right.summary), calls, pairs)
-
-
-KEPT_SESSIONS = 4
-MOST_SHOWN = 60
-"""Characters of an id that is not known, in the words that say so."""
-Watch = Callable[[str, Sequence[str]], AbstractContextManager[object]]
-"""Shows that something is done with these files for as long as it takes."""
-
-
-def unwatched(what: str, files: Sequence[str]) -> AbstractContextManager[object]:
-    """Nothing is shown."""
-    return nullcontext()
-
-
-@dataclass(slots=True)
-class OpenSession:
-    """A session and what was made of it so far; `lock` is held by whoever makes more."""
-
-    session: ViewedSession
-    lock: RLock = field(default_factory=RLock)
-    replay: SessionReplay | None = None
-    alternatives: SessionAlternatives | None = None
-
-
-@dataclass(slots=True)
-class SessionsSource(PageSource):
-    """The pages of sessions. `command` is what was typed, `options_given` those of its options that change
-    a replay. `titles` are those of sessions that have one, by their keys. Where a session `has_files`, a command
-    repeats what the page says of it.
-    """
-
-    listing: SessionListing
-    setup: ReplaySetup
-    reading: Reading
-    title: str = "Sessions"
-    command: str = "cachecost view"
-    options_given: Sequence[str] = ()
-    watch: Watch = unwatched
-    has_files: bool = True
-    titles: Mapping[str, str] = field(default_factory=dict)
-    _open: dict[str, OpenSession] = field(default_factory=dict)
-    _opening: Lock = field(default_factory=Lock)
-    _reading: Lock = field(default_factory=Lock)
-
-    def start(self) -> Answer:
-        return start_object("sessions", self.title, self.command)
-
-    def sessions(self) -> Answer:
-        return sessions_object(self.listing, self.titles)
-
-    def session(self, id_: str) -> Answer:
-        one = self._session(id_).session
-        name = session_names(self.listing.keys)[one.key]
-        return {**session_object(one, name), "title": self.titles.get(one.key, "")}
-
-    def simulated(self, id_: str) -> Answer:
-        with self._locked(id_) as one:
-            replay = self._replay(one)
-            with self.watch("replaying", ()):
-                made = replay.made
-            return simulated_object(one.session, made, replay.workload.setup.token_source)
-
-    def call(self, id_: str, number: int) -> Answer:
-        with self._locked(id_) as one:
-            viewed = self._view(one, number)
-            return viewed_call_object(viewed, self.listing.account.prices, one.session.calls[0].call.model)
-
-    def block(self, id_: str, number: int, block: int) -> Answer:
-        with self._locked(id_) as one:
-            viewed = self._view(one, number)
-        try:
-            return block_object(viewed, block)
-        except KeyError:
-            raise NotHere(f"the call has no block {block}; it has {len(viewed.blocks):,}") from None
-
-    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
-        with self._locked(id_) as one:
-            viewed = self._view(one, number)
-        return [block_object(viewed, place + 1) for place in range(len(viewed.blocks))]
-
-    def options(self, id_: str) -> Answer:
-        with self._locked(id_) as one, self._with_command(one, {}):
-            return options_object(self._alternatives(one))
-
-    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
-        chosen = chosen_values(choices)
-        with self._locked(id_) as one, self._with_command(one, chosen):
-            if one.alternatives is None:
-                replay = self._replay(one)
-                replay.workload.require_breakpoints("whatif")
-                check_choices(replay.workload, chosen, self._today())
-            alternatives = self._alternatives(one)
-            with self.watch("replaying", ()):
-                found = alternatives.evaluate(chosen)
-            answer = what_if_object(alternatives, found, chosen, self.options_given)
-        return answer if self.has_files else {**answer, "command": "", "yaml": ""}
-
-    @contextmanager
-    def _with_command(self, one: OpenSession, chosen: Mapping[str, str]) -> Iterator[None]:
-        """A replay that takes too long for a page names the command that makes it, where there is one."""
-        try:
-            yield
-        except TooLong as error:
-            known = one.replay if self.has_files else None
-            command = known and command_line(known, chosen, self.options_given)
-            raise TooLong(f"{error}; run: {command}" if command else str(error)) from None
-
-    def _session(self, id_: str) -> OpenSession:
-        with self._opening:
-            found = self._open.pop(id_, None)
-            if found is None:
-                try:
-                    found = OpenSession(self.listing.open(id_))
-                except KeyError:
-                    raise NotHere(f"no such session: {inert(id_[:MOST_SHOWN])}") from None
-            self._open[id_] = found
-            while len(self._open) > KEPT_SESSIONS:
-                del self._open[next(iter(self._open))]
-            return found
-
-    @contextmanager
-    def _locked(self, id_: str) -> Iterator[OpenSession]:
-        """The session, for as long as nobody else works on it."""
-        one = self._session(id_)
-        with held(one.lock):
-            yield one
-
-    def _replay(self, one: OpenSession) -> SessionReplay:
-        if one.replay is None:
-            with held(self._reading), self.watch("reading", one.session.files):
-                one.replay = SessionReplay.of(one.session, self.reading, self.setup)
-        return one.replay
-
-    def _known_replay(self, one: OpenSession) -> SessionReplay | None:
-        """The replay; None where only the bill is known."""
-        try:
-            return self._replay(one)
-        except NoRequests:
-            return None
-
-    def _alternatives(self, one: OpenSession) -> SessionAlternatives:
-        if one.alternatives is None:
-            replay = self._replay(one)
-            with self.watch("replaying", ()):
-                one.alternatives = SessionAlternatives.of(replay, self._today())
-        return one.alternatives
-
-    def _today(self) -> date | None:
-        return None if self.setup.day else today()
-
-    def _view(self, one: OpenSession, number: int) -> ViewedCall:
-        replay = self._known_replay(one)
-        try:
-            with self.watch("replaying", ()):
-                return view_call(one.session, replay, number)
-        except KeyError:
-            raise NotHere(f"the session has no call {number}; it has {len(one.session.calls):,}") from None
 
 
 JSON = "application/json"

@@ -11,7 +11,7 @@ from secrets import compare_digest
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cachecost.live.hosts import NAMES, header_values, is_loopback
+from cachecost.live.loopback import NAMES, header_values, names_loopback
 
 METHODS = ("GET", "HEAD")
 CONTENT_POLICY = (
@@ -53,7 +53,7 @@ class LoopbackGuard:
 
     def _refuses(self, scope: Scope) -> int | None:
         """The status of a request that may not pass; None where it may."""
-        if not is_loopback(scope, self._port):
+        if not names_loopback(scope, self._port):
             return 421
         if any(origin not in self._origins for origin in header_values(scope, b"origin")):
             return 403

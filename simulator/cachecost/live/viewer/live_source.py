@@ -15,16 +15,10 @@ from cachecost.analysis.bill.explanation import bills_of_calls
 from cachecost.analysis.bill.found_sessions import prices_under
 from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
 from cachecost.conversations.calls import RecordedCall
-from cachecost.live.viewer.app import SessionsSource, held
-from cachecost.live.viewer.source import (
-    Answer,
-    CallFeed,
-    CallSignal,
-    LiveEvents,
-    PageSource,
-    call_of_session,
-    conversation_title,
-)
+from cachecost.live.viewer.calls import CallFeed, CallSignal, call_of_session, conversation_title
+from cachecost.live.viewer.sessions_source import SessionsSource
+from cachecost.live.viewer.source import Answer, LiveEvents, PageSource
+from cachecost.live.viewer.work import held
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.viewer.sessions import start_object
 

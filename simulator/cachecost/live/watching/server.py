@@ -1,14 +1,14 @@
-"""Follows a simulated API by its bill at /cachecost.json: what was added between two looks is a call.
+"""Follows a session while it runs: by the bill of a simulated API at /cachecost.json, or by its files.
 
-Follows the files of a session by their sizes and times. What was read of a transcript is remembered in memory, so
-that only what was added is read; a file that was replaced is read anew.
+What was added to the bill between two looks is a call. Files are followed by their sizes and times; what was read of a
+transcript is remembered in memory, so that only what was added is read, and a file that was replaced is read anew.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -233,7 +233,9 @@ class ServerFollower:
         self._bill = bill
         if before is None:
             return
-        model = _changed_model(before.models, bill.models)
+        known = {share.name: share.billed for share in before.models}
+        changed = [share.name for share in bill.models if share.billed > known.get(share.name, 0)]
+        model = changed[0] if len(changed) == 1 else SEVERAL
         for place, share in enumerate(bill.conversations):
             old = before.conversations[place] if place < len(before.conversations) else BillShares()
             if share.billed > old.billed:
@@ -296,10 +298,3 @@ def _difference(old: Usage, new: Usage) -> tuple[int, int, int, int, int]:
         max(0, new.write_1h - old.write_1h),
         max(0, new.output_tokens - old.output_tokens),
     )
-
-
-def _changed_model(old: Sequence[BillShares], new: Sequence[BillShares]) -> str:
-    """The model of the calls that were added."""
-    before: Mapping[str, int] = {share.name: share.billed for share in old}
-    changed = [share.name for share in new if share.billed > before.get(share.name, 0)]
-    return changed[0] if len(changed) == 1 else SEVERAL

@@ -1,37 +1,40 @@
-"""What a change is, and what changes are made of.
-
-A recorded thread, and the messages that an agent sends in place of parts of it.
-
-A conversation with other messages and additional calls: the base of changes that add calls to the main thread.
-
-Another model, effort or thinking from some turn on: what is cached under the one is not under the other.
-"""
+"""What a change of an agent is, and the walks over a conversation that changes are made of."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal
+from operator import itemgetter
+from typing import Any, ClassVar
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
-from cachecost.prompts.blocks import BYTES_PER_TOKEN, Block, Message, Thread, digest_of, estimate_tokens, given_block
+from cachecost.prompts.blocks import (
+    BYTES_PER_TOKEN,
+    Block,
+    Message,
+    Part,
+    Thread,
+    digest_of,
+    estimate_tokens,
+    given_block,
+)
 from cachecost.strategies.model_facts import Facts
-
-"""What agents assume when they decide whether a context is full."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentChange:
     """What an agent does besides placing breakpoints: rewrite or split the conversation, or plan other calls.
 
-    A rate is a share of occasions, spread evenly (even_sampling.py). Token counts are assumed, not measured.
+    A rate is a share of occasions, spread evenly (`EvenSampler`). Token counts are assumed, not measured.
     """
 
     least: ClassVar[int] = 0
     """The least value of its whole-number options."""
+    rewriter: ClassVar[type[Rewriter] | None] = None
+    """What rewrites the conversation for it, which its class says (`change=`)."""
 
     @property
     def lead_s(self) -> float:
@@ -50,7 +53,7 @@ class AgentChange:
 
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         """The conversation as this agent sends it, and the side conversations it adds."""
-        return (conversation,)
+        return (self.rewriter(self, facts).rewrite(conversation) if self.rewriter else conversation,)
 
     def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
         """The calls as this agent makes them, in the order they start."""
@@ -70,21 +73,13 @@ class GrowingThread:
 
     def take(self, event: Event) -> None:
         """Go on by one event."""
-        if isinstance(event, Reply):
-            self._grow("assistant", event.blocks)
-        elif isinstance(event, Human | Results):
-            self._grow("user", event.blocks)
+        if isinstance(event, Human | Reply | Results):
+            if event.blocks:
+                self.thread = self.thread.saying("assistant" if isinstance(event, Reply) else "user", event.blocks)
         elif isinstance(event, ThreadRewrite):
-            self._rewrite(event)
-
-    def _grow(self, role: str, blocks: tuple[Block, ...]) -> None:
-        if blocks:
-            self.thread = self.thread.saying(role, blocks)
-
-    def _rewrite(self, event: ThreadRewrite) -> None:
-        self.thread = self.thread.up_to(event.keep)
-        for message in event.messages:
-            self.thread = self.thread.then(message)
+            self.thread = self.thread.up_to(event.keep)
+            for message in event.messages:
+                self.thread = self.thread.then(message)
 
 
 def placeholder_for(block: Block, why: str, tokens: int) -> Block:
@@ -98,6 +93,44 @@ def placeholder_for(block: Block, why: str, tokens: int) -> Block:
 
 
 Span = tuple[int, int]
+
+
+def head_of(conversation: Conversation) -> Switch:
+    """Model, tools, system prompt and parameters that a conversation begins with."""
+    told = conversation
+    return Switch(0, told.model or "", told.tools, told.system, told.params, told.is_chosen)
+
+
+def with_head(conversation: Conversation, head: Switch) -> Conversation:
+    """The conversation as if it had begun with this head."""
+    return replace(
+        conversation,
+        model=head.model,
+        tools=head.tools,
+        system=head.system,
+        params=head.params,
+        is_chosen=head.is_chosen,
+    )
+
+
+def head_tokens(tools: Part, system: Part) -> int:
+    """Tokens of a head, as an agent estimates them."""
+    return sum(estimate_tokens(block) for part in (tools, system) for block in part.blocks)
+
+
+def params_for_model(params: Mapping[str, Any], model: str | None) -> dict[str, Any]:
+    """Parameters without what another `model`, if one is named, may not know: thinking, speed and effort."""
+    kept = dict(params)
+    if model is not None:
+        kept.pop("thinking", None)
+        kept.pop("speed", None)
+        kept["output_config"] = without_effort(params)
+    return {key: value for key, value in kept.items() if value != {}}
+
+
+def without_effort(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The `output_config` of parameters without its effort."""
+    return {key: value for key, value in (params.get("output_config") or {}).items() if key != "effort"}
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
@@ -118,14 +151,34 @@ def model_window(model: str | None, facts: Facts | None) -> int | None:
         return None
 
 
-class ThreadRewriter:
+class Rewriter:
+    """Makes of one conversation the one that is sent. `change` is the change that a subclass carries out."""
+
+    def __init_subclass__(cls, change: type[AgentChange] | None = None) -> None:
+        if change is not None:
+            change.rewriter = cls
+
+    def __init__(self, options: Any = None, facts: Facts | None = None) -> None:
+        self._options = options
+        self._facts = facts
+
+    def begin(self, conversation: Conversation) -> None:
+        """Get ready for the first event."""
+
+    def rewrite(self, conversation: Conversation) -> Conversation:
+        """The conversation as it is sent."""
+        raise NotImplementedError
+
+
+class ThreadRewriter(Rewriter):
     """`turns` are the numbers of the messages sent that start a turn.
 
     `spans` says of each message sent for which of those recorded it stands: from (inclusive), to (exclusive). A
     recorded message that is in no span is left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, options: Any = None, facts: Facts | None = None) -> None:
+        super().__init__(options, facts)
         self.recorded_messages: list[Message] = []
         self.sent_messages: list[Message] = []
         self.spans: list[Span] = []
@@ -133,8 +186,13 @@ class ThreadRewriter:
         self.tokens = 0
 
     def rewrite(self, conversation: Conversation) -> Conversation:
-        """The conversation as it is sent."""
-        return replace(conversation, events=tuple(new for event in conversation.events for new in self.step(event)))
+        self.begin(conversation)
+        return replace(conversation, events=tuple(self.walk(conversation.events)))
+
+    def walk(self, events: Sequence[Event]) -> Iterator[Event]:
+        """What is said instead of all events."""
+        for event in events:
+            yield from self.step(event)
 
     def step(self, event: Event) -> Iterator[Event]:
         """What is said instead of an event: the place to say more."""
@@ -153,7 +211,7 @@ class ThreadRewriter:
             return self._rewrite(event)
         if not isinstance(event, Human | Reply | Results) or not event.blocks:
             return event
-        recorded = Message.of("assistant" if isinstance(event, Reply) else "user", event.blocks)
+        recorded = message_of(event)
         sent = self._send(recorded)
         return event if sent is recorded else replace(event, blocks=sent.blocks)
 
@@ -210,7 +268,7 @@ class ThreadRewriter:
 
         Where it goes back into what one message stands for, or into what was left out, the end of it is whole again.
         """
-        place = bisect_right(self.spans, kept, key=_end)
+        place = bisect_right(self.spans, kept, key=itemgetter(1))
         reached = self.spans[place - 1][1] if place else 0
         follows = self.spans[place][0] if place < len(self.spans) else len(self.recorded_messages)
         return place, [] if follows == kept else self.recorded_messages[reached:kept]
@@ -223,10 +281,6 @@ class ThreadRewriter:
             self.turns.pop()
 
 
-def _end(span: Span) -> int:
-    return span[1]
-
-
 STEP_S = 2.0
 """Seconds from a call without a recorded time to the next (rule 11); more where its first token took more."""
 
@@ -234,11 +288,13 @@ STEP_S = 2.0
 class CallRewriter(ThreadRewriter):
     """Calls that are not recorded take time: later events wait for them."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        super().__init__()
-        self._original = GrowingThread(conversation.root)
-        self._thread = GrowingThread(conversation.root)
+    def __init__(self, options: Any = None, facts: Facts | None = None) -> None:
+        super().__init__(options, facts)
         self._now = self._ready = float("-inf")
+
+    def rewrite(self, conversation: Conversation) -> Conversation:
+        self._original, self._thread = GrowingThread(conversation.root), GrowingThread(conversation.root)
+        return super().rewrite(conversation)
 
     def step(self, event: Event) -> Iterator[Event]:
         said = list(self.rewrite_event(event))
@@ -294,14 +350,14 @@ def find_tool_calls(events: Sequence[Event]) -> list[bool]:
     calls: list[bool] = []
     follows: Event | None = None
     for event in reversed(events):
-        calls.append(isinstance(event, Reply) and bool(event.blocks) and _calls(event, follows))
+        calls.append(
+            isinstance(event, Reply)
+            and bool(event.blocks)
+            and (isinstance(follows, Results) or any(block.kind == "tool_use" for block in event.blocks))
+        )
         if isinstance(event, Human | Reply | Results | ThreadRewrite):
             follows = event
     return calls[::-1]
-
-
-def _calls(reply: Reply, follows: Event | None) -> bool:
-    return isinstance(follows, Results) or any(block.kind == "tool_use" for block in reply.blocks)
 
 
 def assumed_block(kind: str, role: str, why: str, of: Iterable[Block], tokens: int) -> Block:
@@ -321,107 +377,3 @@ def feedback(reply: Reply, why: str, tokens: int) -> Results:
     kind = "tool_result" if calls else "text"
     blocks = [[call] for call in calls] or [list(reply.blocks)]
     return Results(reply.at, tuple(assumed_block(kind, "user", why, each, tokens) for each in blocks))
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchAt(AgentChange):
-    """From the human message `turn` on (1 is the first), every `every` turns again and back: another model or effort.
-
-    `model` and `effort` left out stay; `thinking` is "off" or a budget in tokens. Replies without thinking have no
-    thinking blocks. What else another setting changes in the replies is an assumption: they shrink or grow to
-    `output_share` of their tokens, block by block, at least to a token each. Left at 1, it saves no output.
-    """
-
-    turn: int = 2
-    model: str | None = None
-    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
-    thinking: Literal["off"] | int | None = None
-    every: int = 0
-    output_share: float = 1.0
-    least: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        AgentChange.__post_init__(self)
-        if self.turn < 1:
-            raise ValueError(f"turn={self.turn}: expected at least 1, the first human message")
-        if self.output_share < 0:
-            raise ValueError(f"output_share={self.output_share}: expected no less than 0")
-
-    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        yield _SwitchRewriter(self, conversation).rewrite(conversation)
-
-    def is_other(self, turn: int) -> bool:
-        """Whether the human message `turn` (from 1) and its replies are sent with the other settings."""
-        since = turn - self.turn
-        return since >= 0 and (not self.every or (since // self.every) % 2 == 0)
-
-    def switch(self, at: float, conversation: Conversation, is_other: bool) -> Switch:
-        """The settings from `at` on: the other ones, or those of the conversation."""
-        params, model = (
-            (self._params(conversation), self.model or conversation.model)
-            if is_other
-            else (conversation.params, conversation.model)
-        )
-        return Switch(
-            at,
-            model or "",
-            conversation.tools,
-            conversation.system,
-            params,
-            is_chosen=is_other and self.model is not None,
-        )
-
-    def _params(self, conversation: Conversation) -> dict[str, Any]:
-        params = dict(conversation.params)
-        if self.effort is not None:
-            params["output_config"] = {**(params.get("output_config") or {}), "effort": self.effort}
-        if self.thinking is not None:
-            enabled = {"type": "enabled", "budget_tokens": self.thinking}
-            params["thinking"] = {"type": "disabled"} if self.thinking == "off" else enabled
-        return params
-
-    def blocks(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-        """A reply's blocks under the other settings; thinking stays where there is nothing else."""
-        spoken = tuple(block for block in blocks if not block.is_thinking) if self.thinking == "off" else ()
-        return tuple(map(self._share_of, spoken or blocks))
-
-    def _share_of(self, block: Block) -> Block:
-        if self.output_share == 1:
-            return block
-        tokens = max(round(estimate_tokens(block) * self.output_share), 1)
-        return placeholder_for(block, "other settings", tokens)
-
-
-class _SwitchRewriter(ThreadRewriter):
-    """`_replies` are the replies under the other settings, by the digest of what was recorded."""
-
-    def __init__(self, options: SwitchAt, conversation: Conversation) -> None:
-        super().__init__()
-        self._options = options
-        self._conversation = conversation
-        self._turn = 0
-        self._is_other = False
-        self._replies: dict[bytes, Message] = {}
-
-    def step(self, event: Event) -> Iterator[Event]:
-        if isinstance(event, Human):
-            self._turn += 1
-            if self._options.is_other(self._turn) != self._is_other:
-                self._is_other = not self._is_other
-                yield self._options.switch(event.at, self._conversation, self._is_other)
-        yield self._reply(event) if isinstance(event, Reply) else self.take(event)
-
-    def _reply(self, event: Reply) -> Event:
-        recorded = message_of(event).digest
-        blocks = self._options.blocks(event.blocks) if self._is_other else event.blocks
-        self._replies.pop(recorded, None)
-        if blocks == event.blocks:
-            return self.take(event)
-        self._replies[recorded] = Message.of("assistant", blocks)
-        return self.take(replace(event, output_tokens=None))
-
-    def rewrite_message(self, message: Message) -> Message:
-        return self._replies.get(message.digest, message)
-
-
-CHANGES: dict[str, type[AgentChange]] = {"switch": SwitchAt}

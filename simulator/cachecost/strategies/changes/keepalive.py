@@ -1,20 +1,38 @@
-"""Pings while nothing else is sent: a read refreshes an entry before it expires.
-
-Calls that are sent only for the cache; which calls belong to the main thread; sorting calls by their start.
-"""
+"""Calls at other times: pings and warm-ups for the cache alone, calls that wait, fail or go to another model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from heapq import heappop, heappush
+from itertools import islice
+from math import fsum
 from typing import Any, Literal
 
 from cachecost.conversations.calls import PlannedCall
-from cachecost.prompts.blocks import Message, Thread, given_block
-from cachecost.prompts.request import Request
-from cachecost.strategies.agent import STEP_S
-from cachecost.strategies.changes.base import AgentChange
+from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
+from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
+from cachecost.providers.usage import USUAL_TTL_S
+from cachecost.strategies.changes.base import (
+    STEP_S,
+    AgentChange,
+    head_tokens,
+    without_effort,
+)
+from cachecost.strategies.model_facts import EvenSampler
+from cachecost.strategies.placements import (
+    MAXIMUM_BREAKPOINTS,
+    LastTool,
+    Placement,
+    SegmentEnd,
+    Spot,
+    SystemBlock,
+    ThreadIndex,
+    View,
+    add_tokens,
+    markable_blocks,
+)
 
 NEVER = float("-inf")
 Timed = tuple[float, PlannedCall]
@@ -171,15 +189,12 @@ class _PingPlanner:
             if self._last.start + wait >= at or (options.until_s is not None and wait > options.until_s):
                 return
             self._sent += 1
-            self._request = self._request or self._ping_request(self._last.request)
+            self._request = self._request or self._marked_part(self._last.request)
             yield cache_only_call(self._last, self._request, self._last.start + wait, "ping", options.max_tokens)
-
-    def _ping_request(self, request: Request) -> Request:
-        return request if self._options.whole else self._marked_part(request)
 
     def _marked_part(self, request: Request) -> Request:
         """The request up to its last breakpoint, ended as the API accepts it: by a message of the user's."""
-        if request.automatic:
+        if request.automatic or self._options.whole:
             return request
         marked = request.breakpoints[-1].node
         if marked is None or marked.message is None:
@@ -189,4 +204,404 @@ class _PingPlanner:
         return replace(request, thread=request.thread.up_to(length))
 
 
-CHANGES: dict[str, type[AgentChange]] = {"keep_alive": KeepAlive}
+Shared = tuple[str, bytes, bytes, str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PreWarm(AgentChange):
+    """A call without output (`max_tokens: 0`) `before_s` seconds before the first call, so that this one reads.
+
+    It sends the head: tools, system, and a message of one token, because the API wants one; its breakpoints are
+    those of the first call there, or one at the head's end. With `first_message` it sends all that the first call
+    will. With `after_pause_s`, also when a person begins to type, `typing_s` before the call that answers, and the
+    last main call started longer ago than that: then it sends that last request again. Where the API refuses 0 it
+    asks for 1. Assumed: it is answered before the call that it is for. Source: Anthropic's documentation of
+    pre-warming.
+    """
+
+    before_s: float = 5.0
+    first_message: bool = False
+    after_pause_s: float | None = None
+    typing_s: float = 15.0
+
+    def __post_init__(self) -> None:
+        AgentChange.__post_init__(self)
+        for name in ("before_s", "typing_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: expected more than 0 seconds")
+
+    @property
+    def lead_s(self) -> float:
+        """How many seconds before its first event a conversation may have a call."""
+        return self.before_s
+
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        return sort_calls(self._with_warm_ups(calls), max(self.before_s, self.typing_s))
+
+    def _with_warm_ups(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
+        main, last = MainThread(), None
+        for call in calls:
+            if main.includes(call) and not call.is_batch:
+                request = self._first(call.request) if last is None else self._again(last, call)
+                if request is not None:
+                    before = self.before_s if last is None else self.typing_s
+                    yield call.start, cache_only_call(last or call, request, call.start - before, "warm")
+                last = call
+            yield call.start, call
+
+    def _first(self, request: Request) -> Request | None:
+        if not request.breakpoints and not request.automatic:
+            return None
+        return request if self.first_message else _upto(request, None)
+
+    def _again(self, last: PlannedCall, call: PlannedCall) -> Request | None:
+        """The last request, if this is the time; within a turn nobody types."""
+        pause, request = call.start - self.typing_s - last.start, last.request
+        is_due = self.after_pause_s is not None and call.turn > last.turn and pause > max(self.after_pause_s, 0)
+        return request if is_due and (request.breakpoints or request.automatic) else None
+
+
+@dataclass(frozen=True, slots=True)
+class WarmBeforeFanOut(AgentChange):
+    """Calls that start within `together_s` seconds and share a model and a head: one is sent, the others wait for
+    it.
+
+    They wait until its first token, when its entry can be read: `first_token_s` seconds where that is not known.
+    With `by: warm_up` all wait for a call without output (`max_tokens: 0`, or 1 where that is refused) that sends
+    what they share and breakpoints its end. Calls that go on from one that waited start 2 s after it where they
+    would start before. Source: accrue#116, fak#3610 (workers that all write the same prefix).
+    """
+
+    together_s: float = 0.5
+    by: Literal["first_call", "warm_up"] = "first_call"
+    first_token_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        AgentChange.__post_init__(self)
+        if self.first_token_s <= 0:
+            raise ValueError(f"first_token_s={self.first_token_s}: expected more than 0 seconds")
+
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        return sort_calls(self._stagger(calls))
+
+    def _stagger(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
+        delays = Delays()
+        for group in self._together(calls):
+            for family in _families(group):
+                yield from ((group[0].start, call) for call in self._one_first(family, delays))
+
+    def _together(self, calls: Iterator[PlannedCall]) -> Iterator[list[PlannedCall]]:
+        group: list[PlannedCall] = []
+        for call in calls:
+            if group and call.start - group[0].start > self.together_s:
+                yield group
+                group = []
+            group.append(call)
+        if group:
+            yield group
+
+    def _one_first(self, family: list[PlannedCall], delays: Delays) -> Iterator[PlannedCall]:
+        shared = _shared_by(family) if len(family) > 1 else None
+        if shared is None:
+            yield from (delays.delay(call, call.start) for call in family)
+        elif self.by == "warm_up":
+            start = delays.start(family[0])
+            yield cache_only_call(family[0], shared, start, "warm")
+            yield from (delays.delay(call, start + self.first_token_s) for call in family)
+        else:
+            first = delays.delay(family[0], family[0].start)
+            yield first
+            ready = first.start + (first.first_token_s or self.first_token_s)
+            yield from (delays.delay(call, ready) for call in family[1:])
+
+
+def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
+    """The calls of each head and model. What goes on from another's answer waits for it anyway: a family of its own."""
+    families: list[tuple[Shared | None, list[PlannedCall]]] = []
+    for call in group:
+        kin = _kin(call)
+        for key, family in families:
+            thread = call.request.thread
+            if kin and key == kin and not any(_answers(other.request.thread, thread) for other in family):
+                family.append(call)
+                break
+        else:
+            families.append((kin, [call]))
+    return [family for _, family in families]
+
+
+def _kin(call: PlannedCall) -> Shared | None:
+    """What calls must have in common; None for those that nobody can hold back or that nothing is written for."""
+    request = call.request
+    if call.is_batch or not (request.breakpoints or request.automatic):
+        return None
+    return request.model, request.tools.digest, request.system.digest, call.host, call.workspace
+
+
+def _answers(before: Thread, after: Thread) -> bool:
+    """Whether `after` holds the answer to `before`."""
+    node = after
+    while node.length > before.length + 1 and node.parent is not None:
+        node = node.parent
+    return node.parent is before and node.message is not None and node.message.role == "assistant"
+
+
+def _shared_by(family: list[PlannedCall]) -> Request | None:
+    """What all send, with a breakpoint at its end; None where that is nothing."""
+    first = family[0].request
+    shared = reduce(Thread.common, (call.request.thread for call in family))
+    return _upto(first, shared if shared.message is not None else None)
+
+
+def _upto(request: Request, end: Thread | None) -> Request | None:
+    """The request up to `end`, or its head, with a breakpoint at the end; None where there is nothing to breakpoint."""
+    spot = next(islice(_ends(request, end), 1), None)
+    if spot is None:
+        return None
+    length = end.length if end else 0
+    breakpoints = [
+        breakpoint for breakpoint in request.breakpoints if (breakpoint.node.length if breakpoint.node else 0) <= length
+    ]
+    layer, node, index = spot
+    ttl = request.automatic or request.breakpoints[-1].ttl
+    last = Breakpoint(layer, index, breakpoints[-1].ttl if breakpoints else ttl, node)
+    if last.block_key not in [breakpoint.block_key for breakpoint in breakpoints]:
+        breakpoints = [*breakpoints[: MAXIMUM_BREAKPOINTS - 1], last]
+    return replace(request, thread=end or filler_thread(), breakpoints=tuple(breakpoints), automatic=None)
+
+
+def _ends(request: Request, end: Thread | None) -> Iterator[Spot]:
+    if end is not None:
+        yield from markable_blocks(end)
+    yield from SegmentEnd("head").spots(View(request.thread, request.tools, request.system))
+
+
+PRIOR, PRIOR_CALLS = 0.1, 2
+"""Before anything was seen: as if of two calls 10 % had been followed by a pause that an hour bridges."""
+Kind = tuple[str, str]
+"""What kind of call it is: its purpose, and whether a person or a tool spoke last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapt(AgentChange):
+    """Breakpoints the head and the end of each request, for as long as the pauses seen so far say; looks at the
+    past only.
+
+    The end is marked for an hour where the expected loss of a pause of 5 to 60 minutes is more than what an hour
+    costs above 5 minutes; not at all where of `seen` calls of its kind fewer than `reread` were gone on from. After
+    a call whose breakpoint lives an hour, a ping is sent `ping_s` after it, and again, up to `times`, while pauses
+    over an hour were so far mostly shorter than that. Prices are those an agent assumes: a write at 1.25 and 2.0
+    times, a read at 0.1.
+    """
+
+    write_5m: float = 1.25
+    write_1h: float = 2.0
+    read: float = 0.1
+    reread: float = 0.25
+    seen: int = 4
+    ping_s: float = 3540.0
+    times: int = 8
+
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        agent = _PauseLearner(self)
+        for call in calls:
+            yield from agent.pings_before(call.start)
+            agent.learn(call)
+            yield agent.with_breakpoints(call)
+        yield from agent.pings_before(float("inf"))
+
+
+@dataclass(slots=True)
+class _PauseHistory:
+    """Pauses after calls of a kind, in seconds, and how many of them anything went on from."""
+
+    calls: int = 0
+    followed: list[float] = field(default_factory=list)
+
+    def savings(self, options: Adapt) -> float:
+        """What an hour's life saves on average after such a call, in prices of a token of the prompt.
+
+        A pause over 5 minutes would have the prompt written again; one over an hour takes a ping for each hour.
+        """
+        lost = options.write_5m - options.read
+        saved = [
+            lost - options.read * (pause // options.ping_s) for pause in self.followed if pause >= USUAL_TTL_S["5m"]
+        ]
+        known = fsum(max(0.0, each) for each in saved)
+        return (known + PRIOR * PRIOR_CALLS * lost) / (len(self.followed) + PRIOR_CALLS)
+
+
+@dataclass(slots=True)
+class _LastCall:
+    """The last call of a thread: how many tokens it had, and what breakpoints."""
+
+    call: PlannedCall
+    kind: Kind
+    tokens: int
+    lives_hour: bool
+    pings: int = 0
+    is_over: bool = False
+
+
+class _PauseLearner:
+    """What one plan has seen."""
+
+    def __init__(self, options: Adapt) -> None:
+        self._options = options
+        self._trail = ThreadIndex()
+        self._pauses: dict[Kind, _PauseHistory] = {}
+        self._ends: dict[Thread, _LastCall] = {}
+        self._latest: _LastCall | None = None
+        self._head = Placement((LastTool(), SystemBlock("last")))
+
+    def learn(self, call: PlannedCall) -> None:
+        """Take down how long the call that this one goes on from was left alone."""
+        before = self._before(call)
+        if before is not None and not before.is_over:
+            before.is_over = True
+            self._of(before.kind).followed.append(call.start - before.call.start)
+
+    def _before(self, call: PlannedCall) -> _LastCall | None:
+        return next((self._ends[node] for node in call.request.thread.back() if node in self._ends), None)
+
+    def _of(self, kind: Kind) -> _PauseHistory:
+        return self._pauses.setdefault(kind, _PauseHistory())
+
+    def with_breakpoints(self, call: PlannedCall) -> PlannedCall:
+        """The call with the breakpoints that the past speaks for."""
+        kind = _kind(call)
+        before, tokens = self._before(call), self._tokens(call.request)
+        new = max(1, tokens - before.tokens) if before is not None else tokens
+        ttl = self._ttl(kind, tokens, new)
+        known = self._of(kind)
+        is_kept = known.calls < self._options.seen or len(known.followed) >= self._options.reread * (known.calls - 1)
+        self._of(kind).calls += 1
+        last = _LastCall(call, kind, tokens, ttl == "1h" and is_kept)
+        self._ends[call.request.thread] = last
+        made = replace(call, request=self._place_breakpoints(call.request, ttl, is_kept))
+        self._latest = replace(last, call=made) if call.purpose == "main" else self._latest
+        return made
+
+    def _ttl(self, kind: Kind, tokens: int, new: int) -> TTL:
+        """An hour where the loss that it prevents is worth more than what it costs."""
+        options = self._options
+        saved = self._of(kind).savings(options) * tokens
+        return "1h" if saved > (options.write_1h - options.write_5m) * new else "5m"
+
+    def _place_breakpoints(self, request: Request, ttl: TTL, is_kept: bool) -> Request:
+        """The head, the end of what the last call sent, and the end; an hour wherever the end has it."""
+        view = View(request.thread, request.tools, request.system, self._trail)
+        found = {
+            breakpoint.block_key: breakpoint for breakpoint in replace(self._head, ttl=ttl).place(view).breakpoints
+        }
+        sent = (node for node in request.thread.back() if node in self._ends and node is not request.thread)
+        ends = [replace(request, thread=node) for node in islice(sent, 1)]
+        for each in [*ends, *([request] if is_kept else [])]:
+            if breakpoint := last_breakpoint_place(each, ttl):
+                found[breakpoint.block_key] = breakpoint
+        return replace(request, breakpoints=tuple(sorted(found.values(), key=_order)), automatic=None)
+
+    def _tokens(self, request: Request) -> int:
+        head = head_tokens(request.tools, request.system)
+        return head + self._trail.fold("adapt", request.thread, 0, add_tokens)
+
+    def pings_before(self, at: float) -> Iterator[PlannedCall]:
+        """The pings due before `at`."""
+        last, options = self._latest, self._options
+        while last is not None and last.lives_hour and last.pings < options.times and self._pays(last):
+            due = last.call.start + (last.pings + 1) * options.ping_s
+            if due >= at:
+                return
+            last.pings += 1
+            yield cache_only_call(last.call, last.call.request, due, "ping")
+
+    def _pays(self, last: _LastCall) -> bool:
+        """Whether the next hour is likely enough to end the pause: a ping costs a read, a lapse a write."""
+        known = self._of(last.kind).followed
+        begun = (last.pings + 1) * USUAL_TTL_S["1h"]
+        still = [pause for pause in known if pause >= begun]
+        soon = sum(pause < begun + USUAL_TTL_S["1h"] for pause in still)
+        return bool(still) and soon / len(still) * (self._options.write_5m - self._options.read) > self._options.read
+
+
+def _kind(call: PlannedCall) -> Kind:
+    message = call.request.thread.message
+    return call.purpose, "human" if message is not None and message.is_human else "tool"
+
+
+def _order(breakpoint: Breakpoint) -> tuple[int, int, int]:
+    layers = ("tools", "system", "messages")
+    return layers.index(breakpoint.layer), breakpoint.node.length if breakpoint.node else 0, breakpoint.index
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAsides(AgentChange):
+    """Side calls go to `model`, which has a cache of its own; left out, they stay where they are.
+
+    Main calls whose answer is at most `short_tokens` long go there, too: an upper bound of what a router can do, which
+    must guess. `thinking` "off" turns it off where it was asked for; effort and speed do not go along to another
+    model. `tools: none` sends no tools. Questions of tools are not routed: they have options of their own (`inquiry`).
+    """
+
+    model: str | None = None
+    thinking: Literal["same", "off"] = "off"
+    tools: Literal["same", "none"] = "same"
+    short_tokens: int = 0
+
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        for call in calls:
+            is_routed = call.purpose == "aside"
+            if call.purpose == "main" and self.short_tokens:
+                tokens = call.output_tokens
+                length = sum(map(estimate_tokens, call.output)) if tokens is None else tokens
+                is_routed = length <= self.short_tokens
+            yield replace(call, request=self._route(call.request)) if is_routed else call
+
+    def _route(self, request: Request) -> Request:
+        params = self._params(request.params)
+        routed = replace(request, model=self.model or request.model, params=params)
+        if self.tools == "same":
+            return routed
+        breakpoints = tuple(breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.TOOLS)
+        params.pop("tool_choice", None)
+        return replace(routed, tools=NOTHING, breakpoints=breakpoints)
+
+    def _params(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
+        params = dict(recorded)
+        if self.thinking == "off" and "thinking" in params:
+            params["thinking"] = {"type": "disabled"}
+        if self.model is not None:
+            params.pop("speed", None)
+            params |= {"output_config": without_effort(params)}
+            if not params["output_config"]:
+                del params["output_config"]
+        return params
+
+
+@dataclass(frozen=True, slots=True)
+class CallRetries(AgentChange):
+    """A share `rate` of all calls fails once and is sent again `wait_s` seconds later.
+
+    `refused` (429, 500, 529) is not billed and touches no cache, so it is no call in the report: it only costs time.
+    `timeout` comes after the first token: the lost attempt is billed in full, with `output_tokens` of answer, and what
+    it wrote can be read by the next one. Calls that go on from a late one start 2 s after it where they would start
+    before. Anthropic's SDK (_constants.py) waits 0.5 s to 8 s, and times out
+    after 600 s unless told otherwise: `wait_s` is then 600.
+    """
+
+    rate: float = 0.02
+    fails: Literal["refused", "timeout"] = "refused"
+    wait_s: float = 1.0
+    output_tokens: int = 0
+
+    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+        return sort_calls(self._again(calls))
+
+    def _again(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
+        fails, delays = EvenSampler(self.rate), Delays()
+        for call in calls:
+            start, is_lost = delays.start(call), fails()
+            if is_lost and self.fails == "timeout":
+                lost = replace(call, start=start, output=(), output_tokens=self.output_tokens, purpose="failed")
+                yield call.start, lost
+            yield call.start, delays.delay(call, start + self.wait_s if is_lost else start)

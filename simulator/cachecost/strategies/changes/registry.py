@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from cachecost.strategies.changes import (
-    adapting,
-    attachments,
-    compaction,
-    fanout,
-    final_answer,
-    keepalive,
-    pruning,
-    reminders,
-    rereading,
-    results,
-    routing,
-    sessions,
-    subagents,
-    system_parts,
-    tool_answers,
-    truncation,
-    warming,
-)
-from cachecost.strategies.changes import base as switching
-from cachecost.strategies.changes import prefix_rewriting as text_tools
-from cachecost.strategies.changes import texts as repairs
 from cachecost.strategies.changes.base import AgentChange
-
-MODULES = (
-    *(switching, system_parts, text_tools, reminders, attachments),
-    *(compaction, pruning, truncation, results, rereading),
-    *(final_answer, tool_answers, repairs, sessions, subagents),
-    *(keepalive, warming, fanout, routing, adapting),
+from cachecost.strategies.changes.context import Compaction, Deduplicate, OutputCap, Prune, Reread, Truncate
+from cachecost.strategies.changes.keepalive import Adapt, CallRetries, KeepAlive, PreWarm, RouteAsides, WarmBeforeFanOut
+from cachecost.strategies.changes.messages import (
+    Attachments,
+    FinalAnswer,
+    Reminder,
+    Repairs,
+    SessionResume,
+    ToolAnswers,
+    Unprompted,
 )
-"""What is sent otherwise; what leaves the context; how turns end and go wrong; when calls are made."""
-CHANGES: dict[str, type[AgentChange]] = {name: kind for module in MODULES for name, kind in module.CHANGES.items()}
+from cachecost.strategies.changes.prefix import DateInSystem, SplitSystem, SwitchAt, TextTools
+from cachecost.strategies.changes.subagents import FanOut, SubAgents
+
+CHANGES: dict[str, type[AgentChange]] = {
+    "adapt": Adapt,
+    "attachments": Attachments,
+    "compaction": Compaction,
+    "date_in_system": DateInSystem,
+    "deduplicate": Deduplicate,
+    "fan_out": FanOut,
+    "final_answer": FinalAnswer,
+    "keep_alive": KeepAlive,
+    "pre_warm": PreWarm,
+    "prune": Prune,
+    "reminder": Reminder,
+    "repairs": Repairs,
+    "reread": Reread,
+    "retries": CallRetries,
+    "route_asides": RouteAsides,
+    "session_resume": SessionResume,
+    "split_system": SplitSystem,
+    "sub_agents": SubAgents,
+    "switch": SwitchAt,
+    "text_tools": TextTools,
+    "tool_answers": ToolAnswers,
+    "tool_output_cap": OutputCap,
+    "truncate": Truncate,
+    "unprompted": Unprompted,
+    "warm_before_fan_out": WarmBeforeFanOut,
+}

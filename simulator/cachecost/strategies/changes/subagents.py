@@ -1,10 +1,10 @@
-"""Sub-agents: a run of tool calls leaves the main thread, which gets a summary of it instead."""
+"""Conversations beside the main thread: runs of tools that sub-agents make, and children that are forked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from cachecost.conversations.model import (
     Aside,
@@ -17,16 +17,20 @@ from cachecost.conversations.model import (
     Switch,
     ThreadRewrite,
 )
-from cachecost.prompts.blocks import Block, Part, given_block
+from cachecost.prompts.blocks import Block, Part, Thread, given_block
 from cachecost.strategies.changes.base import (
     STEP_S,
     AgentChange,
     CallRewriter,
+    GrowingThread,
     assumed_block,
     find_tool_calls,
+    head_of,
     message_of,
+    params_for_model,
+    with_head,
 )
-from cachecost.strategies.changes.prefix_rewriting import PrefixRewriter
+from cachecost.strategies.changes.prefix import PrefixRewriter
 from cachecost.strategies.model_facts import EvenSampler, Facts
 
 
@@ -35,7 +39,7 @@ class SubAgents(AgentChange):
     """At `rate` of the runs of at least `least_calls` calls of tools, a sub-agent makes them.
 
     A run is all between a human message and the reply after the turn's last results, where the conversation neither
-    goes back nor assumptions meanwhile. The main thread keeps a call with `task_tokens` of instructions, of the
+    goes back nor switches meanwhile. The main thread keeps a call with `task_tokens` of instructions, of the
     tool that starts sub-agents (`tool_tokens`, always there), and its result, a summary of `summary_tokens`. The
     run becomes a conversation of its own: `fork` "fresh" begins with the instructions, under a system prompt of
     `system_tokens` and tools of `own_tools_tokens` (left out: the parent's); "inherits" begins with the parent's
@@ -58,54 +62,45 @@ class SubAgents(AgentChange):
     tool_tokens: int = 200
 
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
-        main = _DelegationPrefix(self.tool_tokens).rewrite(conversation) if self.tool_tokens else conversation
-        walk = _DelegationRewriter(self, main)
-        rewritten = walk.rewrite_without_runs()
-        return (rewritten, *walk.subs)
+        walk = _DelegationRewriter(self)
+        main = walk.rewrite(_DelegationPrefix(self).rewrite(conversation) if self.tool_tokens else conversation)
+        return (main, *walk.subs)
 
 
 class _DelegationPrefix(PrefixRewriter):
     """The main thread's tools, and the one that starts sub-agents."""
 
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        self._tool = given_block("tool", "", f"start a sub-agent: {tokens}", tokens)
+    _options: SubAgents
 
     def tools(self, switch: Switch) -> Part:
-        return self.reuse_part(switch.tools, None, Part((*switch.tools.blocks, self._tool)))
+        tokens = self._options.tool_tokens
+        tool = given_block("tool", "", f"start a sub-agent: {tokens}", tokens)
+        return self.reuse_part(switch.tools, None, Part((*switch.tools.blocks, tool)))
 
 
 class _DelegationRewriter(CallRewriter):
     """The main thread; `subs` are the conversations of sub-agents so far."""
 
-    def __init__(self, options: SubAgents, conversation: Conversation) -> None:
-        super().__init__(conversation)
-        self._options = options
+    _options: SubAgents
+
+    def begin(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._calling = find_tool_calls(conversation.events)
-        self._main = Switch(
-            0,
-            conversation.model or "",
-            conversation.tools,
-            conversation.system,
-            conversation.params,
-            conversation.is_chosen,
-        )
-        self._is_delegated = EvenSampler(options.rate)
+        self._main = head_of(conversation)
+        self._is_delegated = EvenSampler(self._options.rate)
         self._own: dict[str, Part] = {}
         self.subs: list[Conversation] = []
 
-    def rewrite_without_runs(self) -> Conversation:
-        events, place, sent = self._conversation.events, 0, list[Event]()
+    def walk(self, events: Sequence[Event]) -> Iterator[Event]:
+        place = 0
         while place < len(events):
             stop = self._run_from(place)
             if stop > place and self._is_delegated():
-                sent += self._delegate(events[place:stop])
+                yield from self._delegate(events[place:stop])
                 place = stop
             else:
-                sent += self.step(events[place])
+                yield from self.step(events[place])
                 place += 1
-        return replace(self._conversation, events=tuple(sent))
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         if isinstance(event, Switch):
@@ -171,7 +166,7 @@ class _DelegationRewriter(CallRewriter):
             model=options.model or main.model or self._conversation.model,
             tools=self._part("tool", "", options.own_tools_tokens, main.tools) if is_fresh else main.tools,
             system=self._part("text", "system", options.system_tokens, main.system) if is_fresh else main.system,
-            params=self._params(),
+            params=params_for_model(main.params, options.model),
             is_chosen=options.model is not None or main.is_chosen,
         ), last + STEP_S
 
@@ -191,15 +186,6 @@ class _DelegationRewriter(CallRewriter):
         blocks = (given_block(kind, role, f"sub-agent {kind}: {tokens}", tokens),) if tokens else ()
         return self._own.setdefault(kind, Part(blocks))
 
-    def _params(self) -> Mapping[str, Any]:
-        """Those of the main thread, without what another model may not know."""
-        params = dict(self._main.params)
-        if self._options.model is not None:
-            params.pop("thinking", None)
-            params.pop("speed", None)
-            params["output_config"] = {k: v for k, v in (params.get("output_config") or {}).items() if k != "effort"}
-        return {key: value for key, value in params.items() if value != {}}
-
 
 def _in_turn(run: Sequence[Event], call: Reply) -> Iterator[Event]:
     """The run as the sub-agent has it: as it was, but from when it was called."""
@@ -209,5 +195,90 @@ def _in_turn(run: Sequence[Event], call: Reply) -> Iterator[Event]:
             yield replace(event, at=event.at + delay)
 
 
-CHANGES: dict[str, type[AgentChange]] = {"sub_agents": SubAgents}
-"""Every change by the name a scenario gives it."""
+PENDING_TOKENS = 20
+"""A result that only says that its tool goes on: assumed, as all sizes here are."""
+TOOL_USE_TOKENS = 80
+IDENTITY_TOKENS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut(AgentChange):
+    """After the first answer of the human turn `turn`, and every `every` turns again, `children` start at once.
+
+    They start `after_s` seconds after that call, get a task of `task_tokens` each, and make `calls` calls, `step_s`
+    apart, each but the last with a tool result of `result_tokens`; the last answers with `answer_tokens`. `prefix`:
+    `shared`, they go on from the main thread, under its head (llmproc's fork); `lost`, the same messages, behind a few
+    tokens at the front of the system prompt that name the child, so that nothing is shared, not with each other either
+    (openai/codex#24704, deepagents#2907); `own`, only their task, under a system prompt of `system_tokens` that all
+    children have, behind the main thread's tools. The main thread stays as it is: what comes back to it is not told.
+    """
+
+    turn: int = 1
+    every: int = 0
+    children: int = 3
+    calls: int = 2
+    prefix: Literal["shared", "lost", "own"] = "shared"
+    task_tokens: int = 150
+    result_tokens: int = 900
+    answer_tokens: int = 500
+    system_tokens: int = 1500
+    after_s: float = 2.0
+    step_s: float = 6.0
+    least: ClassVar[int] = 0
+
+    def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
+        yield conversation
+        now, so_far = conversation, GrowingThread(conversation.root)
+        turn, is_due = 0, False
+        for event in conversation.events:
+            so_far.take(event)
+            if isinstance(event, Switch):
+                now = with_head(now, event)
+            elif isinstance(event, Human):
+                turn += 1
+                is_due = self._is_due(turn)
+            elif isinstance(event, Reply) and is_due:
+                is_due = False
+                yield from self._children(now, so_far.thread, event, f"{conversation.name}/{turn}")
+
+    def _is_due(self, turn: int) -> bool:
+        since = turn - self.turn
+        return since == 0 or (since > 0 and self.every > 0 and since % self.every == 0)
+
+    def _children(self, conversation: Conversation, thread: Thread, reply: Reply, place: str) -> Iterator[Conversation]:
+        at = reply.at + self.after_s
+        own = Part((given_block("text", "system", f"child: {self.system_tokens}", self.system_tokens),))
+        history: tuple[Event, ...] = (ThreadRewrite(at, 0, tuple(thread.messages()), "fork"),)
+        pending = tuple(_pending(f"{place}/{n}") for n, block in enumerate(reply.blocks) if block.kind == "tool_use")
+        for number in range(1, self.children + 1):
+            name = f"{place}/{number}"
+            task = given_block("text", "user", f"{name} task: {self.task_tokens}", self.task_tokens)
+            said = tuple(self._child_events(name, at))
+            child = replace(conversation, name=f"{conversation.name}, fork {name[len(conversation.name) + 1 :]}")
+            if self.prefix == "own":
+                yield replace(child, system=own, events=(Human(at, (task,)), *said), root=Thread())
+            else:
+                events = (*history, Human(at, (*pending, task)), *said)
+                yield replace(self._under(child, name), events=events)
+
+    def _under(self, child: Conversation, name: str) -> Conversation:
+        """Under the main thread's head, or one that no other has."""
+        if self.prefix == "shared":
+            return child
+        identity = given_block("text", "system", f"{name} identity", IDENTITY_TOKENS)
+        return replace(child, system=Part((identity, *child.system.blocks)), root=Thread())
+
+    def _child_events(self, name: str, at: float) -> Iterator[Event]:
+        for number in range(1, self.calls):
+            place = f"{name}/{number}"
+            yield Reply(at, (given_block("tool_use", "assistant", place, TOOL_USE_TOKENS),))
+            at = round(at + self.step_s, 6)
+            result = given_block("tool_result", "user", f"{place}: {self.result_tokens}", self.result_tokens)
+            yield Results(at, (result,))
+        if self.calls:
+            answer = given_block("text", "assistant", f"{name}: {self.answer_tokens}", self.answer_tokens)
+            yield Reply(at, (answer,))
+
+
+def _pending(place: str) -> Block:
+    return given_block("tool_result", "user", f"{place} pending", PENDING_TOKENS)

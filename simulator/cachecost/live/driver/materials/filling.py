@@ -1,11 +1,9 @@
 """A planned request -> the same request with content: blocks without any get filler of about the same token count.
 
 This happens after planning, so it covers what a strategy adds to a conversation (summaries, reminders, questions), and
-before pricing, so what is priced is what is sent. Equal blocks get equal content, so common prefixes remain.
-
-A few words in the first block of a prompt, so that strategies and runs do not share cache entries.
-
-The API's rules for the order of blocks in a body, checked before anything is sent (documentation, Messages).
+before pricing, so what is priced is what is sent. Equal blocks get equal content, so common prefixes remain; a few
+words in the first block keep strategies and runs from sharing cache entries. The API's rules for the order of blocks
+are checked before anything is sent (documentation, Messages).
 """
 
 from __future__ import annotations
@@ -170,7 +168,7 @@ class FillerContent:
 
 def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
     """(kind, what makes the wire object of a filler text) for a block."""
-    name = "_".join(_some_words(block.digest)) + "_" + block.digest.hex()[:6]
+    name = "_".join([*text(block.digest, DIGEST_WORDS).split()[:2], block.digest.hex()[:6]])
     if block.kind == "tool":
         return "tool", lambda words: {"name": name, "description": words, "input_schema": SCHEMA}
     if block.kind == "tool_use" and block.role == "assistant":
@@ -191,10 +189,6 @@ def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
         return block if content.get("tool_use_id") == answers else block_of("user", {**content, "tool_use_id": answers})
     told = content.get("content")
     return text_block("user", told if isinstance(told, str) and told else json.dumps(told))
-
-
-def _some_words(digest: bytes) -> Iterator[str]:
-    yield from text(digest, DIGEST_WORDS).split()[:2]
 
 
 Body = dict[str, Any]
@@ -308,17 +302,13 @@ def _of_results(turns: list[Turn]) -> Iterator[str]:
             yield f"turn {number}: a tool_result without a tool_use right before it: {', '.join(strange)}"
         if twice := sorted({one for one in calls if one in seen or calls.count(one) > 1}):
             yield f"turn {number}: tool_use ids must be unique: {', '.join(twice)}"
-        if role == "user" and _comes_late(blocks):
+        kinds = [block.get("type") == "tool_result" for block in blocks]
+        if role == "user" and kinds != sorted(kinds, reverse=True):
             yield f"turn {number}: tool results must come before anything else"
         seen.update(calls)
         waiting = calls
     if waiting:
         yield f"turn {len(turns)}: the last message calls tools, and has no results for them"
-
-
-def _comes_late(blocks: Blocks) -> bool:
-    kinds = [block.get("type") == "tool_result" for block in blocks]
-    return kinds != sorted(kinds, reverse=True)
 
 
 def _of_thinking(body: Mapping[str, Any], turns: list[Turn]) -> Iterator[str]:

@@ -24,7 +24,7 @@ def answerer_from(text: str) -> Answerer:
     """The answerer of `--answers TEXT`: see ANSWERS. Raises ValueError, and InputError for its file."""
     kind, _, rest = text.partition(":")
     if text == "agent" or (kind == "agent" and AGENT.fullmatch(rest)):
-        from cachecost.live.server.answers.blocks import AgentAnswerer
+        from cachecost.live.server.answers.agent import AgentAnswerer
 
         calls, _, allowed = rest.partition(":")
         return AgentAnswerer(int(calls or DEFAULT_TOOL_CALLS), frozenset(filter(None, allowed.split(","))))

@@ -1,0 +1,317 @@
+"""A live run: sends what the journal lacks, with the plan's pauses, records it, and compares it with the prediction.
+
+The cache is simulated with the actual send times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+
+import httpx2
+
+from cachecost.analysis.fidelity.checker import FidelityChecker
+from cachecost.base.atomic_files import open_replacement
+from cachecost.base.times import day_of
+from cachecost.conversations.calls import RecordedCall
+from cachecost.ledger.results import Judgement
+from cachecost.live.clock import Clock, moment
+from cachecost.live.driver.budget import AnsweredCall, CallFailed, CallPricing, DollarBudget, OverBilled, OverBudget
+from cachecost.live.driver.journal import Journal, RunState, recorded_body, recorded_fields
+from cachecost.live.driver.planning import HOST, LiveCall, Plan, PlannedStrategy
+from cachecost.live.driver.sending import TIMEOUT_S, BudgetedSender, RetryPolicy, sender_to
+from cachecost.live.driver.wire import PartialAnswer
+from cachecost.live.request_log import CallLog, call_line
+from cachecost.providers.usage import ZERO, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class CallComparison:
+    """One answered call. Token counts of its prediction come from other calls' bills, then from a counter."""
+
+    label: str
+    sent: AnsweredCall
+    predicted: Usage | None
+    predicted_usd: Decimal | None
+    billed_usd: Decimal
+    exact: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyOutcome:
+    """What the calls of a strategy cost, as far as they were sent."""
+
+    planned: PlannedStrategy
+    calls: tuple[CallComparison, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def exact(self) -> int:
+        return sum(call.exact for call in self.calls)
+
+    @property
+    def predicted_usd(self) -> Decimal:
+        return sum((call.predicted_usd or ZERO for call in self.calls), ZERO)
+
+    @property
+    def billed_usd(self) -> Decimal:
+        return sum((call.billed_usd for call in self.calls), ZERO)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((call.sent.usage for call in self.calls), Usage())
+
+
+def compare(plan: Plan, state: RunState) -> list[StrategyOutcome]:
+    """Every strategy's calls against their bills."""
+    return [_outcome(plan, planned, state) for planned in plan.strategies]
+
+
+def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
+    terms = plan.terms
+    steps = {step.label: step for step in planned.steps}
+    labels, calls = _collect_calls(planned.name, steps, state)
+    checker = FidelityChecker(
+        terms.each_on_its_day().with_assumptions(planned.rules).rules, terms.prices, terms.counter, HOST
+    )
+    judged, _ = checker.check_calls(planned.name, calls)
+    by_line = {judgement.line: judgement for judgement in judged}
+    pricing = CallPricing(terms.prices, HOST)
+    compared = tuple(
+        _compare_call(steps[label], state.done[label], state.dollars[label], by_line.get(call.line), pricing)
+        for label, call in zip(labels, calls, strict=True)
+        if label
+    )
+    return StrategyOutcome(planned, compared, tuple(_notes(steps, state)))
+
+
+def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[RecordedCall]]:
+    """The calls that were answered, at least in part, as a recording holds them, by start time; and their labels, which
+    are "" for those whose answer was not complete."""
+    done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
+    begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
+    rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
+    calls = [
+        RecordedCall(
+            steps[label].request,
+            start,
+            timestamp=moment(start),
+            workspace=name,
+            first_token_s=first,
+            billed=usage,
+            line=number,
+        )
+        for number, (label, start, first, usage) in enumerate(rows, 1)
+    ]
+    return [label if usage is not None else "" for label, _, _, usage in rows], calls
+
+
+def _compare_call(
+    step: LiveCall, sent: AnsweredCall, billed: Decimal, judged: Judgement | None, pricing: CallPricing
+) -> CallComparison:
+    if judged is None:
+        return CallComparison(step.label, sent, None, None, billed, False, "not judged")
+    predicted = replace(judged.predicted, output_tokens=sent.usage.output_tokens)
+    dollars = pricing.cost(step.body, predicted, day_of(sent.start))
+    return CallComparison(step.label, sent, predicted, dollars, billed, judged.exact, judged.reason)
+
+
+def _notes(steps: Mapping[str, LiveCall], state: RunState) -> list[str]:
+    notes = [f"{label}: {sent.doubt}" for label, sent in state.done.items() if label in steps and sent.doubt]
+    lost = {label: times for label, times in state.unknown_calls.items() if label in steps}
+    if lost:
+        rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
+        notes.append(f"Attempts whose bill is unknown, and that may have written to the cache: {rows}.")
+    return notes
+
+
+ABOUT_THE_CALL = frozenset({400, 413, 422})
+"""Statuses that concern one body only: later calls may succeed."""
+Say = Callable[[LiveCall, AnsweredCall], None]
+
+
+@dataclass(slots=True)
+class RunEnd:
+    """How a run ended: why it stopped early ("": it did not), and the calls that are not done."""
+
+    why: str = ""
+    undone: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class PlanRunner:
+    """Sends the calls that the journal lacks."""
+
+    def __init__(
+        self, plan: Plan, sender: BudgetedSender, journal: Journal, clock: Clock, parallel: int, say: Say
+    ) -> None:
+        self._plan = plan
+        self._sender = sender
+        self._journal = journal
+        self._clock = clock
+        self._say = say
+        self._room = asyncio.Semaphore(parallel)
+        self._stopped = asyncio.Event()
+        self._ended = RunEnd()
+
+    async def go(self) -> RunEnd:
+        """Send all remaining calls."""
+        async with asyncio.TaskGroup() as group:
+            for planned in self._plan.strategies:
+                group.create_task(self._strategy(planned))
+        done = self._journal.state.done
+        self._ended.undone = [step.label for step in self._plan.steps if not step.refused and step.label not in done]
+        return self._ended
+
+    async def _strategy(self, planned: PlannedStrategy) -> None:
+        async with self._room:
+            last: tuple[float, float] | None = None
+            for steps in planned.groups:
+                done, sent = self._journal.state.done, [step for step in steps if not step.refused]
+                todo = [step for step in sent if step.label not in done]
+                if todo and last is not None:
+                    await self._pause(last[1] + steps[0].offset - last[0] - self._clock.now())
+                if self._stopped.is_set():
+                    return
+                starts = [] if todo else [done[step.label].start for step in sent]
+                at = max(starts) if starts else self._clock.now()
+                await asyncio.gather(*map(self._call, todo))
+                last = (steps[0].offset, at)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but at most until the run is stopped."""
+        if seconds <= 0:
+            return
+        waits = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(self._stopped.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _call(self, step: LiveCall) -> None:
+        if self._stopped.is_set():
+            return
+        try:
+            await self._send(step)
+        except OSError as error:
+            self._stop(f"stopped at {step.label}: {unwritten(error)}")
+
+    async def _send(self, step: LiveCall) -> None:
+        try:
+            self._say(step, await self._sender.send(step.body, step.label))
+        except OverBudget as error:
+            self._stop(f"stopped before {step.label}: {error}")
+        except OverBilled as error:
+            self._stop(f"stopped after {step.label}: {error}")
+        except CallFailed as error:
+            self._fail(step, error)
+
+    def _fail(self, step: LiveCall, error: CallFailed) -> None:
+        self._journal.add_failed(step.label, error)
+        self._ended.failed[step.label] = _words(error)
+        if error.status not in ABOUT_THE_CALL:
+            self._stop(f"stopped after {step.label} failed: {_words(error)}")
+
+    def _stop(self, why: str) -> None:
+        """Stop the run; only the first reason counts."""
+        if not self._stopped.is_set():
+            self._ended.why = why
+            self._stopped.set()
+
+
+def unwritten(error: OSError) -> str:
+    """What could not be written, and why: the files of a run are on a disk that may be full."""
+    return f"{error.filename or 'a file'} cannot be written: {error.strerror or error}"
+
+
+def _words(error: CallFailed) -> str:
+    words = " ".join(str(part) for part in (error.status, error.kind) if part)
+    return f"{words}: {error}" if words else str(error)
+
+
+RECORDING = "recording.jsonl"
+ReportCall = Callable[[LiveCall, AnsweredCall, DollarBudget], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """How a plan is sent. `limit` is dollars for the run as a whole, its resumptions included."""
+
+    plan: Plan
+    key: str
+    limit: Decimal
+    clock: Clock
+    base_url: str | None = None
+    parallel: int = 1
+    retries: int = 4
+    betas: tuple[str, ...] = ()
+    timeout_s: float = TIMEOUT_S
+    transport: httpx2.AsyncBaseTransport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveResult:
+    """The result of a run. `unknown` is the upper bound, in USD, of attempts whose bill is unknown."""
+
+    plan: Plan
+    ended: RunEnd
+    outcomes: tuple[StrategyOutcome, ...]
+    billed: Decimal
+    unknown: Decimal
+    limit: Decimal
+    journal: Path
+    recording: Path
+
+
+async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResult:
+    """Send what the journal lacks, and compare. Raises InputError if the recording is not a request log."""
+    plan, recording = run.plan, journal.path.with_name(RECORDING)
+    pricing = CallPricing(plan.terms.prices, HOST)
+    budget = DollarBudget(run.limit, journal.state.billed_usd, journal.state.unknown)
+    retries = RetryPolicy(run.retries, plan.run)
+    rewrite(recording, plan, journal.state)
+    with CallLog(recording) as journal.log:
+        async with sender_to(
+            run.key,
+            run.base_url,
+            pricing,
+            budget,
+            run.clock,
+            retries,
+            journal,
+            run.transport,
+            run.betas,
+            run.timeout_s,
+            journal.state.cached_tokens,
+        ) as sender:
+            say = lambda step, sent: report(step, sent, budget)  # noqa: E731 - the run knows no budget
+            ended = await PlanRunner(plan, sender, journal, run.clock, run.parallel, say).go()
+    _rewrite_at_end(recording, plan, journal.state, ended)
+    outcomes = tuple(compare(plan, journal.state))
+    return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, run.limit, journal.path, recording)
+
+
+def _rewrite_at_end(path: Path, plan: Plan, state: RunState, ended: RunEnd) -> None:
+    """As `rewrite`. Where there is no room for it, the lines stay in the order of the answers, and `ended` says so."""
+    try:
+        rewrite(path, plan, state)
+    except OSError as error:
+        ended.why = ended.why or f"the calls are not in order of time: {unwritten(error)}"
+
+
+def rewrite(path: Path, plan: Plan, state: RunState) -> None:
+    """Write the recording anew from the journal, in order of time; if interrupted, the old one remains."""
+    steps = {step.label: step for step in plan.steps}
+    rows: list[tuple[float, str, AnsweredCall | PartialAnswer]] = [
+        *((sent.start, label, sent) for label, sent in state.done.items() if label in steps),
+        *((part.start, label, part) for label, part in state.begun if label in steps),
+    ]
+    with open_replacement(path, 0o600) as stream:
+        for _, label, sent in sorted(rows, key=lambda row: row[:2]):
+            stream.write(call_line(recorded_fields(label, sent), recorded_body(steps[label].body)))

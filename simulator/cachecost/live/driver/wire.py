@@ -1,0 +1,294 @@
+"""One attempt through the official SDK: its answer, or its error and whether it may have been billed.
+
+Answers are read up to a limit: an upstream may send without end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anthropic
+import httpx2
+from anthropic import AsyncAnthropic, AsyncStream
+
+from cachecost.conversations.calls import parse_usage
+from cachecost.live.driver.budget import (
+    AnsweredCall,
+)
+from cachecost.live.keys import without
+from cachecost.providers.usage import Usage
+
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+"""Errors after which nothing can have reached the API."""
+MAYBE_ANSWERED = frozenset({408, 502, 504, 520, 522, 524})
+"""Statuses of a gateway: the API may have answered, and billed."""
+COUNTED = (
+    "model",
+    "system",
+    "tools",
+    "messages",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "output_format",
+    "context_management",
+    "cache_control",
+    "speed",
+)
+"""What count_tokens takes of a body."""
+LONGEST_MESSAGE = 400
+LARGEST_ANSWER = 32 << 20
+"""Characters in the blocks of an answer. The longest real ones have less than a megabyte."""
+LONGEST_ANSWER_S = 3600.0
+"""Seconds of one answer, in which a byte may come again and again."""
+DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+"""The kinds of deltas: each has a field of this name, which is added to that of its block."""
+
+
+MOST_ANSWER_BYTES = 64 << 20
+"""Of the body of one answer, as sent."""
+
+
+class BoundedClient(httpx2.AsyncClient):
+    """Gives up an answer of more than MOST_ANSWER_BYTES with httpx2.ReadError. A transport of its own would do so, too,
+    but without the proxies of the environment.
+    """
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        response = await super().send(request, stream=True, **options)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _BoundedStream(response.stream)
+        if not stream:
+            try:
+                await response.aread()
+            except BaseException:
+                await response.aclose()
+                raise
+        return response
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > MOST_ANSWER_BYTES:
+                raise httpx2.ReadError(f"the answer has more than {MOST_ANSWER_BYTES:,} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class PartialAnswer:
+    """An answer that started and did not end: when the call was sent, and seconds until its answer started."""
+
+    start: float
+    first_token_s: float
+
+
+class AttemptFailed(Exception):
+    """An attempt without a usable answer. `status` is None where there was none.
+
+    `is_billable`: it may still have been billed. `begun`: it was answered in part. `headers` are those of the answer,
+    with names in lower case.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        kind: str = "",
+        headers: Mapping[str, str] | None = None,
+        is_billable: bool = False,
+        begun: PartialAnswer | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.headers = headers or {}
+        self.is_billable = is_billable
+        self.begun = begun
+
+
+class Wire:
+    """Sends bodies unchanged, once each. `now` is the time in seconds since the epoch.
+
+    The client must not retry by itself. `betas` go into the header `anthropic-beta`.
+    """
+
+    def __init__(self, client: AsyncAnthropic, now: Callable[[], float], betas: tuple[str, ...] = ()) -> None:
+        self._client = client
+        self._now = now
+        self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+
+    async def post(self, body: Mapping[str, Any], retry: int = 0) -> AnsweredCall:
+        """One Messages call, streamed. Raises AttemptFailed."""
+        reading = _StreamReader(self._now(), self._now)
+        try:
+            async with asyncio.timeout(LONGEST_ANSWER_S):
+                stream = await self._client.post(
+                    "/v1/messages",
+                    cast_to=object,
+                    body={**body, "stream": True},
+                    options={"headers": self._at_retry(retry)},
+                    stream=True,
+                    stream_cls=AsyncStream[Any],
+                )
+                await reading.read(aiter(stream))
+            sent = reading.answered_call()
+            return replace(sent, response=json.loads(self._without_key(json.dumps(sent.response))))
+        except Exception as error:  # with any answer the call may have been billed
+            raise self._fault(error, reading) from None
+
+    async def count(self, body: Mapping[str, Any], retry: int = 0) -> int:
+        """Input tokens of a body, free of charge. Raises AttemptFailed."""
+        told = {name: body[name] for name in COUNTED if name in body}
+        try:
+            answer: Any = await self._client.post(
+                "/v1/messages/count_tokens", cast_to=object, body=told, options={"headers": self._at_retry(retry)}
+            )
+            return parse_usage({"input_tokens": int(answer["input_tokens"])}, "usage").input_tokens
+        except Exception as error:
+            raise self._fault(error, None) from None
+
+    def _at_retry(self, retry: int) -> dict[str, str]:
+        return {**self._headers, "x-stainless-retry-count": str(retry)}
+
+    def _fault(self, error: Exception, reading: _StreamReader | None) -> AttemptFailed:
+        began = reading.begun if reading else None
+        told = self._harmless(str(error) or type(error).__name__)
+        if isinstance(error, anthropic.APIStatusError):
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            status = error.status_code
+            words, kind = _error_parts(error.body)
+            message = self._harmless(words) if words else told
+            if status < 300:  # an error event inside a stream that had begun
+                return AttemptFailed(message, None, kind, headers, True, began)
+            return AttemptFailed(message, status, kind, headers, status in MAYBE_ANSWERED, began)
+        if isinstance(error, anthropic.APITimeoutError | TimeoutError):
+            told = "no answer in time"
+        elif isinstance(error, anthropic.APIConnectionError):
+            told = self._harmless(f"no connection: {error.__cause__ or error}")
+        sent = not isinstance(error.__cause__, NEVER_SENT)
+        return AttemptFailed(told, None, "connection" if not sent else "lost", {}, sent, began)
+
+    def _harmless(self, text: str) -> str:
+        """`text` without the key, on one line and not too long: network errors may quote anything."""
+        line = " ".join(self._without_key(text).split())
+        return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
+
+    def _without_key(self, text: str) -> str:
+        secrets = [key] if (key := self._client.api_key) else []
+        return without(text.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
+
+
+def _error_parts(body: object) -> tuple[str, str]:
+    """(message, error type) that an API error body holds; "" where it holds none."""
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    if not isinstance(inner, Mapping):
+        return "", ""
+    return str(inner.get("message") or ""), str(inner.get("type") or "")
+
+
+class _StreamReader:
+    """Reads a stream: usage, content and the time it started.
+
+    Deltas are joined at the end: added one by one, the 20,000 of a long answer would take minutes.
+    """
+
+    def __init__(self, start: float, now: Callable[[], float]) -> None:
+        self.start = start
+        self.begun: PartialAnswer | None = None
+        self._now = now
+        self._message: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._deltas: dict[tuple[int, str], list[str]] = {}
+        self._size = 0
+        self._is_whole = False
+
+    async def read(self, events: AsyncIterator[Any]) -> None:
+        """Take every event until the message ends. The stream is read to its end, so that it is closed."""
+        async for event in events:
+            self._take(event)
+
+    def answered_call(self) -> AnsweredCall:
+        """The answer. Raises ValueError if the stream ended before the message did."""
+        if self.begun is None or not self._is_whole:
+            raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
+        usage: Usage = parse_usage(self._usage, "usage")
+        for (number, name), parts in self._deltas.items():
+            self._blocks[number][name] = "".join([self._blocks[number].get(name, ""), *parts])
+        content = [self._blocks[number] for number in sorted(self._blocks)]
+        response = {**self._message, "content": content, "usage": self._usage}
+        return AnsweredCall(usage, self.start, self.begun.first_token_s, response)
+
+    def _take(self, event: Any) -> None:
+        kind = event["type"]
+        if kind == "message_start":
+            if self.begun is not None:
+                raise ValueError("a second message begins in the answer")
+            self.begun = PartialAnswer(self.start, max(0.0, self._now() - self.start))
+            self._message = dict(event["message"])
+            self._usage = _usage_in(self._message, "message_start")
+        elif kind == "content_block_start":
+            block = self._blocks[int(event["index"])] = dict(event["content_block"])
+            self._limit(len(json.dumps(block)))
+        elif kind == "content_block_delta":
+            self._add(int(event["index"]), event["delta"])
+        elif kind == "message_delta":
+            self._message.update(event["delta"])
+            self._usage = _highest(self._usage, _usage_in(event, "message_delta"))
+        self._is_whole = self._is_whole or kind == "message_stop"
+
+    def _add(self, number: int, delta: Mapping[str, Any]) -> None:
+        """Add a delta to its block; the JSON of a tool's input stays text, because it may be cut off."""
+        if (field := DELTAS.get(delta["type"])) is None:
+            return
+        if number not in self._blocks:
+            raise ValueError(f"a delta of block {number}, which has not begun")
+        text = str(delta[field])
+        self._limit(len(text))
+        self._deltas.setdefault((number, field), []).append(text)
+
+    def _limit(self, size: int) -> None:
+        """Raises ValueError if `size` characters more are too many."""
+        self._size += size
+        if self._size > LARGEST_ANSWER:
+            raise ValueError(f"the answer has more than {LARGEST_ANSWER:,} characters")
+
+
+def _usage_in(event: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The usage of an event. Raises ValueError where there is none."""
+    usage = event.get("usage")
+    if not isinstance(usage, dict):
+        raise ValueError(f"{kind} has no usage")
+    return usage
+
+
+def _highest(usage: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Usage with that of a later event, field by field: counts are cumulative, so none of them falls."""
+    merged = dict(usage)
+    for name, value in later.items():
+        before = merged.get(name)
+        if isinstance(value, dict):
+            merged[name] = _highest(before if isinstance(before, dict) else {}, value)
+        elif isinstance(value, int) and isinstance(before, int):
+            merged[name] = max(value, before)
+        elif value is not None:
+            merged[name] = value
+    return merged

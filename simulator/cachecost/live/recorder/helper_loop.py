@@ -1,0 +1,247 @@
+"""What the helper process does: predicted against billed, one line per call, in the order calls started.
+
+Token counts come from the bills of earlier calls (rule 17). Calls that end in any order are put into that of their
+starts.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from queue import Empty, Queue
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from cachecost.base.atomic_files import InUse
+from cachecost.base.formatting import dollars
+from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.readers.call_recording.reader import RecordingLines
+from cachecost.ledger.rows import NOT_EVALUATED, CallRow
+from cachecost.live.recorder.log_lines import LineReader
+from cachecost.prompts.intake import Intake
+from cachecost.prompts.request import NotAMessage
+from cachecost.providers.usage import Usage
+from cachecost.simulation.engine import Simulation
+from cachecost.simulation.setup import ReplaySetup
+
+if TYPE_CHECKING:
+    from cachecost.live.recorder.live_page import RecorderPage
+
+from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
+from cachecost.live.recorder.writing import DigestFile
+
+
+class Predictor:
+    """Takes calls in the order they started. `total` is what described calls were billed, in USD."""
+
+    def __init__(self, setup: ReplaySetup) -> None:
+        self.total = Decimal(0)
+        self._setup = setup
+        self._simulation = Simulation(setup)
+        self._taken = 0
+        self._said: set[str] = set()
+
+    def remember(self, call: RecordedCall) -> CallRow:
+        """Predict a call, then learn from its bill."""
+        self._taken += 1
+        row = self._simulation.row(call)
+        if call.billed:
+            self._simulation.learn(self._taken, call, call.billed)
+        return row
+
+    def describe(self, number: int, call: RecordedCall) -> Iterator[str]:
+        """The line of a call, and once each why calls cannot be predicted or priced."""
+        row = self.remember(call)
+        bill = BillTotal(self._setup.prices, self._setup.host)
+        bill.add(call)
+        self.total += bill.dollars
+        cost = None if bill.unpriced else bill.dollars
+        billed = f"billed {_tokens(call.billed)}" if call.billed else "bill unknown"
+        billed = f"failed with status {call.status}" if call.has_failed else billed
+        parts = (_prediction_text(row), billed, dollars(cost), f"total {dollars(self.total)}")
+        yield f"call {number}  {call.request.model}  " + " · ".join(filter(None, parts))
+        whys = [row.error] if row.error_type == NOT_EVALUATED else []
+        for why in dict.fromkeys([*whys, *bill.unpriced]):
+            if why and why not in self._said:
+                self._said.add(why)
+                yield f"call {number}: {why}; reported once"
+
+
+def _prediction_text(row: CallRow) -> str:
+    if row.error_type == NOT_EVALUATED:
+        return "not predicted"
+    if row.error:
+        return f"predicted: refused ({row.error})"
+    return "" if row.cause == "unknown" and not row.usage.total_input else f"predicted {_tokens(row.usage)}"
+
+
+def _tokens(usage: Usage) -> str:
+    return f"read {usage.read:,} write {usage.write:,}"
+
+
+Item = TypeVar("Item")
+PATIENCE_S = 60.0
+"""How long an ended call waits for one that started earlier."""
+
+
+@dataclass(slots=True)
+class StartOrder(Generic[Item]):
+    """Items by call number. `now` is in seconds, of any monotonic clock."""
+
+    patience_s: float = PATIENCE_S
+    _running: set[int] = field(default_factory=set)
+    _ended: dict[int, tuple[float, Item | None]] = field(default_factory=dict)
+
+    def begin(self, number: int) -> None:
+        """A call has started. Numbers follow the order of starts."""
+        self._running.add(number)
+
+    def end(self, number: int, item: Item | None, now: float) -> None:
+        """A call has ended; `item` is what to return for it (None: nothing)."""
+        self._running.discard(number)
+        self._ended[number] = (now, item)
+
+    def ready(self, now: float) -> list[Item]:
+        """The items that are ready, in order."""
+        oldest = min(self._running, default=None)
+        late = [number for number, (at, _) in self._ended.items() if now - at >= self.patience_s]
+        last = max(late, default=0)
+        told = sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1))
+        return self._take(told)
+
+    def rest(self) -> list[Item]:
+        """All items of ended calls, in order."""
+        return self._take(sorted(self._ended))
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._ended)
+
+    def _take(self, numbers: list[int]) -> list[Item]:
+        items = (self._ended.pop(number)[1] for number in numbers)
+        return [item for item in items if item is not None]
+
+
+LOOKS_EVERY_S = 1.0
+"""How often it checks whether a call has waited long enough for an earlier one."""
+
+
+class HelperLoop:
+    """Handles messages until there are no more."""
+
+    def __init__(self, options: HelperOptions) -> None:
+        self._options = options
+        self._path = Path(options.path)
+        self._reader = LineReader(self._path, Intake(keep_content=True))
+        self._file: DigestFile | None = None
+        self._predicts = options.prints
+        self._predictor: Predictor | None = None
+        self._page: RecorderPage | None = None
+        self._bare = RecordingLines(self._path) if options.digest and options.page != NO_PAGE else None
+        self._without_content: dict[int, RecordedCall] = {}
+        self._order: StartOrder[tuple[int, RecordedCall]] = StartOrder()
+        self._ready: deque[tuple[int, RecordedCall]] = deque()
+        self._is_over = False
+
+    def run(self, inbox: Queue[bytes | None]) -> None:
+        """Handle messages. All that are there are handled before the next prediction."""
+        if self._options.page != NO_PAGE:
+            from cachecost.live.recorder.live_page import RecorderPage
+
+            self._page = RecorderPage(self._options.page, self._options.setup(), self._earlier_calls(), say)
+        while not self._is_over or self._ready:
+            with suppress(Empty):
+                self._take(inbox.get(timeout=self._patience()))
+                while True:
+                    self._take(inbox.get_nowait())
+            self._ready += self._order.rest() if self._is_over else self._order.ready(time.monotonic())
+            if self._ready:
+                self._show(*self._ready[0])
+                self._predict(*self._ready.popleft())
+
+    def _patience(self) -> float | None:
+        """Seconds to wait for the next message; None: no limit."""
+        if self._ready or self._is_over:
+            return 0.0
+        return LOOKS_EVERY_S if self._order.is_waiting else None
+
+    def _take(self, message: bytes | None) -> None:
+        if message is None:
+            self._is_over = True
+            if self._file is not None:
+                with suppress(OSError, InUse):  # the recorder, if it is there, says what is missing
+                    self._file.take_over()
+            return
+        word, told, *rest = message.rstrip(b"\n").split(b" ", 2)
+        if word == b"key":
+            self._file = DigestFile(self._path, bytes.fromhex(told.decode()), follows=True)
+            return
+        if word == b"wrote":
+            if self._file is not None:
+                self._file.forget(int(told))
+            return
+        number = int(told)
+        if word == b"begin":
+            self._order.begin(number)
+            return
+        call = self._call(number, word, rest)
+        self._order.end(number, None if call is None else (number, call), time.monotonic())
+        if call is not None and self._file is not None:
+            lines = self._file.add(number, call)
+            if self._bare is not None:
+                self._without_content[number] = self._bare.read(lines)[-1]
+
+    def _call(self, number: int, word: bytes, rest: list[bytes]) -> RecordedCall | None:
+        """The call of a message; None if nothing is recorded, or it is unreadable."""
+        with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
+            if word == b"end":
+                with self._path.open("rb") as log:
+                    log.seek(int(rest[0]))
+                    return self._reader.call(log.readline())
+            if word == b"line":
+                return self._reader.call(rest[0])
+        return None
+
+    def _show(self, number: int, call: RecordedCall) -> None:
+        if self._page is not None:
+            self._page.add(self._without_content.pop(number, call))
+
+    def _predict(self, number: int, call: RecordedCall) -> None:
+        """An error ends the predictions only, because this process may be writing the recording."""
+        if not self._predicts:
+            return
+        try:
+            if self._predictor is None:
+                self._predictor = Predictor(self._options.setup())
+                for before in self._earlier_calls():
+                    self._predictor.remember(before)
+            lines = list(self._predictor.describe(number, call))
+        except Exception as error:
+            self._predicts = False
+            lines = [f"call {number}: internal error, nothing more is predicted: {type(error).__name__}: {error}"]
+        for line in lines:
+            say(line)
+
+    def _earlier_calls(self) -> Iterator[RecordedCall]:
+        return _earlier(self._path, self._options.earlier_bytes, self._reader)
+
+
+def say(line: str) -> None:
+    with suppress(OSError):  # stderr may be a file on a full disk
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 - this process is there to print
+
+
+def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[RecordedCall]:
+    """Calls that an earlier recorder wrote, which affect the cache. Unreadable lines are skipped."""
+    if size:
+        with path.open("rb") as stream:
+            while stream.tell() < size and (line := stream.readline()):
+                with suppress(NotAMessage, msgspec.DecodeError, UnicodeDecodeError):
+                    yield reader.call(line)

@@ -1,0 +1,339 @@
+"""The proxy: an ASGI application that forwards requests and answers chunk by chunk, and keeps a copy.
+
+It runs until it is stopped, and lets running calls end. A recorder whose upstream is itself is refused at the start, or
+at the first call that comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from types import FrameType
+from typing import Any, Protocol
+
+import httpx2
+
+from cachecost.conversations.readers.http.bodies import route_of
+from cachecost.live.clock import Clock, Say, ScaledClock, ignore
+from cachecost.live.keys import longest_first, query_secrets, secrets_in
+from cachecost.live.loopback import LOOPBACK, QuietServer, client_left
+from cachecost.live.recorder.log_lines import (
+    BodyCopy,
+    Capture,
+    CaptureMemory,
+    Pairs,
+    decoded,
+    for_client,
+    for_upstream,
+    has_two_lengths,
+)
+
+HEADER = b"x-cachecost-recorder"
+"""One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
+come back; requests to the API stay unchanged."""
+PORTS = {"http": 80, "https": 443}
+LOOP = "--upstream leads back to this recorder: expected the API, or a server that forwards calls to it"
+
+
+def is_itself(upstream: httpx2.URL, port: int) -> bool:
+    """Whether `upstream` is a recorder on this port of LOOPBACK. A name is resolved only if the port matches."""
+    if (upstream.port or PORTS[upstream.scheme]) != port:
+        return False
+    try:
+        found = socket.getaddrinfo(upstream.host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return any(_is_here(ip_address(address[0])) for *_, address in found)
+
+
+def _is_here(address: IPv4Address | IPv6Address) -> bool:
+    plain = getattr(address, "ipv4_mapped", None) or address
+    return str(plain) == LOOPBACK or plain.is_unspecified
+
+
+def token_for(upstream: httpx2.URL) -> bytes | None:
+    """The token by which a recorder recognizes its own calls; None if none is sent."""
+    return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
+
+
+def is_own_call(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
+    return token is not None and any(name.lower() == HEADER and value == token for name, value in headers)
+
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+CONNECT_S = 60.0
+"""Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
+BAD_REQUEST = 400
+UNREACHABLE = 502
+LOOP_DETECTED = 508
+TWO_LENGTHS = "a request has either Content-Length or Transfer-Encoding; this one has both"
+CLOSE = (b"connection", b"close")
+
+
+class Listener(Protocol):
+    """Is notified of calls to the Messages API, from the event loop, so it must not block."""
+
+    def on_start(self, number: int) -> None: ...
+
+    def on_end(self, capture: Capture) -> None: ...
+
+
+class ClientLeft(Exception):
+    """The client closed its connection before its request was whole."""
+
+
+@dataclass(slots=True)
+class Proxy:
+    """Forwards every request to `upstream` (a URL, perhaps with a path), and notifies `listener` of calls.
+
+    `token` identifies its own requests, which are refused; the first one is reported.
+    """
+
+    upstream: httpx2.URL
+    transport: httpx2.AsyncBaseTransport
+    listener: Listener
+    clock: Clock
+    room: CaptureMemory = field(default_factory=CaptureMemory)
+    running: set[asyncio.Future[None]] = field(default_factory=set)
+    token: bytes | None = None
+    say: Say = ignore
+    _calls: int = 0
+    _has_looped: bool = False
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if is_own_call(scope["headers"], self.token):
+            await self._refuse_loop(send)
+            return
+        if has_two_lengths(scope["headers"]):
+            await _refuse(send, BAD_REQUEST, TWO_LENGTHS)
+            return
+        capture = self._capture(scope)
+        exchange = _Exchange(self, scope, receive, send, capture)
+        try:
+            await exchange.pass_on()
+        finally:
+            if capture is not None:
+                capture.end = self.clock.now()
+                self.listener.on_end(capture)
+
+    async def _refuse_loop(self, send: Send) -> None:
+        """Refuse a request that this recorder sent itself."""
+        if not self._has_looped:
+            self._has_looped = True
+            self.say(LOOP)
+        await _refuse(send, LOOP_DETECTED, LOOP)
+
+    def _capture(self, scope: MutableMapping[str, Any]) -> Capture | None:
+        start = self.clock.now()
+        if isinstance(route := route_of(scope["method"], scope["path"]), str) or route.api != "messages":
+            return None
+        self._calls += 1
+        self.listener.on_start(self._calls)
+        headers = decoded(scope["headers"])
+        secrets = longest_first([*secrets_in(headers), *query_secrets(scope["query_string"].decode("latin-1"))])
+        return Capture(self._calls, start, dict(headers), BodyCopy(self.room), BodyCopy(self.room), secrets=secrets)
+
+    def target(self, scope: MutableMapping[str, Any]) -> bytes:
+        """The path and the query as the client wrote them, after the upstream's own path."""
+        query: bytes = scope["query_string"]
+        path: bytes = self.upstream.raw_path.rstrip(b"/") + scope["raw_path"]
+        return path + b"?" + query if query else path
+
+    def cut_soon(self) -> None:
+        """Cut off running exchanges; may be called from a signal handler."""
+        for task in list(self.running):
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    async def stop(self) -> None:
+        """Cut off running exchanges, and wait until the listener is notified."""
+        self.cut_soon()
+        while self.running:
+            await asyncio.wait(set(self.running))
+            await asyncio.sleep(0)
+
+
+class _Upload(httpx2.AsyncByteStream):
+    """The request's body as it comes."""
+
+    def __init__(self, receive: Receive, capture: Capture | None, clock: Clock) -> None:
+        self._receive = receive
+        self._capture = capture
+        self._clock = clock
+        self._is_done = asyncio.Event()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        is_more = True
+        while is_more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            is_more = message.get("more_body", False)
+            if data := message.get("body", b""):
+                yield data
+                if self._capture:
+                    self._capture.request.add(self._clock.now(), data)
+        self._is_done.set()
+
+    async def client_left(self) -> None:
+        """Wait until the client has gone, once its body is here."""
+        await self._is_done.wait()
+        await client_left(self._receive)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(
+        self, passing: Proxy, scope: MutableMapping[str, Any], receive: Receive, send: Send, capture: Capture | None
+    ) -> None:
+        self._passing = passing
+        self._scope = scope
+        self._send = send
+        self._capture = capture
+        self._upload = _Upload(receive, capture, passing.clock)
+        self._is_passed = False
+
+    async def pass_on(self) -> None:
+        """Run until the answer is forwarded, the client has left, or the upstream has broken off."""
+        answer = asyncio.ensure_future(self._answer())
+        left = asyncio.ensure_future(self._upload.client_left())
+        self._passing.running.add(answer)
+        try:
+            await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _finish(left, is_unwanted=True)
+            await _finish(answer, is_unwanted=not self._is_passed)
+            self._passing.running.discard(answer)
+        if not answer.cancelled() and (fault := answer.exception()):
+            raise fault
+
+    async def _answer(self) -> None:
+        try:
+            response = await self._passing.transport.handle_async_request(self._request())
+        except ClientLeft:
+            return
+        except httpx2.TransportError as error:
+            await self._unreachable(error)
+            return
+        # Where the upstream breaks off, this ends too early, and the server closes the connection: the client sees it.
+        try:
+            with suppress(httpx2.TransportError):
+                await self._pass_back(response)
+        finally:
+            await response.aclose()
+
+    def _request(self) -> httpx2.Request:
+        url = self._passing.upstream
+        headers = for_upstream(self._scope["headers"], url.netloc)
+        if self._passing.token is not None:
+            headers.append((HEADER, self._passing.token))
+        wait = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
+        extensions = {"target": self._passing.target(self._scope), "timeout": wait}
+        return httpx2.Request(self._scope["method"], url, headers=headers, stream=self._upload, extensions=extensions)
+
+    async def _pass_back(self, response: httpx2.Response) -> None:
+        headers = response.headers.raw
+        await self._start(response.status_code, for_client(headers), headers)
+        async for data in response.stream:  # type: ignore[union-attr]
+            at = self._passing.clock.now()
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+            if self._capture:
+                self._capture.answer.add(at, data)
+        await self._end()
+
+    async def _end(self, body: bytes = b"") -> None:
+        """Send the end of the answer. It is noted before, because clients leave as soon as they have it."""
+        self._is_passed = True
+        if self._capture:
+            self._capture.is_cut = False
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _start(self, status: int, passed: list[tuple[bytes, bytes]], headers: list[tuple[bytes, bytes]]) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": passed})
+        if self._capture:
+            self._capture.status = status
+            self._capture.answered = dict(decoded(headers))
+
+    async def _unreachable(self, error: httpx2.TransportError) -> None:
+        """A gateway error, in the shape of the API's errors."""
+        headers, body = error_of(f"{self._passing.upstream.host} did not answer ({type(error).__name__})")
+        await self._start(UNREACHABLE, headers, headers)
+        await self._end(body)
+        if self._capture:
+            self._capture.answer.add(self._passing.clock.now(), body)
+
+
+def error_of(words: str) -> tuple[Pairs, bytes]:
+    """Headers and body of the recorder's own error, in the shape of the API's errors."""
+    error = {"type": "api_error", "message": f"cachecost record: {words}"}
+    body = json.dumps({"type": "error", "error": error}).encode()
+    return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())], body
+
+
+async def _refuse(send: Send, status: int, words: str) -> None:
+    """Answer a request that is not forwarded. What follows it on its connection is not read."""
+    headers, body = error_of(words)
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, CLOSE]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _finish(task: asyncio.Future[None], is_unwanted: bool) -> None:
+    """Wait for a task, cancelling it if unwanted; its exception is handled elsewhere."""
+    if is_unwanted:
+        task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
+
+
+MOST_HEADER_BYTES = 1 << 20
+IDLE_S = 5.0
+"""How long a connection to the upstream is kept for the next call."""
+
+
+class Server(QuietServer):
+    """Ends at the first SIGINT or SIGTERM once its calls have ended; at the second it cuts them off.
+
+    It adds nothing of uvicorn's: no header, no upgrade to websockets, no reading of proxy headers.
+    """
+
+    def __init__(self, passing: Proxy) -> None:
+        super().__init__(
+            passing,
+            http="h11",
+            ws="none",
+            proxy_headers=False,
+            date_header=False,
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        )
+        self._passing = passing
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            self._passing.cut_soon()
+        super().handle_exit(sig, frame)
+
+
+async def serve(
+    upstream: httpx2.URL,
+    bound: socket.socket,
+    listener: Listener,
+    ready: Callable[[], None],
+    say: Say,
+) -> None:
+    """Pass calls on to `upstream` until a signal comes; a second signal cuts off those still running."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)
+    async with httpx2.AsyncHTTPTransport(limits=limits, trust_env=False) as transport:
+        clock = ScaledClock(wall=time.time)
+        passing = Proxy(upstream, transport, listener, clock, token=token_for(upstream), say=say)
+        ready()
+        await Server(passing).serve(sockets=[bound])
+        await passing.stop()

@@ -1,0 +1,196 @@
+"""A request log that can be read while it is written, after a kill and on a full disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from cachecost.base.atomic_files import InUse, lock_file
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.readers.request_log.reader import sniff
+
+CHUNK = 1 << 16
+
+
+class LineFile:
+    """The file at `path`, opened for appending and locked; created if missing, readable by the user only.
+
+    `begin` is its size when it was opened. Raises OSError, InUse.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        self._torn_at: int | None = None
+        try:
+            lock_file(self._file)
+        except BaseException:
+            os.close(self._file)
+            raise
+        self.begin = self.size
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file).st_size
+
+    def append(self, lines: bytes) -> int:
+        """Write whole lines and return their offset. Raises OSError; the file is then unchanged."""
+        self._cut_torn()
+        begin = self.size
+        try:
+            _write(self._file, lines)
+        except OSError as error:
+            error.filename = str(self.path)
+            self._torn_at = begin
+            with suppress(OSError):
+                self._cut_torn()
+            raise
+        return begin
+
+    def cut(self, size: int) -> None:
+        """Cut the file to `size` bytes."""
+        os.ftruncate(self._file, size)
+
+    def _cut_torn(self) -> None:
+        if self._torn_at is not None:
+            self.cut(self._torn_at)
+            self._torn_at = None
+
+    def sync(self) -> None:
+        """Ask the disk to hold what was written. Raises OSError."""
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._cut_torn()
+        os.close(self._file)
+
+
+@contextmanager
+def input_errors(path: Path, in_use: str) -> Iterator[None]:
+    """Raises InputError instead of OSError and InUse; `in_use` says who else writes the file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None
+    except InUse:
+        raise InputError([Fault(str(path), in_use)]) from None
+
+
+def lines_in(path: Path, begin: int = 0, prefix: bytes = b"") -> int:
+    """How many complete lines after offset `begin` start with `prefix`; 0 without a file."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(begin)
+            return sum(line.startswith(prefix) and line.endswith(b"\n") for line in stream)
+    except OSError:
+        return 0
+
+
+def last_line_end(stream: BinaryIO, size: int) -> int:
+    """The offset after the last complete line; 0 if there is none."""
+    end = size
+    while end > 0:
+        begin = max(0, end - CHUNK)
+        stream.seek(begin)
+        found = stream.read(end - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def _write(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+HEAD = 1 << 20
+
+
+class CallLog:
+    """Appends to the request log at `path` (docs/reference/formats.md), or creates it.
+
+    `cut` is how many bytes of an incomplete last line, left by a killed writer, were removed on opening. Raises
+    InputError if `path` cannot be written, is not a request log, or is being written by another process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with input_errors(path, "another process is recording to it"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = LineFile(path)
+            try:
+                self.cut = _mend_last_line(path)
+            except BaseException:
+                self._file.close()
+                raise
+        self._file.begin = self._file.size
+
+    def append(self, fields: Mapping[str, Any], request: bytes) -> int:
+        """Write one call and return the offset of its line. Fields that are None are omitted.
+
+        A body that is one line of JSON is kept byte for byte. Raises OSError if the disk is full; the file is then
+        unchanged.
+        """
+        return self._file.append(call_line(fields, request))
+
+    def count_recorded(self) -> int:
+        """How many calls written since opening are in the file at `path` now."""
+        with suppress(OSError):
+            self._file.sync()
+        return lines_in(self.path, self._file.begin)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> CallLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def call_line(fields: Mapping[str, Any], request: bytes) -> bytes:
+    """The line of a call, as `CallLog.append` writes it."""
+    present = {name: value for name, value in fields.items() if value is not None}
+    head = json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    comma = b"," if present else b""
+    return b'%b%b"request":%b}\n' % (head[:-1], comma, request.replace(b"\r", b" ").replace(b"\n", b" ").strip())
+
+
+def _mend_last_line(path: Path) -> int:
+    """Cut off an incomplete last line and return its size in bytes; complete JSON gets its line break instead."""
+    if not path.exists() or not (size := path.stat().st_size):
+        return 0
+    with path.open("rb+") as stream:
+        _check(path, stream.read(HEAD))
+        end = last_line_end(stream, size)
+        stream.seek(end)
+        if end == size or _is_json(stream.read()):
+            stream.write(b"" if end == size else b"\n")
+            return 0
+        stream.truncate(end)
+    return size - end
+
+
+def _check(path: Path, head: bytes) -> None:
+    """Only request logs may be changed. Raises InputError."""
+    if not sniff(head):
+        raise InputError([Fault(str(path), "expected a request log to continue, or a new file; got another format")])
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True

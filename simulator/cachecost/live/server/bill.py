@@ -1,0 +1,484 @@
+"""The bill of a simulated API: what its calls cost, what caching saved, and which loops are uncached.
+
+In an uncached loop each call pays again for what the call before it sent. The bill is shown in a terminal (the verdict,
+the cost by token class and by group, then the loops) and as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from io import StringIO
+from typing import IO, Any, Literal, TypeVar, cast
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
+from cachecost.base.formatting import (
+    change,
+    change_text,
+    count_text,
+    dollars,
+    encodable,
+    exact,
+    percent,
+    point_aligned,
+    tokens,
+)
+from cachecost.ledger.findings import count_margin
+from cachecost.ledger.rows import Cost
+from cachecost.ledger.unread import UnreadWrites
+from cachecost.live.server.conversations import (
+    answers_tools,
+    breakpoints_tool_results,
+    last_breakpoint,
+)
+from cachecost.live.server.meter import Meter, MeteredCall
+from cachecost.live.viewer.calls import conversation_title
+from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
+from cachecost.views.streams import inert_console, styled_stream
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    GAP,
+    INDENT,
+    LOWER_BOUND,
+    ZERO_CLASS,
+    Column,
+    fit_table,
+    hidden_note,
+)
+from cachecost.views.tables.table import Table as FigureTable
+
+MOST = Decimal("0.5")
+"""A loop is uncached if more than this share is paid again."""
+FEWEST = 2
+"""A loop has at least this many later calls."""
+PER_TOKEN = -6
+
+
+@dataclass(frozen=True, slots=True)
+class UncachedLoop:
+    """Later calls of a conversation that paid the full price again for most of what had been sent before.
+
+    `again` is how many tokens, of `had_been_sent`; `cost` is their cost at the input price, in dollars, and `avoidable`
+    what of that `explain` says that breakpoints would have saved; `why` says which breakpoints were set.
+    """
+
+    conversation: str
+    steps: int
+    again: int
+    had_been_sent: int
+    cost: Decimal
+    avoidable: Decimal
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        share = percent(Decimal(self.again) / self.had_been_sent)
+        paid = f"paid the full price again for {tokens(self.again)} tokens, {share} of what had been sent before"
+        part = f"of which {dollars(self.avoidable)} is avoidable" if self.avoidable else "none of it avoidable"
+        usd = f"{dollars(self.cost)}, {part}"
+        return f"{self.conversation}: {self.why}. {count_text(self.steps, 'later call')} {paid}: {usd}."
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopCall:
+    """A call that continues an earlier one. Tokens: paid again, sent before, and added since the first call."""
+
+    call: MeteredCall
+    again: int
+    before: int
+    grown: int
+
+
+def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> Iterator[UncachedLoop]:
+    """The uncached loop of a conversation's `calls`, if it has one."""
+    taken = meter.taken
+    later = ((call, taken[call.before - 1]) for call in calls if call.before is not None and call.row.error is None)
+    steps = [
+        _step(call, before, calls[0]) for call, before in later if before.request.thread is not call.request.thread
+    ]
+    again = sum(step.again for step in steps)
+    before = sum(step.before for step in steps)
+    grown = sum(step.grown for step in steps)
+    in_loop = sum(min(step.again, step.grown) for step in steps)
+    if len(steps) < FEWEST or not (again > MOST * before or (grown and in_loop > MOST * grown)):
+        return
+    cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
+    avoidable = meter.avoidable()
+    saved = sum((avoidable.get(call.row.call, Decimal(0)) for call in calls), Decimal(0))
+    yield UncachedLoop(
+        conversation, len(steps), again, before, cost, saved, Counter(map(_reason, steps)).most_common(1)[0][0]
+    )
+
+
+def _step(call: MeteredCall, continued: MeteredCall, first: MeteredCall) -> _LoopCall:
+    """A call that continues another one with more messages: the same call again is a retry.
+
+    Tokens count as paid again if they are uncached and too many to be new or the rest after a hit's last step.
+    """
+    usage, before = call.row.usage, continued.row.usage.total_input
+    new = max(0, usage.total_input - before)
+    again = max(0, usage.input_tokens - new)
+    grown = max(0, before - first.row.usage.total_input)
+    return _LoopCall(call, again if again >= call.step else 0, before, grown)
+
+
+def _reason(step: _LoopCall) -> str:
+    request, total = step.call.request, step.call.row.usage.total_input
+    breakpoint = last_breakpoint(request)
+    if breakpoint is None and step.call.needs_breakpoints:
+        return "no breakpoint is set (no cache_control in its calls)"
+    if total < step.call.minimum:
+        return f"its prompts are below the minimum of {step.call.minimum:,} tokens that this model caches"
+    if breakpoint is None:
+        return f"the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
+    if answers_tools(request.thread) and not breakpoints_tool_results(request):
+        return f"no breakpoint on tool results; the last breakpoint is on {breakpoint.on}"
+    if breakpoint.messages_after:
+        return f"the last breakpoint is on {breakpoint.on}, with messages after it"
+    return (
+        f"the last block has a breakpoint, but the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
+    )
+
+
+Key = TypeVar("Key")
+NO_KEY = "(no key)"
+NO_TEXT = "(no text)"
+NOT_BILLED = "{} refused with status 400 and not billed"
+
+
+@dataclass(frozen=True, slots=True)
+class BillShare:
+    """Usage and cost of some of the calls. `uncached` is their cost without caching, in dollars."""
+
+    name: str
+    calls: int
+    refused: int
+    usage: Usage
+    cost: Cost
+    uncached: Decimal
+    unread: UnreadWrites
+
+    @property
+    def cache_hit_rate(self) -> Decimal | None:
+        """The cache hit rate: tokens read ÷ input tokens; None without input."""
+        total = self.usage.total_input
+        return Decimal(self.usage.read) / total if total else None
+
+    @property
+    def saved_usd(self) -> Decimal:
+        """Dollars that caching saved; negative if it cost more than it saved."""
+        return self.uncached - self.cost.total
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBill:
+    """All calls, then by workspace, conversation and model, and the uncached loops.
+
+    `token_source` says how tokens were counted, `error_margin` is relative (0.03 is ±3%).
+    """
+
+    total: BillShare
+    workspaces: tuple[BillShare, ...]
+    conversations: tuple[BillShare, ...]
+    models: tuple[BillShare, ...]
+    loops: tuple[UncachedLoop, ...]
+    errors: tuple[tuple[str, int], ...]
+    token_source: str
+    error_margin: float
+    notes: tuple[str, ...]
+
+
+def bill_of(meter: Meter) -> ServerBill:
+    """The bill so far."""
+    taken = meter.taken
+    conversations = _groups(taken, lambda one: (one.workspace, one.first))
+    several = len({one.workspace for one in taken}) > 1
+    count = meter.not_messages
+    return ServerBill(
+        _share("all", taken, meter),
+        tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
+        tuple(_share(_conversation_name(calls[0], several), calls, meter) for _, calls in conversations),
+        tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
+        tuple(
+            loop
+            for _, calls in conversations
+            for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, meter)
+        ),
+        tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
+        meter.token_source,
+        count_margin([one.row for one in taken], meter.error_margin),
+        (*([NOT_BILLED.format(count_text(count, "invalid request"))] if count else []), *meter.notes()),
+    )
+
+
+def _groups(taken: Iterable[MeteredCall], key: Callable[[MeteredCall], Key]) -> list[tuple[Key, list[MeteredCall]]]:
+    """The calls by key, in the order of their first call."""
+    found: dict[Key, list[MeteredCall]] = {}
+    for one in taken:
+        found.setdefault(key(one), []).append(one)
+    return list(found.items())
+
+
+def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
+    rows = [one.row for one in calls]
+    return BillShare(
+        name,
+        len(rows),
+        sum(row.error is not None for row in rows),
+        sum((row.usage for row in rows), Usage()),
+        sum((row.cost for row in rows), Cost()),
+        sum((one.uncached for one in calls), ZERO),
+        meter.unread.of_all(row.call for row in rows),
+    )
+
+
+def _conversation_name(call: MeteredCall, several: bool) -> str:
+    name = conversation_title(call.first) or NO_TEXT
+    return f"{call.workspace or NO_KEY}: {name}" if several else name
+
+
+FORMAT = 1
+NOTHING_YET = "No calls yet."
+HEADERS = {
+    "cost": "cost",
+    "cache_hit_rate": "hit rate",
+    "uncached": "without caching",
+    "calls": "calls",
+    "input": "input",
+    **{f"{name}_tokens": CLASS_NAMES[name] for name in TOKEN_CLASSES},
+    "unread": "never read",
+}
+"""Columns of a table of shares, by key."""
+
+
+def verdict(bill: ServerBill) -> str:
+    """One sentence: what the calls cost, and what they would have cost without caching."""
+    total = bill.total
+    if not total.calls:
+        return NOTHING_YET
+    cost = f"{dollars(total.cost.total)} for {count_text(total.calls, 'call')}"
+    if not total.uncached:
+        return f"{cost}."
+    difference = change(total.cost.total, total.uncached)
+    words = f"{change_text(difference)} {'than' if difference else 'as'} without caching"
+    return f"{cost}, {words} ({dollars(total.uncached)})."
+
+
+def facts(bill: ServerBill) -> list[str]:
+    """Further facts, one sentence each."""
+    total, unread = bill.total, bill.total.unread
+    told = []
+    if total.cache_hit_rate is not None:
+        told.append(
+            f"{percent(total.cache_hit_rate)} of {tokens(total.usage.total_input)} input tokens "
+            f"were read from the cache."
+        )
+    if unread.tokens:
+        lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than without caching"
+        told.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
+    told += [f"{count_text(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
+    return [*told, *(f"{note}." for note in bill.notes)]
+
+
+def counted_by(bill: ServerBill) -> str:
+    """How tokens were counted, with the error margin; empty before the first call."""
+    error_margin = f", ±{percent(bill.error_margin)}" if bill.error_margin else ""
+    return f"{bill.token_source}{error_margin}" if bill.token_source else ""
+
+
+def cells(share: BillShare) -> dict[str, str]:
+    """The formatted figures of a share, by the keys of HEADERS."""
+    usage = share.usage
+    return {
+        "calls": f"{share.calls:,}",
+        "input": tokens(usage.total_input),
+        "cache_hit_rate": percent(share.cache_hit_rate),
+        **{f"{name}_tokens": tokens(getattr(usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES},
+        "cost": dollars(share.cost.total),
+        "uncached": dollars(share.uncached),
+        "unread": tokens(share.unread.tokens),
+    }
+
+
+def columns(shares: Sequence[BillShare], keys: Sequence[str]) -> list[Column]:
+    """The columns of HEADERS in `keys`, with one cell per share."""
+    made = [cells(share) for share in shares]
+    return [Column(key, HEADERS[key], point_aligned([row[key] for row in made])) for key in keys]
+
+
+def class_rows(share: BillShare) -> list[tuple[str, str, str, str]]:
+    """(key, name, tokens, dollars) of each token class."""
+    costs = share.cost.by_class()
+    names = [(name, CLASS_NAMES[name], getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES]
+    return [(name, words, tokens(count), dollars(costs[name])) for name, words, count in names]
+
+
+def bill_json(bill: ServerBill) -> dict[str, Any]:
+    """The bill as JSON; dollars are decimal strings of all digits."""
+    return {
+        "format": FORMAT,
+        "verdict": verdict(bill),
+        "facts": facts(bill),
+        "total": _share_json(bill.total),
+        "workspaces": [_share_json(share) for share in bill.workspaces],
+        "models": [_share_json(share) for share in bill.models],
+        "conversations": [_share_json(share) for share in bill.conversations],
+        "uncached_loops": [_loop_json(loop) for loop in bill.loops],
+        "refused": [{"message": words, "calls": count} for words, count in bill.errors],
+        "tokens": {"source": bill.token_source, "error_margin": bill.error_margin},
+        "notes": list(bill.notes),
+    }
+
+
+def _share_json(share: BillShare) -> dict[str, Any]:
+    return {
+        "name": share.name,
+        "calls": share.calls,
+        "refused": share.refused,
+        "usage": share.usage.wire(),
+        "cache_hit_rate": None if share.cache_hit_rate is None else float(share.cache_hit_rate),
+        "cost_usd": exact(share.cost.total),
+        "cost_by_class_usd": {name: exact(amount) for name, amount in share.cost.by_class().items()},
+        "without_caching_usd": exact(share.uncached),
+        "saved_usd": exact(share.saved_usd),
+        "never_read": {
+            "tokens": share.unread.tokens,
+            "cost_usd": exact(share.unread.paid),
+            "extra_usd": exact(share.unread.extra),
+        },
+    }
+
+
+def _loop_json(loop: UncachedLoop) -> dict[str, Any]:
+    return {
+        "conversation": loop.conversation,
+        "later_calls": loop.steps,
+        "tokens_again": loop.again,
+        "tokens_sent_before": loop.had_been_sent,
+        "cost_usd": exact(loop.cost),
+        "avoidable_usd": exact(loop.avoidable),
+        "why": loop.why,
+    }
+
+
+Colours = Literal["standard", "256", "truecolor", "windows"]
+PIPE_WIDTH = 120
+NARROWEST_NAME = 18
+KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
+LAST_KEYS = ("cache_hit_rate", "unread", "uncached", "cost")
+RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
+"""Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
+MOST_CONVERSATIONS = 20
+
+
+def print_bill(meter: Meter, stream: IO[str]) -> None:
+    """Print the bill, as wide as the terminal or 120 cells into a pipe, with colors as it and NO_COLOR allow."""
+    print_text(bill_of(meter), stream)
+
+
+def print_text(bill: ServerBill, stream: IO[str]) -> None:
+    """Print to `stream`, with ASCII replacements for characters that its encoding lacks."""
+    probe = inert_console(stream)
+    width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
+    colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
+    text = bill_text(bill, width, colours)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    styled_stream(stream).write(encodable(text, encoding))
+
+
+def bill_text(bill: ServerBill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
+    """The whole bill, no line wider than `width` cells."""
+    page = StringIO()
+    console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
+    for part in _parts(bill, width):
+        console.print(part, highlight=False, markup=False, emoji=False)
+    return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+
+
+def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
+    yield Text(verdict(bill), "bold")
+    if not bill.total.calls:
+        return
+    for fact in facts(bill):
+        yield _indent(Text(fact))
+    yield Text()
+    yield _classes(bill.total)
+    for header, shares in (
+        ("workspace", bill.workspaces),
+        ("model", bill.models),
+        ("conversation", bill.conversations),
+    ):
+        if len(shares) > 1 or header == "conversation":
+            yield Text()
+            yield from _table(header, shares, width)
+    if bill.loops:
+        yield Text()
+        yield Text(f"{count_text(len(bill.loops), 'conversation')} left uncached", "bold red")
+    for loop in bill.loops:
+        yield _indent(Text(loop.sentence))
+    if counted_by(bill):
+        yield Text()
+        yield _indent(Text(f"tokens   {counted_by(bill)}", "dim"))
+
+
+def _classes(total: BillShare) -> RenderableType:
+    rows = [
+        (name, count, cost)
+        for key, name, count, cost in class_rows(total)
+        if (key != "write_1h" or bool(total.usage.write_1h))
+    ]
+    names, counts, costs = ([row[number] for row in rows] for number in range(3))
+    numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
+    return _grid([Column("name", "tokens", names, False), *numbers])
+
+
+def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
+    shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
+    kept = columns(shown, [*KEYS, *LAST_KEYS])
+    kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
+    names_column = Column("name", header, [share.name for share in shown], False)
+    fitted = fit_table(FigureTable([names_column, *map(_with_rank, kept)]), width, NARROWEST_NAME)
+    names = [
+        _cut(share.name, max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header)))
+        for share in shown
+    ]
+    yield _grid([Column("name", header, names, False), *fitted.shown])
+    if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):
+        yield _indent(Text(note, "dim"))
+    if len(shares) > len(shown):
+        yield _indent(Text(f"and {count_text(len(shares) - len(shown), header)} more", "dim"))
+
+
+def _with_rank(column: Column) -> Column:
+    is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
+    return replace(column, rank=ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank))
+
+
+def _cut(name: str, width: int) -> str:
+    """`name` shortened to `width` cells at its end, since the beginning identifies a conversation."""
+    if cell_len(name) <= width:
+        return name
+    return f"{set_cell_size(name, width - 1).rstrip()}…"
+
+
+def _grid(kept: Sequence[Column]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    for column in kept:
+        table.add_column(Text(column.header, justify="right" if column.right else "left"), no_wrap=True)
+    for number in range(len(kept[0].cells)):
+        table.add_row(*(Text(column.flush(number)) for column in kept))
+    return Padding(table, (0, 0, 0, INDENT))
+
+
+def _indent(text: RenderableType) -> RenderableType:
+    return Padding(text, (0, 0, 0, INDENT))

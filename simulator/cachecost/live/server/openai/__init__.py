@@ -1,1 +1,0 @@
-"""OpenAI's Chat Completions and Responses, served."""

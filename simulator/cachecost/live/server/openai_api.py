@@ -1,0 +1,453 @@
+"""OpenAI's Chat Completions and Responses: calls turned into Messages calls, and Messages answers turned back.
+
+Wire forms and field names: the API reference and the types of openai 3.54. Blocks that the two APIs have no form for
+are left out. Usage includes what was read from the cache or written to it; Chat Completions splits no writes by TTL.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from cachecost.conversations.calls import parse_usage
+from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.conversations.readers.openai.responses import from_responses
+from cachecost.live.keys import workspace_of
+from cachecost.live.server.model import (
+    EXPLICIT,
+    INVALID,
+    OF_STATUS,
+    ApiError,
+    ResolvedCall,
+    invalid,
+    missing_model,
+    of_status,
+)
+from cachecost.live.server.served_api import (
+    EVENTS,
+    ReceivedCall,
+    ServedApi,
+    ServedResponse,
+    Wire,
+    as_bytes,
+    encode_json,
+    pieces,
+)
+from cachecost.live.server.state import ServerState
+from cachecost.providers.usage import Usage
+
+Block = Mapping[str, Any]
+Body = Mapping[str, Any]
+OWN, THEIRS = "toolu_", "call_"
+
+
+def _own_id(name: str) -> str:
+    return THEIRS + name.removeprefix(OWN) if name.startswith(OWN) else name
+
+
+def text_of(content: Iterable[Block]) -> str:
+    return "".join(str(block["text"]) for block in content if block.get("type") == "text")
+
+
+def thinking_of(content: Iterable[Block]) -> str:
+    return "".join(str(block["thinking"]) for block in content if block.get("type") == "thinking")
+
+
+def calls_of(content: Iterable[Block]) -> list[Block]:
+    return [block for block in content if block.get("type") == "tool_use"]
+
+
+def arguments_of(call: Block) -> str:
+    """The input of a tool call as JSON text; a text stays what the model wrote."""
+    given = call.get("input")
+    return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+
+
+def is_custom(name: str, sent: Mapping[str, Any]) -> bool:
+    """Whether the tool of this name takes a text instead of arguments. Chat Completions nests its definition."""
+    offered = [tool for tool in sent.get("tools") or () if isinstance(tool, Mapping) and tool.get("type") == "custom"]
+    return any(
+        (inner if isinstance(inner := tool.get("custom"), Mapping) else tool).get("name") == name for tool in offered
+    )
+
+
+NO_KEY = "You didn't provide an API key. Provide it in an Authorization header: Authorization: Bearer YOUR_KEY"
+STATUSES = {529: 503}
+"""OpenAI's status of an overloaded server; the other statuses are the same."""
+TYPES = {429: "requests", 500: "server_error", 503: "server_error"}
+"""Error types by status; all others are `invalid_request_error` (OpenAI's page on error codes, November 2026)."""
+CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+PARAMETER = re.compile(r"([a-z_]+(?:\.[a-z_0-9]+)*): ")
+"""What a message begins with if it names a part of the body."""
+
+
+def shown_model(message: Mapping[str, Any]) -> str:
+    """The model of an answer as the API names it: the mode of its cache is none of its name."""
+    return str(message["model"]).removesuffix(EXPLICIT)
+
+
+class OpenAIApi(ServedApi):
+    """See `ServedApi`."""
+
+    stream_type = EVENTS
+    maker = "openai"
+
+    def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
+        """Why these headers are refused: without a key. Any key is valid."""
+        return None if workspace_of(headers) else of_status(401, NO_KEY)
+
+    def with_own_ids(self, content: list[Block], body: Mapping[str, Any]) -> list[Block]:
+        """Ids of tool calls that begin as OpenAI's do; those of a recording stay."""
+        return [
+            {**block, "id": _own_id(str(block["id"]))} if block.get("type") == "tool_use" else block
+            for block in content
+        ]
+
+    def status(self, refused: ApiError) -> int:
+        return STATUSES.get(refused.status, refused.status)
+
+    def error(self, refused: ApiError, request_id: str) -> Wire:
+        """A type that is not Anthropic's (a script may say any) stays."""
+        status, named = self.status(refused), PARAMETER.match(refused.message)
+        kind = TYPES.get(status, INVALID) if refused.type in OF_STATUS.values() else refused.type
+        error: Wire = {"message": refused.message, "type": kind, "param": named and named[1]}
+        if (model := missing_model(refused)) is not None:
+            message = f"The model `{model}` does not exist or you do not have access to it."
+            error |= {"message": message, "param": None, "code": "model_not_found"}
+        else:
+            error["code"] = getattr(refused, "details", {}).get("error_code") or CODES.get(status)
+        return {"error": error}
+
+    def model_object(self, one: Mapping[str, Any]) -> Wire:
+        created = int(datetime.fromisoformat(one["created_at"]).timestamp())
+        return {"id": one["id"], "object": "model", "created": created, "owned_by": "openai"}
+
+    def model_list(self, models: list[Wire]) -> Wire:
+        return {"object": "list", "data": models}
+
+
+# ------------------------------------------------------------ what both check and count
+
+
+def body_fault(body: Body, asked: str, limits: Mapping[str, int]) -> ApiError | None:
+    """The first error in `body`. `asked` is the field that holds the prompt, `limits` the least value of each limit of
+    the output.
+    """
+    message = next(_faults(body, asked, limits), None)
+    return None if message is None else invalid(message)
+
+
+def _faults(body: Body, asked: str, limits: Mapping[str, int]) -> Iterator[str]:
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield "you must provide a model parameter"
+    if body.get(asked) in (None, [], ""):
+        yield f"{asked}: Missing required parameter"
+    if not isinstance(body.get("stream") or False, bool):
+        yield "stream: expected a boolean"
+    for name, least in limits.items():
+        told = body.get(name)
+        if told is not None and (not isinstance(told, int) or isinstance(told, bool)):
+            yield f"{name}: expected an integer"
+        elif told is not None and told < least:
+            yield f"{name}: integer below minimum value. Expected a value >= {least}, but got {told} instead."
+    if body.get("n") not in (None, 1):
+        yield "n: cachecost serve gives one choice"
+    if body.get("background"):
+        yield "background: cachecost serve answers at once"
+
+
+def chat_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
+    """The usage of a Messages answer as Chat Completions has it. `thinking_tokens` are part of its output."""
+    usage = parse_usage(message["usage"], "usage")
+    return {
+        "prompt_tokens": usage.total_input,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_input + usage.output_tokens,
+        "prompt_tokens_details": {**_details(usage), "audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": thinking_tokens, "audio_tokens": 0},
+    }
+
+
+def responses_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
+    """The same as Responses has it."""
+    usage = parse_usage(message["usage"], "usage")
+    written = {"ttl_30m_tokens": usage.write_5m, "ttl_12h_tokens": usage.write_1h}
+    return {
+        "input_tokens": usage.total_input,
+        "input_tokens_details": {**_details(usage), "cache_write_tokens_details": written},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": thinking_tokens},
+        "total_tokens": usage.total_input + usage.output_tokens,
+    }
+
+
+def _details(usage: Usage) -> Wire:
+    return {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
+
+
+# ------------------------------------------------------------ Chat Completions
+
+
+CHAT_LIMITS = {"max_completion_tokens": 1, "max_tokens": 1}
+REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
+"""`finish_reason` by stop reason; any other is "stop"."""
+DONE = b"data: [DONE]\n\n"
+
+
+class ChatApi(OpenAIApi):
+    """See `ServedApi`."""
+
+    name = "chat"
+    id_prefix = "chatcmpl-"
+
+    def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
+        if refused := body_fault(arrived.body, "messages", CHAT_LIMITS):
+            return refused
+        body = from_chat(arrived.body)
+        return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, body["model"]))
+
+    def whole(self, answer: ServedResponse) -> Wire:
+        assert not isinstance(answer.message, ApiError)
+        content = answer.message["content"]
+        calls = [_chat_call(call, answer.sent) for call in calls_of(content)]
+        message: Wire = {"role": "assistant", "content": text_of(content) or None, "refusal": None, "annotations": []}
+        if calls:
+            message["tool_calls"] = calls
+        if thinking := thinking_of(content):
+            message["reasoning_content"] = thinking
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer.message)}
+        return {
+            **_chat_head(answer, "chat.completion"),
+            "choices": [choice],
+            "usage": chat_usage(answer.message, answer.thinking_tokens),
+        }
+
+    def events(self, answer: ServedResponse) -> Iterator[bytes]:
+        for chunk in _chat_chunks(answer):
+            yield b"data: %b\n\n" % encode_json(chunk)
+        yield DONE
+
+
+CHAT = ChatApi()
+
+
+def _chat_head(answer: ServedResponse, kind: str) -> Wire:
+    assert not isinstance(answer.message, ApiError)
+    return {
+        "id": answer.message["id"],
+        "object": kind,
+        "created": int(answer.start),
+        "model": shown_model(answer.message),
+        "service_tier": "default",
+        "system_fingerprint": None,
+    }
+
+
+def _finish_reason(message: Mapping[str, Any]) -> str:
+    return REASONS.get(str(message["stop_reason"]), "stop")
+
+
+def _chat_call(call: Mapping[str, Any], sent: Mapping[str, Any]) -> Wire:
+    kind, field = _call_form(call, sent)
+    return {"id": call["id"], "type": kind, kind: {"name": call["name"], field: arguments_of(call)}}
+
+
+def _call_form(call: Mapping[str, Any], sent: Mapping[str, Any]) -> tuple[str, str]:
+    """(the type of a call, the field of what it passes)."""
+    return ("custom", "input") if is_custom(call["name"], sent) else ("function", "arguments")
+
+
+def _chat_chunks(answer: ServedResponse) -> Iterator[Wire]:
+    """The chunks. With `stream_options.include_usage`, the last one has the usage and the others a null."""
+    assert not isinstance(answer.message, ApiError)
+    told = answer.sent.get("stream_options")
+    with_usage = isinstance(told, Mapping) and bool(told.get("include_usage"))
+    head = {**_chat_head(answer, "chat.completion.chunk"), **({"usage": None} if with_usage else {})}
+    for delta in _chat_deltas(answer.message["content"], answer.sent):
+        yield {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
+    end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _finish_reason(answer.message)}
+    yield {**head, "choices": [end]}
+    if with_usage:
+        yield {**head, "choices": [], "usage": chat_usage(answer.message, answer.thinking_tokens)}
+
+
+def _chat_deltas(content: list[Mapping[str, Any]], sent: Mapping[str, Any]) -> Iterator[Wire]:
+    yield {"role": "assistant", "content": "" if text_of(content) else None, "refusal": None}
+    yield from ({"reasoning_content": piece} for piece in pieces(thinking_of(content)))
+    yield from ({"content": piece} for piece in pieces(text_of(content)))
+    for index, call in enumerate(calls_of(content)):
+        kind, field = _call_form(call, sent)
+        begun = {"name": call["name"], field: ""}
+        yield {"tool_calls": [{"index": index, "id": call["id"], "type": kind, kind: begun}]}
+        for piece in pieces(arguments_of(call)):
+            yield {"tool_calls": [{"index": index, kind: {field: piece}}]}
+
+
+# ------------------------------------------------------------ Responses
+
+
+SEALED = "reasoning.encrypted_content"
+
+
+def items_of(content: Sequence[Block], name: str, sent: Mapping[str, Any]) -> list[Wire]:
+    """The items of an answer; `name` tells their ids apart from those of other answers."""
+    made = (_item(block, f"{name}_{number}", sent) for number, block in enumerate(content))
+    return [item for item in made if item is not None]
+
+
+def _item(block: Block, name: str, sent: Mapping[str, Any]) -> Wire | None:
+    kind = block.get("type")
+    if kind == "text":
+        text = {"type": "output_text", "text": block["text"], "annotations": [], "logprobs": []}
+        return {"id": f"msg_{name}", "type": "message", "role": "assistant", "status": "completed", "content": [text]}
+    if kind == "thinking":
+        summary = [{"type": "summary_text", "text": block["thinking"]}]
+        sealed = {"encrypted_content": block.get("signature")} if SEALED in (sent.get("include") or ()) else {}
+        return {"id": f"rs_{name}", "type": "reasoning", "summary": summary, **sealed}
+    if kind != "tool_use":
+        return None
+    head = {"status": "completed", "call_id": block["id"], "name": block["name"]}
+    if is_custom(block["name"], sent):
+        return {"id": f"ctc_{name}", "type": "custom_tool_call", **head, "input": arguments_of(block)}
+    return {"id": f"fc_{name}", "type": "function_call", **head, "arguments": arguments_of(block)}
+
+
+def item_events(item: Wire, number: int) -> Iterator[Wire]:
+    """The events of the `number`-th item."""
+    at = {"output_index": number, "item_id": item["id"]}
+    yield {"type": "response.output_item.added", "output_index": number, "item": _begun(item)}
+    if item["type"] == "message":
+        yield from _text_events(item["content"][0], {**at, "content_index": 0})
+    elif item["type"] == "reasoning":
+        yield from _summary_events(item["summary"][0], {**at, "summary_index": 0})
+    else:
+        field = "input" if item["type"] == "custom_tool_call" else "arguments"
+        kind = f"response.{item['type']}_{field}"
+        for piece in pieces(item[field]):
+            yield {"type": f"{kind}.delta", **at, "delta": piece}
+        name = {"name": item["name"]} if field == "arguments" else {}
+        yield {"type": f"{kind}.done", **at, field: item[field], **name}
+    yield {"type": "response.output_item.done", "output_index": number, "item": item}
+
+
+GROWING_FIELDS: dict[str, Wire] = {
+    "message": {"content": []},
+    "reasoning": {"summary": []},
+    "function_call": {"arguments": ""},
+    "custom_tool_call": {"input": ""},
+}
+"""The field of an item that is streamed in pieces, and its first value."""
+
+
+def _begun(item: Wire) -> Wire:
+    status = {"status": "in_progress"} if "status" in item else {}
+    return {**item, **status, **GROWING_FIELDS[item["type"]]}
+
+
+def _text_events(text: Wire, at: Wire) -> Iterator[Wire]:
+    kind = "response.output_text"
+    yield {"type": "response.content_part.added", **at, "part": {**text, "text": ""}}
+    for piece in pieces(text["text"]):
+        yield {"type": f"{kind}.delta", **at, "delta": piece, "logprobs": []}
+    yield {"type": f"{kind}.done", **at, "text": text["text"], "logprobs": []}
+    yield {"type": "response.content_part.done", **at, "part": text}
+
+
+def _summary_events(summary: Wire, at: Wire) -> Iterator[Wire]:
+    kind = "response.reasoning_summary"
+    yield {"type": f"{kind}_part.added", **at, "part": {**summary, "text": ""}}
+    for piece in pieces(summary["text"]):
+        yield {"type": f"{kind}_text.delta", **at, "delta": piece}
+    yield {"type": f"{kind}_text.done", **at, "text": summary["text"]}
+    yield {"type": f"{kind}_part.done", **at, "part": summary}
+
+
+RESPONSE_LIMITS = {"max_output_tokens": 16}
+ECHOED: Wire = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
+"""Fields of a request that its response repeats, and their defaults."""
+
+
+class ResponsesApi(OpenAIApi):
+    """See `ServedApi`."""
+
+    name = "responses"
+    id_prefix = "resp_"
+
+    def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
+        if arrived.body.get("prompt") is not None:
+            return invalid("prompt: cachecost serve keeps no prompt templates")
+        if refused := body_fault(arrived.body, "input", RESPONSE_LIMITS):
+            return refused
+        whole = served.responses.complete(arrived.workspace, arrived.body)
+        if isinstance(whole, ApiError):
+            return whole
+        body = from_responses(whole)
+        return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, body["model"]))
+
+    def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
+        """Store the response, to be continued."""
+        whole, response = served.responses.complete(arrived.workspace, arrived.body), self.whole(answer)
+        assert not isinstance(whole, ApiError)
+        served.responses.keep(arrived.workspace, response["id"], whole, response["output"])
+
+    def whole(self, answer: ServedResponse) -> Wire:
+        assert not isinstance(answer.message, ApiError)
+        message, name = answer.message, str(answer.message["id"]).removeprefix(self.id_prefix)
+        is_cut = message["stop_reason"] == "max_tokens"
+        return {
+            **_response_head(answer),
+            "status": "incomplete" if is_cut else "completed",
+            "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+            "output": items_of(message["content"], name, answer.sent),
+            "usage": responses_usage(message, answer.thinking_tokens),
+        }
+
+    def events(self, answer: ServedResponse) -> Iterator[bytes]:
+        numbered = ({**event, "sequence_number": number} for number, event in enumerate(self._events(answer)))
+        return as_bytes(numbered)
+
+    def _events(self, answer: ServedResponse) -> Iterator[Wire]:
+        whole = self.whole(answer)
+        nothing_yet: Wire = {"status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+        begun = {**_response_head(answer), **nothing_yet}
+        yield {"type": "response.created", "response": begun}
+        yield {"type": "response.in_progress", "response": begun}
+        for number, item in enumerate(whole["output"]):
+            yield from item_events(item, number)
+        yield {"type": f"response.{whole['status']}", "response": whole}
+
+
+RESPONSES = ResponsesApi()
+
+
+def _response_head(answer: ServedResponse) -> Wire:
+    assert not isinstance(answer.message, ApiError)
+    told = {name: answer.sent[name] for name in ECHOED if answer.sent.get(name) is not None}
+    return {
+        "id": answer.message["id"],
+        "object": "response",
+        "created_at": int(answer.start),
+        "error": None,
+        "model": shown_model(answer.message),
+        "service_tier": "default",
+        **ECHOED,
+        **told,
+    }

@@ -1,0 +1,298 @@
+"""What each API that the server speaks must have, and a call that has arrived: its workspace, version and decoded body.
+
+Between its ends, every call is a Messages call.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cachecost.live.keys import query_secrets, remove_secrets, secrets_in, secrets_of, workspace_of
+from cachecost.live.server.model import (
+    INVALID,
+    ApiError,
+    DetailedError,
+    ResolvedCall,
+    invalid,
+    of_status,
+)
+from cachecost.live.server.state import InjectedFault, ServerState
+
+Wire = dict[str, Any]
+EVENTS = "text/event-stream; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResponse:
+    """What goes to the client of `api`: an answer or an error, when, and a fault to inject.
+
+    `message` is an answer of the Messages API, `sent` the body as the client sent it. `start` is when the call began,
+    in seconds since the epoch; `thinking_tokens` are part of the output.
+    """
+
+    request_id: str
+    message: Mapping[str, Any] | ApiError
+    api: ServedApi
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    start: float = 0.0
+    streams: bool = False
+    first_token_s: float = 0.0
+    seconds: float = 0.0
+    fault: InjectedFault | None = None
+    thinking_tokens: int = 0
+
+
+class ServedApi(Protocol):
+    """How an API words its calls, answers and errors; each inherits from it what it does not do otherwise.
+
+    `name` is what a record calls it (None: the Messages API), `id_prefix` begins the ids of its answers, and
+    `stream_type` is the content type of a stream. `maker` is the host whose models it has.
+    """
+
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def id_prefix(self) -> str: ...
+    @property
+    def stream_type(self) -> str: ...
+    @property
+    def maker(self) -> str: ...
+
+    def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
+        """Why these headers are refused."""
+        ...
+
+    def headers(self, headers: Mapping[str, str], query: Mapping[str, str]) -> Mapping[str, str]:
+        """The headers of a call, with what its query says instead of them."""
+        return headers
+
+    def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
+        """The complete Messages call of a body. Raises NotAMessage."""
+        ...
+
+    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
+        """The first error in a complete call, apart from its prompt."""
+        return None
+
+    def is_streamed(self, sent: Mapping[str, Any]) -> bool:
+        """Whether the answer to a valid body is a stream."""
+        return bool(sent.get("stream"))
+
+    def with_own_ids(self, content: list[Mapping[str, Any]], body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The blocks of an answer, with ids of tool calls as this API writes them. `body` is the Messages call."""
+        return content
+
+    def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
+        """Store what later calls may refer to."""
+        return
+
+    def status(self, refused: ApiError) -> int:
+        """The HTTP status of an error."""
+        return refused.status
+
+    def error(self, refused: ApiError, request_id: str) -> Wire:
+        """The body of an error."""
+        ...
+
+    def whole(self, answer: ServedResponse) -> Mapping[str, Any]:
+        """The answer as one object."""
+        ...
+
+    def events(self, answer: ServedResponse) -> Iterator[bytes]:
+        """The answer as a stream."""
+        ...
+
+    def model_object(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A model, of its wire object in the Messages API."""
+        return one
+
+    def model_list(self, models: list[Wire]) -> Mapping[str, Any]:
+        """A list of such models."""
+        return {"data": models}
+
+
+LARGEST = 32 * 1024 * 1024
+"""Bytes of a Messages body, as sent and unpacked (Anthropic's request size limits)."""
+RETRY = "x-stainless-retry-count"
+PLACEHOLDER = "anything"
+"""The key that `serve` suggests. It is an ordinary word, not a secret."""
+MOST_NESTED = 200
+"""Levels of a body. A schema has about ten; functions that walk a body recurse once or twice per level."""
+MOST_RETRIES = 10**9
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+NO_JSON = "The request body is not valid JSON"
+TOO_LARGE = "Request exceeds the maximum size"
+WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedCall:
+    """A call with valid headers and body. `data` is the decoded body as bytes, `body` the parsed object.
+
+    The call's API key and its credentials for other servers are removed from the body: everything that is shown,
+    recorded or answered comes from here.
+    """
+
+    body: Mapping[str, Any]
+    data: bytes
+    version: str
+    workspace: str
+    retry: int
+
+
+async def receive_call(
+    api: ServedApi, headers: Mapping[str, str], chunks: AsyncIterator[bytes], query: str = ""
+) -> ReceivedCall | ApiError:
+    """Read a call of `api` to its end and parse it. `query` is that of its URL, which may hold the key."""
+    sent = await _collect_body(chunks)
+    if fault := api.header_fault(headers):
+        return fault
+    data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
+    if isinstance(data, ApiError):
+        return data
+    clean = remove_secrets(data, secrets_of([*keys_in(headers), *query_secrets(query)], data))
+    body, retry = _parse_body(clean), _retry(headers)
+    if isinstance(body, ApiError):
+        return body
+    if isinstance(retry, ApiError):
+        return retry
+    return ReceivedCall(body, clean, headers.get("anthropic-version", ""), workspace_of(headers), retry)
+
+
+def keys_in(headers: Mapping[str, str]) -> list[str]:
+    """The call's keys, which must not be shown or stored."""
+    return [secret for secret in secrets_in(headers.items()) if secret != PLACEHOLDER]
+
+
+async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:
+    """The body, or None if it is too large. It is read to its end either way, because clients answer only then."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size <= LARGEST:
+            parts.append(chunk)
+    return b"".join(parts) if size <= LARGEST else None
+
+
+def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
+    """Decode a body's content encodings, the last one first. At most LARGEST bytes are produced."""
+    for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
+        if encoding in ("", "identity"):
+            continue
+        if encoding not in WINDOW:
+            return _encoding("unsupported", f"content-encoding: '{encoding}' is not supported; use gzip or deflate")
+        try:
+            window = WINDOW[encoding]
+            unpacker = zlib.decompressobj(window)
+            try:
+                made = unpacker.decompress(data, LARGEST + 1)
+            except zlib.error:
+                if window != zlib.MAX_WBITS:
+                    raise
+                unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some clients send deflate without its header
+                made = unpacker.decompress(data, LARGEST + 1)
+            if not unpacker.eof and len(made) <= LARGEST:
+                raise zlib.error("incomplete")
+            data = made
+        except zlib.error:
+            return _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
+        if len(data) > LARGEST:
+            code = {"error_code": "request_body_too_large_after_decoding"}
+            return DetailedError(413, "request_too_large", TOO_LARGE, details=code)
+    return data
+
+
+def _encoding(code: str, message: str) -> ApiError:
+    return DetailedError(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
+
+
+def _parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
+    try:
+        body = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return invalid(NO_JSON)
+    if not isinstance(body, Mapping):
+        return invalid("Input should be a valid dictionary")
+    if _is_nested_deeper(body, MOST_NESTED):
+        return invalid(f"{NO_JSON}: nested more than {MOST_NESTED} levels deep")
+    if SURROGATE.search(data) and _has_lone_surrogate(body):
+        return invalid(f"{NO_JSON}: lone surrogate in a string")
+    return body
+
+
+def _no_number(word: str) -> None:
+    """Python parses `NaN` and `Infinity` as numbers. JSON does not, and they would damage a log."""
+    raise ValueError(word)
+
+
+def _finite(word: str) -> float:
+    """Python parses a number beyond the range of floats, like 1e400, as infinite, which JSON cannot express."""
+    if math.isinf(number := float(word)):
+        raise ValueError(word)
+    return number
+
+
+def _is_nested_deeper(value: Any, most: int) -> bool:
+    """Whether `value` has more than `most` levels of objects and lists."""
+    level = [value]
+    for _ in range(most):
+        level = [inner for one in level for inner in _inner(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    inner = value.values() if isinstance(value, dict) else value
+    return (one for one in inner if isinstance(one, dict | list))
+
+
+def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
+    """Python parses half of a surrogate pair, but it cannot be encode_record."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _retry(headers: Mapping[str, str]) -> int | ApiError:
+    """The number in the header; 0 without one."""
+    value = headers.get(RETRY, "")
+    if not (value.isascii() and value.isdecimal()):
+        return 0
+    count = int(value[: len(str(MOST_RETRIES)) + 1])
+    return count if count < MOST_RETRIES else invalid(f"{RETRY}: expected fewer than {MOST_RETRIES:,} retries")
+
+
+MOST_PIECES = 40
+LETTERS = 24
+"""The usual length of a piece of streamed text; a long text comes in MOST_PIECES."""
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The pieces of a streamed text: at least three if it has as many characters."""
+    parts = min(MOST_PIECES, max(3, len(text) // LETTERS))
+    size = max(1, -(-len(text) // parts))
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def encode_json(value: Mapping[str, Any]) -> bytes:
+    """Compact JSON; a lone surrogate is escaped, since it cannot be encode_record."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def as_bytes(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Server-sent events."""
+    for event in events:
+        yield b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), encode_json(event))

@@ -1,0 +1,228 @@
+"""A session as one HTML file that needs no server: the page, its style and modules, and the answers it asks for.
+
+The modules of the page are joined to one script (rules: static/README.md).
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.formatting import count_text
+from cachecost.live.viewer.source import Answer, PageSource
+from cachecost.views.viewer.sessions import inert_json
+
+IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export ", re.MULTILINE)
+LEFT_OVER = re.compile(r'^(?:import\b|\}\s*from\s+").*', re.MULTILINE)
+MAIN = "app.js"
+
+
+def join_modules(modules: Mapping[str, str], main: str = MAIN) -> str:
+    """The module `main` and all that it imports as one: each after those that it imports.
+
+    Raises ValueError where they import each other, import one that is not there, or import in another form.
+    """
+    parts = []
+    done: list[str] = []
+    _visit(modules, main, done, ())
+    for name in done:
+        text = EXPORT.sub("", IMPORT.sub("", modules[name]))
+        if left := LEFT_OVER.search(text):
+            raise ValueError(f'{name}: expected imports as {{ name }} from "./x.js"; got {left[0]}')
+        parts.append(text)
+    return "\n".join(parts).replace("</", "<\\/").replace("<!--", "<\\!--")
+
+
+def _visit(modules: Mapping[str, str], name: str, done: list[str], above: tuple[str, ...]) -> None:
+    if name in above:
+        raise ValueError(f"modules import each other: {' → '.join([*above, name])}")
+    if name not in modules:
+        raise ValueError(f"{above[-1] if above else 'the page'} imports {name}, which is not there")
+    if name in done:
+        return
+    for imported in IMPORT.findall(modules[name]):
+        _visit(modules, imported, done, (*above, name))
+    done.append(name)
+
+
+NAME = re.compile(r"[a-z0-9_-]+\.(html|css|js)")
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+}
+INDEX = "index.html"
+
+
+def read_static_files() -> Mapping[str, bytes]:
+    """The content of each file by its name; others than those of the page are left out."""
+    folder = files("cachecost.live.viewer") / "static"
+    found = (one for one in folder.iterdir() if NAME.fullmatch(one.name)) if folder.is_dir() else ()
+    return {one.name: one.read_bytes() for one in found}
+
+
+def content_type(name: str) -> str:
+    """The type of a file by its suffix. Raises KeyError for one that is not served."""
+    return TYPES[name.rpartition(".")[2]]
+
+
+MOST_BYTES = 6 << 20
+"""Of JSON in a page, besides that of the session itself and that of texts."""
+MOST_TEXT_BYTES = 2 << 20
+CHARSET = re.compile(r'<meta charset="utf-8" ?/?>')
+STYLE_LINK = re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>')
+SCRIPT_LINK = re.compile(r'<script type="module" src="static/app\.js"></script>')
+STYLE = "style.css"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPage:
+    """Makes pages of what a source answers, with the files of the page."""
+
+    source: PageSource
+    static: Mapping[str, bytes]
+    most_bytes: int = MOST_BYTES
+    most_text_bytes: int = MOST_TEXT_BYTES
+
+    def of_session(self, id_: str, selected: int = 0) -> str:
+        """The page of a session, which begins with it, or with the call that is selected (0: none). Raises what the
+        source raises.
+        """
+        path = f"session/{id_}"
+        session = dict(self.source.session(id_))
+        answers: dict[str, Any] = {"start": self.source.start(), path: session}
+        if session["has_blocks"]:
+            answers |= self._simulated(id_, path)
+        calls = self._calls(id_, session, selected)
+        answers.update((f"{path}/call/{number}", call) for number, call in calls.items())
+        shown = [number for number in _of_note(session, selected) if number in calls]
+        texts = _SavedTexts(self.source, id_, self.most_text_bytes)
+        answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.of_calls(shown).items())
+        words = f"{_saved_words(len(calls), session)}; {texts.words}"
+        session["facts"] = [*session["facts"], ("saved page", words)]
+        return self._page({"home": f"#/{path}/call/{selected}" if selected else f"#/{path}", "answers": answers})
+
+    def _simulated(self, id_: str, path: str) -> dict[str, Answer]:
+        try:
+            return {f"{path}/simulated": self.source.simulated(id_)}
+        except (CannotEvaluate, InputError):
+            return {}
+
+    def _calls(self, id_: str, session: Answer, selected: int) -> dict[int, Answer]:
+        """Calls with their blocks, as many as there is room for."""
+        found: dict[int, Answer] = {}
+        room = self.most_bytes
+        for number in _by_interest(session, selected):
+            try:
+                call = self.source.call(id_, number)
+            except (CannotEvaluate, InputError):
+                return found
+            room -= len(inert_json(call))
+            if room < 0:
+                return found
+            found[number] = call
+        return found
+
+    def _page(self, data: Mapping[str, Any]) -> str:
+        texts = {name: content.decode() for name, content in self.static.items()}
+        script = "\n" + join_modules({name: text for name, text in texts.items() if name.endswith(".js")})
+        style = texts[STYLE].replace("</", "<\\/")
+        embedded = inert_json(data).decode().replace("<", "\\u003c")
+        policy = (
+            f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
+        )
+        return _with_parts(
+            texts[INDEX],
+            (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
+            (STYLE_LINK, f"<style>{style}</style>"),
+            (SCRIPT_LINK, f'<script type="application/json" id="data">{embedded}</script>\n{_module(script)}'),
+        )
+
+
+def _module(script: str) -> str:
+    return f'<script type="module">{script}</script>'
+
+
+def _with_parts(page: str, *parts: tuple[re.Pattern[str], str]) -> str:
+    """The page with each part in its place. Raises ValueError where a place is missing."""
+    places = [(place.search(page), text) for place, text in parts]
+    made, end = "", 0
+    for match, text in places:
+        if match is None or match.start() < end:
+            raise ValueError(f"{INDEX}: expected {', '.join(place.pattern for place, _ in parts)}, in this order")
+        made += page[end : match.start()] + text
+        end = match.end()
+    return made + page[end:]
+
+
+def _digest(text: str) -> str:
+    """The source expression of a content security policy for an inline script or style."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _of_note(session: Answer, selected: int) -> list[int]:
+    moments = [moment["call"] for moment in session["moments"]]
+    return list(dict.fromkeys([selected, *moments] if selected in session["calls"]["number"] else moments))
+
+
+def _by_interest(session: Answer, selected: int) -> Iterator[int]:
+    """The numbers of calls: those of note, the calls before them, then all in order of time."""
+    noted, numbers = _of_note(session, selected), session["calls"]["number"]
+    yield from dict.fromkeys([*noted, *(number - 1 for number in noted if number > 1), *numbers])
+
+
+@dataclass(slots=True)
+class _SavedTexts:
+    """The texts of blocks: first of those that are new or changed, then of the rest, as long as there is room."""
+
+    source: PageSource
+    id: str
+    room: int
+    known: int = 0
+    _found: dict[tuple[int, int], Answer] = field(default_factory=dict)
+
+    def of_calls(self, calls: Sequence[int]) -> Mapping[tuple[int, int], Answer]:
+        """The answers for blocks, by the numbers of their call and their own."""
+        blocks = [((call, one["n"]), one) for call in calls for one in self._blocks(call)]
+        self.known = sum(bool(one["text"]) for _, one in blocks)
+        for key, block in sorted(blocks, key=lambda pair: pair[1]["change"] == "same"):
+            size = len(inert_json(block))
+            if size <= self.room:
+                self.room -= size
+                self._found[key] = block
+        return self._found
+
+    def _blocks(self, call: int) -> Iterator[Answer]:
+        """Of a call; a text is in them once, a difference in its parts alone."""
+        try:
+            found = self.source.blocks(self.id, call)
+        except (CannotEvaluate, InputError):
+            return
+        for block in found:
+            yield {**block, "before": None, "parts": block["parts"] if block["change"] == "changed" else []}
+
+    @property
+    def words(self) -> str:
+        """What there is of the texts."""
+        if not self.known:
+            return "no texts of blocks"
+        saved = sum(bool(one["text"]) for one in self._found.values())
+        whole = saved == self.known
+        count = f"the {self.known:,}" if whole else f"{saved:,} of {self.known:,}"
+        rest = "" if whole else ", as there is no room for more"
+        return f"the texts of {count} blocks of the most expensive moments{rest}"
+
+
+def _saved_words(calls: int, session: Answer) -> str:
+    total = len(session["calls"]["number"])
+    if calls == total:
+        return "all calls with their blocks"
+    return f"{calls:,} of {count_text(total, 'call')} with their blocks: the most expensive moments, then the first"

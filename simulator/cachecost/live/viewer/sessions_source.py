@@ -1,0 +1,227 @@
+"""Recorded sessions as a source: the bill of all is read, a session's requests when its page first needs them.
+
+Two recordings as a source: their calls beside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import date
+from threading import Lock, RLock
+
+from cachecost.analysis.bill.timeline import calls_by_time
+from cachecost.analysis.viewing.listing import (
+    CallReading,
+    NoRequests,
+    Reading,
+    SessionListing,
+    SessionReplay,
+    ViewedCall,
+    ViewedSession,
+    call_keys,
+    pair_calls,
+    view_call,
+)
+from cachecost.analysis.viewing.what_if import SessionAlternatives, check_choices, chosen_values
+from cachecost.base.formatting import inert
+from cachecost.live.clock import today
+from cachecost.live.viewer.source import Answer, NotHere, PageSource
+from cachecost.live.viewer.work import TooLong, held
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.views.bill.words import session_names
+from cachecost.views.viewer.call import (
+    block_object,
+    command_line,
+    comparison_object,
+    options_object,
+    session_object,
+    simulated_object,
+    viewed_call_object,
+    what_if_object,
+)
+from cachecost.views.viewer.sessions import sessions_object, start_object
+
+
+@dataclass(slots=True)
+class ComparisonSource(PageSource):
+    """The page of two recordings, each under its title."""
+
+    titles: tuple[str, str]
+    listings: tuple[SessionListing, SessionListing]
+    reading: CallReading
+    command: str = "cachecost view"
+    _lock: Lock = field(default_factory=Lock)
+    _answer: Answer | None = None
+
+    def start(self) -> Answer:
+        return start_object("compare", " and ".join(self.titles), self.command)
+
+    def compare(self) -> Answer:
+        with held(self._lock):
+            self._answer = self._answer or self._compare()
+            return self._answer
+
+    def _compare(self) -> Answer:
+        left, right = self.listings
+        calls = calls_by_time(left.account, left.keys), calls_by_time(right.account, right.keys)
+        pairs = pair_calls(call_keys(left, self.reading, calls[0]), call_keys(right, self.reading, calls[1]))
+        return comparison_object(self.titles, (left.summary, right.summary), calls, pairs)
+
+
+KEPT_SESSIONS = 4
+MOST_SHOWN = 60
+"""Characters of an id that is not known, in the words that say so."""
+Watch = Callable[[str, Sequence[str]], AbstractContextManager[object]]
+"""Shows that something is done with these files for as long as it takes."""
+
+
+def unwatched(what: str, files: Sequence[str]) -> AbstractContextManager[object]:
+    """Nothing is shown."""
+    return nullcontext()
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """A session and what was made of it so far; `lock` is held by whoever makes more."""
+
+    session: ViewedSession
+    lock: RLock = field(default_factory=RLock)
+    replay: SessionReplay | None = None
+    alternatives: SessionAlternatives | None = None
+
+
+@dataclass(slots=True)
+class SessionsSource(PageSource):
+    """The pages of sessions. `command` is what was typed, `options_given` those of its options that change
+    a replay. `titles` are those of sessions that have one, by their keys. Where a session `has_files`, a command
+    repeats what the page says of it.
+    """
+
+    listing: SessionListing
+    setup: ReplaySetup
+    reading: Reading
+    title: str = "Sessions"
+    command: str = "cachecost view"
+    options_given: Sequence[str] = ()
+    watch: Watch = unwatched
+    has_files: bool = True
+    titles: Mapping[str, str] = field(default_factory=dict)
+    _open: dict[str, OpenSession] = field(default_factory=dict)
+    _opening: Lock = field(default_factory=Lock)
+    _reading: Lock = field(default_factory=Lock)
+
+    def start(self) -> Answer:
+        return start_object("sessions", self.title, self.command)
+
+    def sessions(self) -> Answer:
+        return sessions_object(self.listing, self.titles)
+
+    def session(self, id_: str) -> Answer:
+        one = self._session(id_).session
+        name = session_names(self.listing.keys)[one.key]
+        return {**session_object(one, name), "title": self.titles.get(one.key, "")}
+
+    def simulated(self, id_: str) -> Answer:
+        with self._locked(id_) as one:
+            replay = self._replay(one)
+            with self.watch("replaying", ()):
+                made = replay.made
+            return simulated_object(one.session, made, replay.workload.setup.token_source)
+
+    def call(self, id_: str, number: int) -> Answer:
+        with self._locked(id_) as one:
+            viewed = self._view(one, number)
+            return viewed_call_object(viewed, self.listing.account.prices, one.session.calls[0].call.model)
+
+    def block(self, id_: str, number: int, block: int) -> Answer:
+        with self._locked(id_) as one:
+            viewed = self._view(one, number)
+        try:
+            return block_object(viewed, block)
+        except KeyError:
+            raise NotHere(f"the call has no block {block}; it has {len(viewed.blocks):,}") from None
+
+    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
+        with self._locked(id_) as one:
+            viewed = self._view(one, number)
+        return [block_object(viewed, place + 1) for place in range(len(viewed.blocks))]
+
+    def options(self, id_: str) -> Answer:
+        with self._locked(id_) as one, self._with_command(one, {}):
+            return options_object(self._alternatives(one))
+
+    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
+        chosen = chosen_values(choices)
+        with self._locked(id_) as one, self._with_command(one, chosen):
+            if one.alternatives is None:
+                replay = self._replay(one)
+                replay.workload.require_breakpoints("whatif")
+                check_choices(replay.workload, chosen, self._today())
+            alternatives = self._alternatives(one)
+            with self.watch("replaying", ()):
+                found = alternatives.evaluate(chosen)
+            answer = what_if_object(alternatives, found, chosen, self.options_given)
+        return answer if self.has_files else {**answer, "command": "", "yaml": ""}
+
+    @contextmanager
+    def _with_command(self, one: OpenSession, chosen: Mapping[str, str]) -> Iterator[None]:
+        """A replay that takes too long for a page names the command that makes it, where there is one."""
+        try:
+            yield
+        except TooLong as error:
+            known = one.replay if self.has_files else None
+            command = known and command_line(known, chosen, self.options_given)
+            raise TooLong(f"{error}; run: {command}" if command else str(error)) from None
+
+    def _session(self, id_: str) -> OpenSession:
+        with self._opening:
+            found = self._open.pop(id_, None)
+            if found is None:
+                try:
+                    found = OpenSession(self.listing.open(id_))
+                except KeyError:
+                    raise NotHere(f"no such session: {inert(id_[:MOST_SHOWN])}") from None
+            self._open[id_] = found
+            while len(self._open) > KEPT_SESSIONS:
+                del self._open[next(iter(self._open))]
+            return found
+
+    @contextmanager
+    def _locked(self, id_: str) -> Iterator[OpenSession]:
+        """The session, for as long as nobody else works on it."""
+        one = self._session(id_)
+        with held(one.lock):
+            yield one
+
+    def _replay(self, one: OpenSession) -> SessionReplay:
+        if one.replay is None:
+            with held(self._reading), self.watch("reading", one.session.files):
+                one.replay = SessionReplay.of(one.session, self.reading, self.setup)
+        return one.replay
+
+    def _known_replay(self, one: OpenSession) -> SessionReplay | None:
+        """The replay; None where only the bill is known."""
+        try:
+            return self._replay(one)
+        except NoRequests:
+            return None
+
+    def _alternatives(self, one: OpenSession) -> SessionAlternatives:
+        if one.alternatives is None:
+            replay = self._replay(one)
+            with self.watch("replaying", ()):
+                one.alternatives = SessionAlternatives.of(replay, self._today())
+        return one.alternatives
+
+    def _today(self) -> date | None:
+        return None if self.setup.day else today()
+
+    def _view(self, one: OpenSession, number: int) -> ViewedCall:
+        replay = self._known_replay(one)
+        try:
+            with self.watch("replaying", ()):
+                return view_call(one.session, replay, number)
+        except KeyError:
+            raise NotHere(f"the session has no call {number}; it has {len(one.session.calls):,}") from None
