@@ -83,8 +83,8 @@ class Sessions:
         (folder / SCENARIO_FILE).write_text(SCENARIO.format(recording=RECORDING))
         made = cls(folder, 0)
         imported = [*CACHECOST, *made.words(("import", FOLDER, "--out", RECORDING, "--json"))]
-        told = subprocess.run(imported, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-        return cls(folder, json.loads(told)["calls"], parsings)
+        stdout = subprocess.run(imported, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+        return cls(folder, json.loads(stdout)["calls"], parsings)
 
     def words(self, words: Sequence[str]) -> list[str]:
         files = (FOLDER, RECORDING, SCENARIO_FILE, "imported.jsonl")

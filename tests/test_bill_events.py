@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from cachecost.cli import cachecost
 from event_project import Project, event_project, random_project
+from slow_cases import mostly_slow
 
 PROJECTS = {
     "5m": event_project(),
@@ -72,6 +73,6 @@ def test_every_event_is_found_and_nothing_else(name: str, tmp_path: Path, monkey
     check(project, tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", mostly_slow(SEEDS, 12))
 def test_events_at_random_places(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(random_project(seed), tmp_path, monkeypatch)

@@ -108,8 +108,10 @@ def test_errors_are_counted_and_an_internal_error_names_its_place(
     assert exit_code(lambda: fail(InputError([Fault("a.yaml", "is empty", 1), Fault("b.yaml", "is empty")]))) == 2
     assert capsys.readouterr().err == "a.yaml:1 is empty\nb.yaml is empty\n2 errors; nothing was run.\n"
     assert exit_code(lambda: fail(RuntimeError("no"))) == 70
-    told = r"internal error: RuntimeError: no \(at test_cli_help\.py:\d+; set CACHECOST_DEBUG=1 for the traceback\)\n"
-    assert re.fullmatch(told, capsys.readouterr().err)
+    message = (
+        r"internal error: RuntimeError: no \(at test_cli_help\.py:\d+; set CACHECOST_DEBUG=1 for the traceback\)\n"
+    )
+    assert re.fullmatch(message, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

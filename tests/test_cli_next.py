@@ -86,7 +86,7 @@ def test_a_message_in_a_file_has_its_own_length(folder: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "expected"),
     [
         (["--tokens", "5", "--message", "MESSAGE"], 2, "--tokens: not with --message"),
         (["--at", "noon"], 2, "expected a time like 2026-03-07T14:30 (UTC); got 'noon'"),
@@ -94,11 +94,11 @@ def test_a_message_in_a_file_has_its_own_length(folder: Path, tmp_path: Path) ->
         (["--tokens", "many"], 2, "many"),
     ],
 )
-def test_wrong_options(folder: Path, tmp_path: Path, words: list[str], code: int, told: str) -> None:
+def test_wrong_options(folder: Path, tmp_path: Path, words: list[str], code: int, expected: str) -> None:
     message = tmp_path / "m.txt"
     message.write_text("hello")
     done = run_here("next", folder, *[word.replace("MESSAGE", str(message)) for word in words])
-    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert (done.returncode, expected in done.stderr) == (code, True), done.stderr
 
 
 def test_nothing_found(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
         assert process.stderr and process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_each_start_has_a_token_of_its_own(tmp_path: Path) -> None:
     log = write_log(tmp_path / "a.jsonl", list(requests(2)))
     with served(log, "--no-browser") as one, served(log, "--no-browser") as other:

@@ -81,8 +81,8 @@ def test_a_file_that_is_there_stops_everything(project: Path, there: list[str]) 
     code, out, err = call(init)
     assert (code, out) == (2, "")
     errors = "1 error" if len(there) == 1 else "2 errors"
-    told = "".join(f"{name} exists already; overwrite it with --force\n" for name in there)
-    assert err == f"{told}{errors}; nothing was run.\n"
+    expected = "".join(f"{name} exists already; overwrite it with --force\n" for name in there)
+    assert err == f"{expected}{errors}; nothing was run.\n"
     assert files_in(project) == sorted(there)
     assert {(project / name).read_text() for name in there} == {"mine"}
 
@@ -171,5 +171,5 @@ def test_the_command_imports_nothing_heavy() -> None:
 
     heavy = ("pydantic", "numpy", "pandas", "tiktoken", "httpx2", "starlette")
     code = f"import sys, {module.__name__}; print([name for name in {heavy} if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

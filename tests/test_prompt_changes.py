@@ -34,6 +34,7 @@ from check_projects import (
     timestamp,
 )
 from command_runs import run_here
+from conversations.session_stores import write_lines
 
 ONLY_RECORDED = "  - {strategy: as recorded, max_regression: 5%}\n"
 SPOILS = (
@@ -164,7 +165,7 @@ def test_what_is_not_in_the_prompts_is_the_rest(tmp_path: Path) -> None:
     assert found.changes == () and found.rest == found.cost == found.answers == Decimal("0.03")
     rows = [json.loads(line) for line in recording.read_text().splitlines()]
     late = [{**row, "timestamp": f"2026-03-07T{number:02}:00:00Z"} for number, row in enumerate(rows, 10)]
-    recording.write_text("".join(json.dumps(row) + "\n" for row in late))
+    write_lines(recording, late)
     slow = find_prompt_changes("mine", before, of_scenario(scenario))
     assert slow.changes == () and slow.rest == slow.cost > slow.answers == Decimal("0.03")
 

@@ -12,7 +12,15 @@ from cachecost.views.run.json_output import report_files
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
-LONG = ("agents-side-by-side", "answer-inquiry", "compaction", "every-provider", "ttl", "two-or-four-breakpoints")
+LONG = (
+    "agents-side-by-side",
+    "answer-inquiry",
+    "compaction",
+    "every-provider",
+    "text-protocol-tools",
+    "ttl",
+    "two-or-four-breakpoints",
+)
 """A minute and a half together: CI asks for them apart."""
 NUMBERS = ("report.md", "result.json", "calls.csv")
 """Pictures are left out: their bytes follow the machine's fonts and matplotlib's version."""

@@ -183,8 +183,8 @@ def test_the_script_times_a_generated_folder(
     monkeypatch.setattr("sys.argv", ["bill_speed.py", *words])
     monkeypatch.setattr("shutil.which", lambda name, path: None)
     assert bill_speed.main() == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told["figures"]) == list(told["ratios"]) == [FIRST, AGAIN, BARE]
+    parsed = json.loads(capsys.readouterr().out)
+    assert list(parsed["figures"]) == list(parsed["ratios"]) == [FIRST, AGAIN, BARE]
 
 
 def test_a_command_that_fails_is_an_error(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from cachecost.sweep.backends import keep_bundle, load_sweep
 from cachecost.sweep.rows import open_store
 from command_runs import printed, run_here
+from conversations.session_stores import write_lines
 from hostile.attempts import LOG_COMMANDS, attempt
 from hostile.damage import damaged
 from hostile.seeds import BILL, SCENARIO, TIME, request_body
@@ -73,13 +73,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one whole file of each kind."""
     folder = tmp_path_factory.mktemp("project")
     rows = [{"timestamp": TIME.format(n), "request": request_body(n), "usage": BILL} for n in (1, 2)]
-    (folder / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / "log.jsonl", rows)
     (folder / "s.yaml").write_text(SCENARIO.replace("sweep:", "#"))
     (folder / "r.yaml").write_text(f"{REPLAYED}{{recording: calls.jsonl}}\n")
     (folder / "t.yaml").write_text(f"{REPLAYED}{{recording: talk.jsonl}}\n")
     (folder / "plan.yaml").write_text("name: own\nbreakpoints: [last_tool, last_system, automatic]\nttl: 1h\n")
     (folder / "cachecost.toml").write_text('reports = "reports"\n[bill]\nskip = true\n')
-    (folder / "journal.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in JOURNAL))
+    write_lines(folder / "journal.jsonl", JOURNAL)
     talk = Path(__file__).parents[2] / "scenarios" / "recordings" / "jp-17653152345.jsonl"
     (folder / "talk.jsonl").write_bytes(talk.read_bytes())
     printed("import", folder / "log.jsonl", "-o", folder / "calls.jsonl")

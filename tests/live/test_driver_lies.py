@@ -137,7 +137,7 @@ def test_no_lie_makes_an_upstream_bill_more_than_the_limit(tmp_path: Path, block
         lie_at_random(seed, tmp_path / str(seed))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_lie_of_a_thousand_upstreams_makes_them_bill_more_than_the_limit(tmp_path: Path) -> None:
     for seed in range(1_000, 2_000):
         lie_at_random(seed, tmp_path / "run")

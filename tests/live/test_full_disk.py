@@ -25,6 +25,7 @@ from cachecost.live import clock
 from cachecost.live.clock import CallLog
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.recorder.helper import DigestFile, calls_in
+from slow_cases import mostly_slow
 
 REQUEST = json.dumps(BODY).encode()
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
@@ -106,7 +107,7 @@ def test_only_what_is_still_there_is_recorded(tmp_path: Path) -> None:
         assert log.count_recorded() == 0
 
 
-@pytest.mark.parametrize("content", ["keep", "digest"])
+@pytest.mark.parametrize("content", mostly_slow(["keep", "digest"], 1))
 def test_the_recorder_on_a_full_disk(tmp_path: Path, content: str) -> None:
     path = tmp_path / "r.jsonl"
     with upstream_thread() as api:
@@ -182,6 +183,7 @@ def test_what_cannot_be_recorded_is_answered_and_billed_all_the_same(
     assert said == ["call 1 is not recorded: internal error: ZeroDivisionError"]
 
 
+@pytest.mark.slow
 def test_the_end_of_serve_tells_what_the_recording_lacks(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     command = [sys.executable, "-c", SERVE.format(3_000), "serve", "--port", "0", "--no-bill", "--record", str(path)]

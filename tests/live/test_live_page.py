@@ -203,6 +203,7 @@ def test_a_person_is_led_to_the_page_and_another_site_is_not(server: Process) ->
     assert ask(server, "/cachecost.json").json()["format"] == 1
 
 
+@pytest.mark.slow
 def test_events_flow_and_keep_no_server_from_ending(server: Process) -> None:
     path = page_path(server)
     connection, answer = open_events(server, path)

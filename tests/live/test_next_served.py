@@ -21,7 +21,6 @@ START = 1_793_577_600.0
 """2026-11-02."""
 WORDS = ("river", "bend", "Nørre", "4,711", "people", "met", "🙂", "def", "f(x):", "return", "x ** 2", "\n", "–")
 MODELS = ("claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-4-5", "claude-opus-4-6")
-SLOW = pytest.mark.slow
 
 
 class SetClock:
@@ -125,7 +124,7 @@ def test_next_is_what_is_billed_then(tmp_path: Path) -> None:
     assert seen == {True, False}
 
 
-@SLOW
+@pytest.mark.long
 def test_next_is_what_is_billed_then_in_100_sessions(tmp_path: Path) -> None:
     for seed in range(100, 200):
         folder = tmp_path / str(seed)

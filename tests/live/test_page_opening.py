@@ -41,6 +41,7 @@ def test_only_the_user_can_read_the_file_and_it_leads_to_the_page(address: str) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a browser of its own is a script here")
+@pytest.mark.slow
 def test_no_command_line_has_the_token(tmp_path: Path) -> None:
     log = write_log(tmp_path / "a.jsonl", list(requests(2)), session="s1")
     browser, out = tmp_path / "browser", tmp_path / "seen.json"

@@ -19,6 +19,7 @@ from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
+from slow_cases import mostly_slow
 from tools.probes import PricedProbe, ProbeFinding, plan, rules_text, select_probes, verify
 
 MODEL = "claude-sonnet-4-6"
@@ -56,7 +57,7 @@ def _run(budget: DollarBudget, assumptions: dict[str, object], faults: Sequence[
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("assumptions", [{}, OTHERWISE])
+@pytest.mark.parametrize("assumptions", mostly_slow([OTHERWISE, {}], 1))
 def test_every_reading_is_found(assumptions: dict[str, object]) -> None:
     budget = DollarBudget(sum((one.dollars for one in _planned()), Decimal(0)))
     findings = _run(budget, assumptions)

@@ -184,6 +184,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         exclusive_store(tmp_path / "file" / "out.csv", (), {}, False).__enter__()
 
 
+@pytest.mark.slow
 def test_sweeps_that_begin_together_succeed_or_say_so(tmp_path: Path) -> None:
     path = scenario_at(tmp_path, SCENARIO)
     code = "from cachecost.cli import main; main()"

@@ -140,6 +140,7 @@ def test_importing_counters_loads_no_tokenizer(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_counts_do_not_depend_on_the_process(tmp_path: Path) -> None:
     program = (
         "from cachecost.prompts.request import block_of\n"

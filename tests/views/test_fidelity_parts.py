@@ -100,8 +100,8 @@ def test_ranges_are_counted_by_part() -> None:
     assert [tuple(row) for row in coverage_table(fidelity).rows] == [
         ("gemini: tokens read", "from nothing to the ideal", "2 of 3 (67%)", "1 of 1 (100%)", "thin")
     ]
-    told, _ = fidelity_object(replace(fidelity, estimates=[HIT]))["coverage"]
-    assert told["fitted"] == {"holds": 2, "calls": 3} and told["thin"] is True
+    coverage, _ = fidelity_object(replace(fidelity, estimates=[HIT]))["coverage"]
+    assert coverage["fitted"] == {"holds": 2, "calls": 3} and coverage["thin"] is True
 
 
 def test_the_first_figures_say_what_they_count() -> None:

@@ -54,8 +54,10 @@ def pictured_arms() -> RunResult:
         )
         for call in (3, 17)
     ]
-    told = Explanation(60, Decimal(9), Decimal("8.5"), found, main.ledgers[0].strategy)
-    return replace(made, comparisons=[replace(main, ledgers=ledgers), *made.comparisons[1:]], explanations=[told])
+    explanation = Explanation(60, Decimal(9), Decimal("8.5"), found, main.ledgers[0].strategy)
+    return replace(
+        made, comparisons=[replace(main, ledgers=ledgers), *made.comparisons[1:]], explanations=[explanation]
+    )
 
 
 @cache
@@ -64,6 +66,7 @@ def arms() -> tuple[str, Page]:
     return text, Page(text)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_any_process_and_hash_seed() -> None:
     text = arms()[0].encode()
     assert run_page(pictured_arms()).encode() == text
@@ -125,11 +128,11 @@ def test_its_figures_are_those_of_result_json(made: object) -> None:
 
 
 def same_figures(page: Page, shown: RunResult) -> None:
-    told = run_object(shown)
-    assert list(page.strategies) == [strategy["name"] for strategy in told["strategies"]]
-    asked = [strategy["cost_per_inquiry_usd"] for strategy in told["strategies"]]
+    parsed = run_object(shown)
+    assert list(page.strategies) == [strategy["name"] for strategy in parsed["strategies"]]
+    asked = [strategy["cost_per_inquiry_usd"] for strategy in parsed["strategies"]]
     places = dollar_places(Decimal(amount) for amount in asked if amount is not None)
-    for strategy in told["strategies"]:
+    for strategy in parsed["strategies"]:
         row = page.strategies[strategy["name"]]
         known = strategy["errors"] < strategy["calls"]
         assert row["cost"] == (dollars(Decimal(strategy["cost_usd"])) if known else "–")
@@ -222,6 +225,7 @@ def _light(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+@pytest.mark.slow
 def test_forty_nine_strategies_of_287_calls_make_a_light_page() -> None:
     timeline = CallTimeline(
         (BreakpointAt(21_000, "1h"), BreakpointAt(27_000, "1h")), (("thinking", 1), ("tool_use", 3), ("tool_result", 3))

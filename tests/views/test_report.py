@@ -52,6 +52,7 @@ def test_every_picture_that_the_report_links_is_there(tmp_path: Path) -> None:
         assert all((tmp_path / link).is_file() for link in links)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_any_process_whatever_it_is_set_to(tmp_path: Path, ten: dict[str, bytes]) -> None:
     (tmp_path / "matplotlibrc").write_text("font.family: monospace\nsavefig.dpi: 30\nsvg.fonttype: none\n")
     odd = {"MATPLOTLIBRC": str(tmp_path), "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONUTF8": "0", "NO_COLOR": "1"}

@@ -36,12 +36,12 @@ def table(width: int, longest: int = 1) -> str:
     ],
 )
 def test_columns_go_by_importance(width: int, kept: str, hidden: str) -> None:
-    shown, _, told = table(width).partition(" | ")
+    shown, _, notes = table(width).partition(" | ")
     assert shown == kept
     names = [f"“{each}”" for each in hidden.split(", ")] if hidden else []
     last = f" and {names[-1]} " if len(names) > 1 else " "
-    assert all(each in told for each in names) and (not names or told.startswith("(column")) and last in f"{told} "
-    assert bool(told) is bool(hidden)
+    assert all(each in notes for each in names) and (not names or notes.startswith("(column")) and last in f"{notes} "
+    assert bool(notes) is bool(hidden)
 
 
 def test_a_name_that_loses_its_middle_is_said() -> None:

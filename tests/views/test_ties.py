@@ -40,15 +40,15 @@ def test_the_verdict_calls_a_tie_a_tie(shares: dict[str, float], first: str | No
     made = of(shares, first)
     for one in made.ledgers:
         one.rows[:] = [replace(row, inquiry=None) for row in one.rows]
-    told = verdict_of([made])
-    assert told.endswith(words)
+    verdict = verdict_of([made])
+    assert verdict.endswith(words)
 
 
 def test_less_than_rounding_is_told() -> None:
     one, two = ledger("one", 0.5, asks=0), ledger("two", 0.5, asks=0)
     two.rows[0] = replace(two.rows[0], cost=replace(two.rows[0].cost, output=two.rows[0].cost.output + Decimal("1e-6")))
-    told = verdict_of([comparison([one, two])])
-    assert told == "Both strategies cost the same within the error: $1.75."
+    verdict = verdict_of([comparison([one, two])])
+    assert verdict == "Both strategies cost the same within the error: $1.75."
 
 
 def variants(main: dict[str, float], *others: dict[str, float]) -> list[Comparison]:

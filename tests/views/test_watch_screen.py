@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.watch.screen import ScreenSize, alarm_words, call_line, screen_lines, screen_text, timeline_bars
+from conversations.session_stores import write_lines
 
 ID = "1e0816ef-0000-4000-8000-000000000001"
 START = BEGIN.timestamp()
@@ -43,7 +43,7 @@ def session(calls: int, pause_s: float = 5) -> SessionWriter:
 
 
 def watched(path: Path, writer: SessionWriter) -> WatchedSession:
-    path.write_text("".join(json.dumps(line) + "\n" for line in writer.lines))
+    write_lines(path, writer.lines)
     follower = FileFollower(path, ReplaySetup(RuleBook(), PriceBook()))
     found = follower.poll(0)
     follower.close()
