@@ -23,7 +23,7 @@ def result(ratio: float = 3.0, peak_mib: float | None = 30.0, recorded: Recorded
 
 
 def case_of(*pairs: Pair, runs_asked: list[int] | None = None, name: str = "log-long") -> Case:
-    """Gives the pairs whatever is asked; `told` is told how many runs were."""
+    """Gives the pairs whatever is asked; `runs_asked` gets how many runs were."""
 
     def measure(_: Path, runs: int) -> Pairs:
         if runs_asked is not None:
@@ -68,7 +68,7 @@ def test_what_is_over_is_measured_once_more_with_twice_the_runs(
     ratio: float, runs: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs_asked: list[int] = []
-    assert judged(case_of(Pair(ratio, 1), told=runs_asked), 3, THEN).ratio == ratio
+    assert judged(case_of(Pair(ratio, 1), runs_asked=runs_asked), 3, THEN).ratio == ratio
     assert runs_asked == runs
     again = "log-long: over (4.1; 3 on Python 3.13.0, 2026-11-22); once more, with 6 runs\n" if len(runs) > 1 else ""
     assert capsys.readouterr().err == "log-long …\n" + again
