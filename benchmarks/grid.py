@@ -57,9 +57,9 @@ def grid(of: Conversation, *others: Conversation) -> int:
     for model in MODELS:
         for ttl in LIVES:
             for name in STRATEGIES:
-                told = shared.totals(f"{name}@{ttl}", terms(model))
-                assert told is not None, "nothing of this grid is unusual"
-                calls += told.calls
+                totals = shared.totals(f"{name}@{ttl}", terms(model))
+                assert totals is not None, "nothing of this grid is unusual"
+                calls += totals.calls
     return calls
 
 
@@ -83,8 +83,8 @@ def together(of: Conversation) -> int:
     """All strategies in one process. Those that look at what was paid are replayed as they would be alone."""
     shared, calls = SharedTotals([of]), 0
     for name in everyone():
-        told = shared.totals(name, terms(MODELS[0]))
-        calls += told.calls if told else len(replay_strategy(name, of, terms(MODELS[0])).rows)
+        totals = shared.totals(name, terms(MODELS[0]))
+        calls += totals.calls if totals else len(replay_strategy(name, of, terms(MODELS[0])).rows)
     return calls
 
 

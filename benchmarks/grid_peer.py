@@ -47,9 +47,11 @@ prices = load_rate_card(rates=(), contract=None, model_prices=())
 took = []
 for placement in ("end", "static_plus_end", "every_15") * int(sys.argv[2]):
     policy, start = Policy(name=placement, breakpoint_policy=placement), process_time()
-    told = BlockReplayer().replay(lanes, policy, mode="documented", pricer=prices, rules=RulesTable(), calibration=None)
-    assert told.n_requests == len(read.requests) and not told.lanes_skipped
-    took.append((process_time() - start) / told.n_requests)
+    result = BlockReplayer().replay(
+        lanes, policy, mode="documented", pricer=prices, rules=RulesTable(), calibration=None
+    )
+    assert result.n_requests == len(read.requests) and not result.lanes_skipped
+    took.append((process_time() - start) / result.n_requests)
 print(min(took))
 """
 

@@ -131,7 +131,7 @@ def peaks(folder: Path) -> Peaks:
     return Peaks(*found)
 
 
-def told(one: Found) -> str:
+def describe_shape(one: Found) -> str:
     words = f"over its limit of {one.limit:g}" if one.is_missed else ""
     return (
         f"{one.name:15} {one.parser:7} {one.parse_s[0]:6.3f} {one.replay_s[0]:7.3f} "
@@ -167,7 +167,7 @@ def shapes(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         print(json.dumps([asdict(one) for one in results]))
     else:
         print("log             against  parse  replay   least  median   goal     MiB")
-        print("\n".join(map(told, results)))
+        print("\n".join(map(describe_shape, results)))
     return 1 if options.check and any(one.is_missed for one in results) else 0
 
 

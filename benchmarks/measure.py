@@ -51,10 +51,10 @@ def measured(command: Sequence[str], settings: Mapping[str, str] | None = None) 
     """
     launched = [sys.executable, "-S", "-c", LAUNCHER, *command]
     environment = {**INSTALLED, **(settings or {})}
-    told = subprocess.run(
+    figures = subprocess.run(
         launched, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, env=environment
     ).stdout
-    seconds, processor_s, peak, code = told.split()
+    seconds, processor_s, peak, code = figures.split()
     if int(code):
         raise subprocess.CalledProcessError(int(code), command)
     return Run(float(seconds), float(processor_s), int(peak) * RSS_UNIT / MIB)

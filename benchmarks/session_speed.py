@@ -12,7 +12,6 @@ and writes the tables of README.md anew.
 """
 
 from __future__ import annotations
-
 import argparse
 import json
 import subprocess
@@ -21,12 +20,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from pathlib import Path
-from time import process_time
-
 from measure import Run, measured
-from session_tables import BARE, NAMES, Cost, Limits, SpeedTable, record
+from pathlib import Path
+from session_tables import BARE, Cost, Limits, NAMES, SpeedTable, record
 from sessions import write_sessions
+from time import process_time
 
 CACHECOST = (sys.executable, "-m", "cachecost")
 SETTINGS = {"CACHECOST_TOKENS": "tiktoken"}
@@ -83,8 +81,8 @@ class Sessions:
         (folder / SCENARIO_FILE).write_text(SCENARIO.format(recording=RECORDING))
         made = cls(folder, 0)
         imported = [*CACHECOST, *made.words(("import", FOLDER, "--out", RECORDING, "--json"))]
-        told = subprocess.run(imported, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-        return cls(folder, json.loads(told)["calls"], parsings)
+        stdout = subprocess.run(imported, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+        return cls(folder, json.loads(stdout)["calls"], parsings)
 
     def words(self, words: Sequence[str]) -> list[str]:
         files = (FOLDER, RECORDING, SCENARIO_FILE, "imported.jsonl")

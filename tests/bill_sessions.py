@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.sessions.reading import SessionReading
+from conversations.session_stores import write_lines
 
 BEGIN = datetime(2026, 3, 2, 23, 50, tzinfo=UTC)
 OPUS, SONNET = "claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929"
@@ -73,9 +73,7 @@ class SessionWriter:
         return read
 
     def save(self, path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(line) + "\n" for line in self.lines), encoding="utf-8")
-        return path
+        return write_lines(path, self.lines)
 
 
 MAIN = "1e0816ef-0000-4000-8000-000000000001"

@@ -38,8 +38,8 @@ def run_here(
         except SystemExit as ended:
             code = int(ended.code or 0)
     encoding = environment.get(ENCODING, "utf-8")
-    told = err.getvalue().decode(encoding, "backslashreplace")
-    return subprocess.CompletedProcess(arguments, code, _lines(out.getvalue().decode(encoding)), _lines(told))
+    stderr_text = err.getvalue().decode(encoding, "backslashreplace")
+    return subprocess.CompletedProcess(arguments, code, _lines(out.getvalue().decode(encoding)), _lines(stderr_text))
 
 
 def printed(*words: object) -> str:
@@ -54,11 +54,11 @@ def _streams(stdin: str) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
     """Stand-ins for the standard streams, as Python makes them for pipes; their bytes outlive them."""
     encoding = os.environ.get(ENCODING, "utf-8")
     raw = io.BytesIO(), io.BytesIO()
-    told = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+    stdin_text = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
     out = io.TextIOWrapper(raw[0], encoding=encoding)
     err = io.TextIOWrapper(raw[1], encoding=encoding, errors="backslashreplace", line_buffering=True)
     try:
-        with patch.multiple(sys, stdin=told, stdout=out, stderr=err):
+        with patch.multiple(sys, stdin=stdin_text, stdout=out, stderr=err):
             yield raw
     finally:
         for stream in (out, err):

@@ -1,21 +1,26 @@
 """What all tests share: golden files, and hypothesis without chance unless asked for."""
 
 from __future__ import annotations
-
 import gc
 import os
-from pathlib import Path
-
 import pytest
-from hypothesis import settings
-
+import sys
 from cachecost.cli import COLLECTION_THRESHOLDS
+from collections.abc import Iterator
 from goldens import Golden, golden_path, orphans
+from hypothesis import settings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 TESTS = Path(__file__).parent
 os.environ.setdefault("CACHECOST_CACHE", "off")  # no test reads or writes what the user's commands keep
 os.environ.setdefault("CACHECOST_TOKENS", "tiktoken")  # the same figures whether ctok is installed or not
 os.environ.setdefault("CACHECOST_TODAY", "2026-11-24")  # the same models are offered on every day of a test
+sys.dont_write_bytecode = False  # each process that a test starts, and each worker, would compile all modules again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for _name in ("COLUMNS", "LINES"):  # readline, which pytest loads, sets them for child processes
     os.environ.pop(_name, None)
     os.unsetenv(_name)
@@ -47,6 +52,17 @@ def pytest_collection_finish() -> None:
     """What collecting made lives until the end: no collection of garbage looks through it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser; skips where there is none. No test of another module runs beside it: it holds the event loop."""
+    from tests.browser import browser
+
+    from tools.pages import running_browser
+
+    with running_browser(browser()) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ compaction and a changed list of tools. Equal calls give equal bytes.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from tests.viewer_logs import CACHED, marked, replay_setup
 
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.simulation.workload import recorded_workload
+from conversations.session_stores import write_lines
 from event_project import event_project
 
 JSON = dict[str, Any]
@@ -150,18 +150,13 @@ class ReleaseBot:
 
 def write_rows(path: Path, rows: list[JSON]) -> Path:
     """A log of these requests, billed as a replay of them says."""
-    _dump(path, rows)
+    write_lines(path, rows)
     calls = list(read_logs(Logs([path])))
     simulation = recorded_workload("log", calls, replay_setup().with_recorded(calls, None)).simulation()
     for number, (row, call) in enumerate(zip(rows, calls, strict=True)):
         row["usage"] = {**simulation.row(call).usage.wire(), "output_tokens": 500 + number * 137 % 900}
-    _dump(path, rows)
+    write_lines(path, rows)
     return path
-
-
-def _dump(path: Path, rows: list[JSON]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def write_demo(folder: Path) -> Path:

@@ -43,7 +43,7 @@ class _Exchange(httpx2.AsyncByteStream):
         self._request = request
         self._sent = request.stream.__aiter__()
         self._is_sent = False
-        self._told: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
         self._left = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_broken = False
@@ -57,7 +57,7 @@ class _Exchange(httpx2.AsyncByteStream):
         except ConnectionError:
             self._is_broken = True
         finally:
-            self._told.put_nowait(None)
+            self._messages.put_nowait(None)
 
     async def _receive(self) -> Message:
         if not self._is_sent:
@@ -69,14 +69,14 @@ class _Exchange(httpx2.AsyncByteStream):
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:
-        self._told.put_nowait(message)
+        self._messages.put_nowait(message)
         await asyncio.sleep(0)
 
     async def next(self) -> Message:
         """The next message of the app. Raises what a socket would: ReadTimeout, RemoteProtocolError."""
         patience = self._request.extensions.get("timeout", {}).get("read")
         try:
-            message = await asyncio.wait_for(self._told.get(), patience)
+            message = await asyncio.wait_for(self._messages.get(), patience)
         except TimeoutError:
             raise httpx2.ReadTimeout("", request=self._request) from None
         if message is None:

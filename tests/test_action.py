@@ -1,20 +1,17 @@
 """The composite action, the workflows and the hooks: they load, and name only what there is; the comment is one."""
 
 from __future__ import annotations
-
+import click
 import os
+import pytest
 import re
 import stat
 import subprocess
-from pathlib import Path
-from typing import Any
-
-import click
-import pytest
-
 from cachecost.base.yaml_text import read
-from cachecost.cli import COMMANDS, LazyGroup
-from cachecost.cli import cachecost as group
+from cachecost.cli import COMMANDS, LazyGroup, cachecost as group
+from pathlib import Path
+from ruamel.yaml import YAML
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"
@@ -37,8 +34,8 @@ def load(path: Path) -> Any:
 
 
 def steps_of(path: Path) -> list[dict[str, Any]]:
-    told = load(path)
-    steps: list[dict[str, Any]] = told["runs"]["steps"] if "runs" in told else told["jobs"]["check"]["steps"]
+    parsed = load(path)
+    steps: list[dict[str, Any]] = parsed["runs"]["steps"] if "runs" in parsed else parsed["jobs"]["check"]["steps"]
     return steps
 
 
@@ -204,8 +201,8 @@ def test_check_is_called_with_the_scenarios_and_its_exit_code_is_kept(
     temp = Path(runner["RUNNER_TEMP"])
     noting = '#!/bin/sh\nfor one in "$@"; do printf "%s\\n" "$one"; done >"$RUNNER_TEMP/called"\nexit 1\n'
     _program(temp / "cachecost" / "venv" / "bin" / "cachecost", noting)
-    told = {**runner, "SCENARIOS": scenarios, "REPORTS": "reports"}
-    done = bash(step(ACTION, "Check budgets and baselines")["run"], told)
+    environment = {**runner, "SCENARIOS": scenarios, "REPORTS": "reports"}
+    done = bash(step(ACTION, "Check budgets and baselines")["run"], environment)
     assert (done.returncode, done.stderr) == (0, "")
     called = (temp / "called").read_text().splitlines()
     assert called[: 1 + len(expected)] == ["check", *expected]
@@ -237,8 +234,8 @@ def test_the_checkout_of_the_action_is_installed_with_what_its_lock_files_name(r
 
 
 def test_an_open_quote_is_an_error_and_nothing_is_checked(runner: dict[str, str]) -> None:
-    told = {**runner, "SCENARIOS": "'a.yaml\nb.yaml", "REPORTS": "reports"}
-    done = bash(step(ACTION, "Check budgets and baselines")["run"], told)
+    environment = {**runner, "SCENARIOS": "'a.yaml\nb.yaml", "REPORTS": "reports"}
+    done = bash(step(ACTION, "Check budgets and baselines")["run"], environment)
     assert (done.returncode, done.stdout) == (2, "::error::scenarios: a quote is not closed\n")
 
 
@@ -250,7 +247,7 @@ def test_without_a_fitting_python_the_action_stops_and_says_so(runner: dict[str,
     assert (done.returncode, done.stderr) == (1, "no Python >= 3.11 found\n")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_action_in_a_clean_clone(runner: dict[str, str], tmp_path: Path) -> None:
     """All steps but the comment, as a runner runs them, in a project that was just begun. Needs the package index."""
     if not (ROOT / ".git").exists():

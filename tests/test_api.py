@@ -169,10 +169,10 @@ FAULTS: dict[str, tuple[Callable[[Any], object], str]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_told_in_the_callers_words(name: str, log: cachecost.Recording) -> None:
-    asked, told = FAULTS[name]
+    asked, expected = FAULTS[name]
     with pytest.raises(cachecost.InputError) as caught:
         asked(log)
-    assert str(caught.value) == told
+    assert str(caught.value) == expected
 
 
 def test_every_fault_of_every_strategy_is_told_at_once(log: cachecost.Recording) -> None:
@@ -180,10 +180,10 @@ def test_every_fault_of_every_strategy_is_told_at_once(log: cachecost.Recording)
         cachecost.compare(
             log, ["nope", {"preset": "automatik"}, {"name": "x", "breakpoints": ["last_tol"], "tll": "1h"}]
         )
-    told = str(caught.value).splitlines()
-    assert [line.split(":")[0] for line in told] == ["strategies[0]", "strategies[1]", *["strategies[2]"] * 2]
-    assert told[2].endswith("got 'last_tol' (did you mean 'last_tool'?)")
-    assert told[3] == "strategies[2]: tll: unknown key (did you mean 'ttl'?)"
+    messages = str(caught.value).splitlines()
+    assert [line.split(":")[0] for line in messages] == ["strategies[0]", "strategies[1]", *["strategies[2]"] * 2]
+    assert messages[2].endswith("got 'last_tol' (did you mean 'last_tool'?)")
+    assert messages[3] == "strategies[2]: tll: unknown key (did you mean 'ttl'?)"
 
 
 def test_a_host_without_rules_and_a_switch_that_is_none(log: cachecost.Recording) -> None:
@@ -207,6 +207,6 @@ def test_a_scenario_says_its_terms_itself() -> None:
 def test_what_was_never_sent_is_explained_under_a_strategy() -> None:
     with pytest.raises(cachecost.CannotEvaluate, match=r"jp-17727484633 contains no recorded call; pass a strategy"):
         cachecost.explain(TALK)
-    told = cachecost.explain(TALK, "none")
-    assert told.cost == cachecost.replay(TALK, "none").cost.total
-    assert told.avoidable == sum(told.by_cause().values())
+    explanation = cachecost.explain(TALK, "none")
+    assert explanation.cost == cachecost.replay(TALK, "none").cost.total
+    assert explanation.avoidable == sum(explanation.by_cause().values())

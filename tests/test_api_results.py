@@ -89,8 +89,8 @@ def test_a_frame_has_its_columns_with_whole_tokens_and_exact_dollars(name: str, 
     assert list(frame.columns)[: len(wanted)] == wanted
     assert len(frame) >= ROWS[name]
     dollars = [column for column in frame if column == "usd" or column.endswith("_usd")]
-    told = [value for column in dollars for value in frame[column] if value is not None and value == value]
-    assert all(isinstance(value, Decimal) for value in told)
+    stated = [value for column in dollars for value in frame[column] if value is not None and value == value]
+    assert all(isinstance(value, Decimal) for value in stated)
     for column in {"read", "write_5m", "write_1h", "input", "output", "calls", "tokens"} & set(frame):
         assert frame[column].dtype.kind == "i", column
 

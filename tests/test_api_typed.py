@@ -49,8 +49,8 @@ def test_a_name_that_is_not_there() -> None:
 
 
 def _loaded(program: str) -> set[str]:
-    told = f"{program}; import sys, json; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    code = f"{program}; import sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout))
 
 
@@ -67,7 +67,7 @@ def test_it_tells_type_checkers_that_it_is_typed() -> None:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+def faulty_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
     """The lines that a user's strict mypy finds fault with, by file: one run, since it reads all of the library."""
     folder = tmp_path_factory.mktemp("typed")
     for name in USES:
@@ -82,10 +82,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
 
 
 @pytest.mark.slow
-def test_a_users_program_is_typed_strictly(told: dict[str, list[int]]) -> None:
-    assert told["right_use.py"] == []
+def test_a_users_program_is_typed_strictly(faulty_lines: dict[str, list[int]]) -> None:
+    assert faulty_lines["right_use.py"] == []
 
 
 @pytest.mark.slow
-def test_a_users_mistakes_are_seen_before_they_run(told: dict[str, list[int]]) -> None:
-    assert told["wrong_use.py"] == [5, 6, 7, 8, 9]
+def test_a_users_mistakes_are_seen_before_they_run(faulty_lines: dict[str, list[int]]) -> None:
+    assert faulty_lines["wrong_use.py"] == [5, 6, 7, 8, 9]

@@ -1,18 +1,11 @@
 """Baselines: a line a figure, equal bytes for equal figures; what makes one say nothing; since when it costs more."""
 
 from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from datetime import date
-from decimal import Decimal
-from pathlib import Path
-
 import pytest
-
 from cachecost.base.atomic_files import write_together
 from cachecost.base.errors import InputError
-from cachecost.budgets.baseline import LARGEST, Baseline, baseline_of, baseline_text, is_same_but_day, read_baseline
+from cachecost.budgets.baseline import Baseline, LARGEST, baseline_of, baseline_text, is_same_but_day, read_baseline
 from cachecost.budgets.check import BudgetResult, CheckOptions, check_scenarios
 from cachecost.budgets.strategy_replays import replay_strategies
 from cachecost.budgets.verdicts import Verdict
@@ -20,6 +13,10 @@ from cachecost.scenario import load
 from cachecost.views.check.json_output import check_object
 from cachecost.views.check.text import text_lines
 from check_projects import Body, Spoil, modified_tool, project, reordered, spoiled, timestamp
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
 
 DAY = date(2026, 11, 20)
 ROOT = Path(__file__).parent.parent
@@ -79,6 +76,7 @@ def test_no_file_is_no_baseline(tmp_path: Path) -> None:
     assert read_baseline(tmp_path / "baseline.json") is None
 
 
+@pytest.mark.slow
 def test_bundled_baselines_stay_small() -> None:
     scenario = load(ROOT / "scenarios" / "answer-inquiry.yaml")
     text = baseline_text(baseline_of(scenario, list(replay_strategies(scenario, ROOT / "scenarios"))))
@@ -107,7 +105,7 @@ def test_a_damaged_baseline_is_faults_with_their_lines(path: Path, damage: Calla
     path.write_text(damage(path.read_text()), encoding="utf-8")
     with pytest.raises(InputError) as raised:
         read_baseline(path)
-    assert any(str(told).startswith(f"{path}:{fault}") for told in raised.value.faults), str(raised.value)
+    assert any(str(found).startswith(f"{path}:{fault}") for found in raised.value.faults), str(raised.value)
 
 
 def test_all_faults_of_a_baseline_at_once(path: Path) -> None:
@@ -115,9 +113,9 @@ def test_all_faults_of_a_baseline_at_once(path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as raised:
         read_baseline(path)
-    told = [fault.message for fault in raised.value.faults]
-    assert sum("expected dollars as text" in one for one in told) == 2
-    assert sum('expected a line like "18 9f3a2b1c.12ab 26021 410 310 0.1234"' in one for one in told) == 1
+    messages = [fault.message for fault in raised.value.faults]
+    assert sum("expected dollars as text" in one for one in messages) == 2
+    assert sum('expected a line like "18 9f3a2b1c.12ab 26021 410 310 0.1234"' in one for one in messages) == 1
 
 
 def test_a_damaged_baseline_can_be_updated(path: Path, tmp_path: Path) -> None:
@@ -157,16 +155,16 @@ OTHERWISE: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "told"), OTHERWISE)
+@pytest.mark.parametrize(("old", "new", "expected"), OTHERWISE)
 def test_what_else_changed_makes_a_baseline_not_comparable(
-    path: Path, tmp_path: Path, old: str, new: str, told: str
+    path: Path, tmp_path: Path, old: str, new: str, expected: str
 ) -> None:
     scenario = tmp_path / "mine.yaml"
     text = scenario.read_text().replace("model:", "host: anthropic\nmodel:")
     scenario.write_text(text.replace(old, new))
     verdict = regression(scenario, tmp_path / "reports")
     assert (verdict.verdict, verdict.actual) == ("not_comparable", None)
-    assert verdict.message.startswith(LEAD + told), verdict.message
+    assert verdict.message.startswith(LEAD + expected), verdict.message
 
 
 EDITS: list[tuple[str, str, str]] = [
@@ -176,8 +174,8 @@ EDITS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("now", "before", "told"), EDITS)
-def test_prices_and_rules_under_the_baseline(path: Path, tmp_path: Path, now: str, before: str, told: str) -> None:
+@pytest.mark.parametrize(("now", "before", "expected"), EDITS)
+def test_prices_and_rules_under_the_baseline(path: Path, tmp_path: Path, now: str, before: str, expected: str) -> None:
     """As if the baseline had been made under other prices or rules: its records, and so their digests, are others."""
     text = path.read_text().replace(now, before)
     kept = json.loads(text)
@@ -186,7 +184,7 @@ def test_prices_and_rules_under_the_baseline(path: Path, tmp_path: Path, now: st
         text = text.replace(digest, digest[::-1]) if before in json.dumps(kept[table]) else text
     path.write_text(text)
     verdict = regression(tmp_path / "mine.yaml", tmp_path / "reports")
-    assert verdict.verdict == "not_comparable" and verdict.message.startswith(LEAD + told), verdict.message
+    assert verdict.verdict == "not_comparable" and verdict.message.startswith(LEAD + expected), verdict.message
 
 
 @pytest.mark.parametrize(("default", "verdict"), [("'lookback'", "pass"), ("'exact'", "not_comparable")])
@@ -333,10 +331,10 @@ FROM_THE_START: list[tuple[Callable[[Body], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "told"), FROM_THE_START)
-def test_what_is_another_from_the_first_call_on(tmp_path: Path, change: Callable[[Body], None], told: str) -> None:
+@pytest.mark.parametrize(("change", "expected"), FROM_THE_START)
+def test_what_is_another_from_the_first_call_on(tmp_path: Path, change: Callable[[Body], None], expected: str) -> None:
     since = lines(tmp_path, from_the_start(change))[1].strip()
-    assert since.startswith(told), since
+    assert since.startswith(expected), since
 
 
 def test_more_calls_and_fewer(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ def result(ratio: float = 3.0, peak_mib: float | None = 30.0, recorded: Recorded
     return Result("log-long", "orjson.loads of every line", ratio, peak_mib, recorded)
 
 
-def case_of(*pairs: Pair, told: list[int] | None = None, name: str = "log-long") -> Case:
-    """Gives the pairs whatever is asked; `told` is told how many runs were."""
+def case_of(*pairs: Pair, runs_asked: list[int] | None = None, name: str = "log-long") -> Case:
+    """Gives the pairs whatever is asked; `runs_asked` gets how many runs were."""
 
     def measure(_: Path, runs: int) -> Pairs:
-        if told is not None:
-            told.append(runs)
+        if runs_asked is not None:
+            runs_asked.append(runs)
         return pairs
 
     return Case(name, "nothing", measure)
@@ -67,9 +67,9 @@ def test_the_least_of_each_side_makes_the_ratio_and_the_most_memory_counts() -> 
 def test_what_is_over_is_measured_once_more_with_twice_the_runs(
     ratio: float, runs: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told: list[int] = []
-    assert judged(case_of(Pair(ratio, 1), told=told), 3, THEN).ratio == ratio
-    assert told == runs
+    runs_asked: list[int] = []
+    assert judged(case_of(Pair(ratio, 1), runs_asked=runs_asked), 3, THEN).ratio == ratio
+    assert runs_asked == runs
     again = "log-long: over (4.1; 3 on Python 3.13.0, 2026-11-22); once more, with 6 runs\n" if len(runs) > 1 else ""
     assert capsys.readouterr().err == "log-long …\n" + again
 
@@ -155,7 +155,7 @@ def test_cells_are_flush_right_in_three_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "told", "ratio"),
+    ("of", "measured", "ratio"),
     [
         (growth, {"seconds": {"a": [1.0, 8.0], "b": [1.0, 8.0]}}, 1.0),
         (growth, {"seconds": {"a": [1.0, 12.0], "b": [3.0, 36.0]}}, 1.5),
@@ -167,8 +167,8 @@ def test_cells_are_flush_right_in_three_digits() -> None:
         (cores, {"efficiency": 0.45, "machine": 0.9}, 2.0),
     ],
 )
-def test_what_scripts_tell_becomes_a_ratio(of: Callable[..., Pair], told: object, ratio: float) -> None:
-    pair = of(told)
+def test_what_scripts_tell_becomes_a_ratio(of: Callable[..., Pair], measured: object, ratio: float) -> None:
+    pair = of(measured)
     assert pair.cost / pair.reference == pytest.approx(ratio)
 
 

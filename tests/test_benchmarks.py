@@ -14,8 +14,7 @@ import pytest
 import grid
 from growing_log import PAUSE_S, STEP_S, Shape, lines, write_log
 from growth import exponent
-from log_shapes import Found, Peaks
-from log_shapes import told as shape_told
+from log_shapes import Found, Peaks, describe_shape
 from measure import in_turns, measured
 
 SMALL = {"conversations": 3, "requests": 4}
@@ -135,7 +134,7 @@ def test_a_failed_run_is_no_measurement() -> None:
 def test_a_shape_is_held_to_the_median(median_ratio: float, words: str) -> None:
     one = Found("long", "orjson", (1.0, 1.0), (0.4, median_ratio), (0.4, median_ratio), 32.0, 0.4, 0.7)
     assert one.is_missed == (median_ratio > 0.7)
-    assert shape_told(one).endswith(words)
+    assert describe_shape(one).endswith(words)
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])

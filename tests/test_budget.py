@@ -211,9 +211,9 @@ money = st.decimals("0.000001", "10000", places=6)
 @given(money, st.integers(0, 2_000))
 def test_a_share_is_told_on_its_side_of_the_limit(share: Decimal, hundredths: int) -> None:
     limit = Decimal(hundredths) / 10_000
-    told = percent_apart(share, limit).removesuffix("%").replace(",", "")
-    if share != limit and told == f"{limit * 100:f}":
-        pytest.fail(f"{share} is told as its limit {told}%")
+    text = percent_apart(share, limit).removesuffix("%").replace(",", "")
+    if share != limit and text == f"{limit * 100:f}":
+        pytest.fail(f"{share} is told as its limit {text}%")
 
 
 AGAINST = [
@@ -226,13 +226,13 @@ AGAINST = [
 ]
 
 
-@pytest.mark.parametrize(("now", "before", "told"), AGAINST)
-def test_dollars_against_a_baseline(now: str, before: str, told: str) -> None:
+@pytest.mark.parametrize(("now", "before", "expected"), AGAINST)
+def test_dollars_against_a_baseline(now: str, before: str, expected: str) -> None:
     from datetime import date
 
     total, old = Decimal(now), Decimal(before)
     words = against(total, old, total / old - 1, Decimal("0.05"), date(2026, 11, 20))
-    assert f"costs {words}" == told
+    assert f"costs {words}" == expected
 
 
 def test_nothing_in_the_baseline() -> None:

@@ -30,6 +30,7 @@ from check_projects import (
     timestamp,
 )
 from command_runs import run_here
+from conversations.session_stores import write_lines
 from goldens import Golden
 
 AGENT = """\
@@ -83,8 +84,8 @@ def test_a_file_of_each_format(folder: Path, option: str, golden: Golden) -> Non
 
 
 def test_the_json(folder: Path, golden: Golden) -> None:
-    told = check_json(folder, timestamp_and_tool, "--sessions-per-day", "40")
-    golden.check(json.dumps({name: told[name] for name in ("sessions", "prompt_changes")}, indent=1) + "\n")
+    parsed = check_json(folder, timestamp_and_tool, "--sessions-per-day", "40")
+    golden.check(json.dumps({name: parsed[name] for name in ("sessions", "prompt_changes")}, indent=1) + "\n")
 
 
 def test_gitlab_has_the_documented_fields_and_stable_fingerprints(folder: Path) -> None:
@@ -127,8 +128,8 @@ def test_a_minimum_of_the_cache_hit_rate(folder: Path, rate: str, code: int) -> 
 
 
 def test_fail_under_is_a_verdict_like_any_budget(folder: Path) -> None:
-    told = check_json(folder, timestamp, "--fail-under", "90%")
-    found = told["budgets"][1]
+    parsed = check_json(folder, timestamp, "--fail-under", "90%")
+    found = parsed["budgets"][1]
     assert (found["strategy"], found["budget"], found["limit"], found["verdict"]) == (
         "as recorded",
         "fail_under",
@@ -144,8 +145,8 @@ def test_fail_under_is_about_strategies_with_a_budget_else_about_the_recorded_ca
         scenario = project(tmp_path / "scenarios", None, budgets)
         if not budgets:
             scenario.write_text(scenario.read_text().replace("budget:\n", ""))
-        told = json.loads(run_here("check", "--json", "--fail-under", "50%", cwd=tmp_path).stdout)
-        return [one["strategy"] for one in told["budgets"] if one["budget"] == "fail_under"]
+        parsed = json.loads(run_here("check", "--json", "--fail-under", "50%", cwd=tmp_path).stdout)
+        return [one["strategy"] for one in parsed["budgets"] if one["budget"] == "fail_under"]
 
     assert named("") == ["as recorded"]
     assert named("  - {max_cost_usd: 9}\n") == ["progressive"]
@@ -169,7 +170,7 @@ def sessions_of(folder: Path, names: dict[int, str], days: dict[int, int], *opti
     for number, row in enumerate(rows, 1):
         row["session"] = names.get(number, "a")
         row["timestamp"] = row["timestamp"].replace("03-07", f"03-{days.get(number, 7):02}")
-    recording.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(recording, rows)
     return json.loads(run_here("check", "--json", *options, cwd=folder).stdout)["sessions"]
 
 
@@ -202,22 +203,26 @@ def session(scenario: str, cost: str, read: int, total: int, strategy: str = "pl
     return {"scenario": scenario, "strategy": strategy, "cost_usd": cost, **rates, **tokens}
 
 
-def told(*sessions: Any, verdict: str = "pass", budgets: tuple[tuple[str, str], ...] = ()) -> Any:
+def check_object(*sessions: Any, verdict: str = "pass", budgets: tuple[tuple[str, str], ...] = ()) -> Any:
     named = [{"scenario": scenario, "strategy": strategy} for scenario, strategy in budgets]
     return {"verdict": verdict, "budgets": named, "sessions": list(sessions)}
 
 
 WORDS = [
-    (told(session("a", "0.042", 94, 100)), "hit-rate", ("cache hit rate", "94%")),
-    (told(session("a", "0.042", 94, 100)), "cost", ("prompts", "$0.042 a session")),
-    (told(session("a", "0.042", 94, 100)), "both", ("cache", "94% hits · $0.042 a session")),
-    (told(session("a", "0.1", 90, 100), session("b", "0.3", 0, 900)), "both", ("cache", "9% hits · $0.20 a session")),
+    (check_object(session("a", "0.042", 94, 100)), "hit-rate", ("cache hit rate", "94%")),
+    (check_object(session("a", "0.042", 94, 100)), "cost", ("prompts", "$0.042 a session")),
+    (check_object(session("a", "0.042", 94, 100)), "both", ("cache", "94% hits · $0.042 a session")),
     (
-        told(session("a", "1", 0, 100), session("a", "2", 50, 100, "best"), budgets=(("a", "best"),)),
+        check_object(session("a", "0.1", 90, 100), session("b", "0.3", 0, 900)),
+        "both",
+        ("cache", "9% hits · $0.20 a session"),
+    ),
+    (
+        check_object(session("a", "1", 0, 100), session("a", "2", 50, 100, "best"), budgets=(("a", "best"),)),
         "hit-rate",
         ("cache hit rate", "50%"),
     ),
-    (told(), "both", ("cache", "– hits · – a session")),
+    (check_object(), "both", ("cache", "– hits · – a session")),
 ]
 
 
@@ -231,7 +236,7 @@ def test_what_a_badge_says(report: Any, shows: str, words: tuple[str, str]) -> N
 
 @pytest.mark.parametrize(("verdict", "colour"), [("pass", "good"), ("fail", "bad"), ("not_comparable", "muted")])
 def test_a_badge_has_the_colour_of_the_verdict(verdict: str, colour: str) -> None:
-    text = badge_svg(told(session("a", "0.042", 94, 100), verdict=verdict), "hit-rate")
+    text = badge_svg(check_object(session("a", "0.042", 94, 100), verdict=verdict), "hit-rate")
     assert f'fill="{PAGE_COLOURS[colour]}"' in text
     assert "http" not in text.replace("http://www.w3.org/", ""), "nothing is loaded"
 

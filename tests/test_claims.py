@@ -1,18 +1,15 @@
 """Published figures beside what they are exactly: dollars, and what caching really saved."""
 
 from __future__ import annotations
-
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
-
 import pytest
-
 from cachecost.analysis.comparison.run import run
 from cachecost.base.errors import InputError
 from cachecost.scenario import from_mapping
 from cachecost.views.run.tables import published_figure_table
 from cachecost.views.tables.output import markdown_table
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 BARE = {
     "format": 1,
@@ -24,9 +21,9 @@ BARE = {
 }
 
 
-def published_figures(*told: dict[str, Any]) -> Any:
-    told = tuple({"source": "s", "says": "w", **one} for one in told)
-    return run(from_mapping({**BARE, "published_figures": list(told)}, Path()), Path()).published_figures
+def published_figures(*figures: dict[str, Any]) -> Any:
+    figures = tuple({"source": "s", "says": "w", **one} for one in figures)
+    return run(from_mapping({**BARE, "published_figures": list(figures)}, Path()), Path()).published_figures
 
 
 @pytest.mark.parametrize(
@@ -54,7 +51,7 @@ def test_dollars_stay_dollars() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("figure", "why"),
     [
         ({}, "expected price or saving; got neither"),
         ({"tokens": 5, "price": "read", "saving": {"read": 5}}, "expected price or saving; got price and saving"),
@@ -62,6 +59,6 @@ def test_dollars_stay_dollars() -> None:
         ({"tokens": 5, "saving": {"read": 5}}, "expected tokens with a price, and without one none"),
     ],
 )
-def test_a_claim_is_of_one_kind(told: dict[str, Any], why: str) -> None:
+def test_a_claim_is_of_one_kind(figure: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        published_figures(told)
+        published_figures(figure)

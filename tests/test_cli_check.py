@@ -134,9 +134,9 @@ def test_the_json_of_the_contract_and_more(folder: Path, capsys: pytest.CaptureF
     spoil(folder, modified_tool)
     assert run("check", "--json", "--github", "--sessions-per-day", "10") == 1
     captured = capsys.readouterr()
-    told: dict[str, Any] = json.loads(captured.out)
+    parsed: dict[str, Any] = json.loads(captured.out)
     assert captured.err.startswith("::error file=")
-    assert list(told) == [
+    assert list(parsed) == [
         "format",
         "verdict",
         "budgets",
@@ -146,7 +146,7 @@ def test_the_json_of_the_contract_and_more(folder: Path, capsys: pytest.CaptureF
         "prompt_changes",
         "project",
     ]
-    (budget,) = told["budgets"]
+    (budget,) = parsed["budgets"]
     assert list(budget)[:7] == ["scenario", "strategy", "budget", "limit", "actual", "verdict", "message"]
     assert (budget["limit"], budget["file"], budget["line"], budget["column"]) == (
         "0.05",
@@ -157,8 +157,8 @@ def test_the_json_of_the_contract_and_more(folder: Path, capsys: pytest.CaptureF
     first, rest = budget["changes"]
     assert (first["call"], first["calls"], first["code"], first["block"]) == (4, 1, "CC105", "tools.1")
     assert rest["what"] == "" and rest["calls"] == 2
-    recorded = told["project"][1]
-    cost = told["strategies"][1]["cost_usd"]
+    recorded = parsed["project"][1]
+    cost = parsed["strategies"][1]["cost_usd"]
     assert (recorded["strategy"], recorded["days"]) == ("as recorded", 30)
     assert float(recorded["usd_per_month"]) == pytest.approx(float(cost) * 300)
     assert recorded["low_usd"] == recorded["high_usd"] == recorded["usd_per_month"], "bytes have no error error_margin"
@@ -215,11 +215,11 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize(("limit", "told"), LIMITS)
-def test_a_limit_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str], limit: str, told: str) -> None:
+@pytest.mark.parametrize(("limit", "expected"), LIMITS)
+def test_a_limit_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str], limit: str, expected: str) -> None:
     project(Path("scenarios"), None, f"  - {{{limit}}}\n")
     assert run("check") == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,9 +239,9 @@ WITHOUT_CONTENT: list[tuple[Spoil | None, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("how", "code", "told"), WITHOUT_CONTENT)
+@pytest.mark.parametrize(("how", "code", "expected"), WITHOUT_CONTENT)
 def test_a_recording_without_content_tells_the_block_and_its_sizes(
-    folder: Path, capsys: pytest.CaptureFixture[str], how: Spoil | None, code: int, told: str
+    folder: Path, capsys: pytest.CaptureFixture[str], how: Spoil | None, code: int, expected: str
 ) -> None:
     """Each import has a key of its own, so no digest of the baseline is found again: sizes are."""
     import_without_content(folder, None)
@@ -250,7 +250,7 @@ def test_a_recording_without_content_tells_the_block_and_its_sizes(
     capsys.readouterr()
     assert run("check", "--reports", "free") == code
     out = capsys.readouterr().out
-    assert told in out, out
+    assert expected in out, out
 
 
 def import_without_content(folder: Path, how: Spoil | None) -> None:

@@ -16,6 +16,8 @@ from bodies import assistant, body, marked, text, user
 from cachecost.cli import cachecost, exit_code
 from cachecost.commands.optimize import optimize
 from cachecost.scenario import load
+from conversations.session_stores import write_lines
+from slow_cases import mostly_slow
 
 SESSION = Path(__file__).parents[1] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
 FILES = ["README.md", "client.py", "requests.jsonl", "strategy.yaml"]
@@ -45,14 +47,9 @@ def conversation(seconds: Sequence[int], grows_by: int = 900, first: int = 9_000
     return rows
 
 
-def written(path: Path, rows: Sequence[Row]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def billed(rows: Sequence[Row], folder: Path) -> list[Row]:
     """The rows with the bill of a replay that counts bytes, so that the lengths are not those of any tokenizer."""
-    log = written(folder / "unbilled.jsonl", rows)
+    log = write_lines(folder / "unbilled.jsonl", rows)
     made = run("replay", log, "--tokens", "bytes", "--json").stdout.splitlines()
     usages = [json.loads(line)["usage"] for line in made if line.startswith("{")]
     return [{**row, "usage": {**usage, "output_tokens": 70}} for row, usage in zip(rows, usages, strict=True)]
@@ -100,10 +97,10 @@ def dollars_of(log: Path, *arguments: object) -> Decimal:
     return sum((Decimal(row["cost_usd"]) for row in rows), Decimal(0))
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", mostly_slow(LOGS, 4))
 def test_what_is_written_replays_to_what_is_said(name: str, tmp_path: Path) -> None:
     make, options = LOGS[name]
-    log, out = written(tmp_path / "log.jsonl", make(tmp_path)), tmp_path / "out"
+    log, out = write_lines(tmp_path / "log.jsonl", make(tmp_path)), tmp_path / "out"
     found = json.loads(run("optimize", log, *options, "--json", "--emit", out).stdout)
     assert sorted(path.name for path in out.iterdir()) == FILES
     assert dollars_of(out / "requests.jsonl", *options) == Decimal(found["best"]["cost_usd"])
@@ -151,16 +148,16 @@ def _stamp(at: float) -> str:
 )
 def test_the_code_for_a_client_costs_what_the_strategy_does(tmp_path: Path, seconds: list[int], grows_by: int) -> None:
     rows = conversation(seconds, grows_by)
-    log, out = written(tmp_path / "log.jsonl", rows), tmp_path / "out"
+    log, out = write_lines(tmp_path / "log.jsonl", rows), tmp_path / "out"
     run("optimize", log, "--tokens", "bytes", "--emit", out)
-    by_code = written(tmp_path / "sent.jsonl", placed_by_client(rows, (out / "client.py").read_text()))
+    by_code = write_lines(tmp_path / "sent.jsonl", placed_by_client(rows, (out / "client.py").read_text()))
     expected = dollars_of(log, "--tokens", "bytes", "--strategy", out / "strategy.yaml")
     assert dollars_of(by_code, "--tokens", "bytes") == expected
     assert ("keep_alive" in (out / "strategy.yaml").read_text()) is (seconds[-1] == 1600)
 
 
 def test_the_strategy_is_an_item_of_a_scenario(tmp_path: Path) -> None:
-    log, out = written(tmp_path / "log.jsonl", conversation([0, 400, 800])), tmp_path / "out"
+    log, out = write_lines(tmp_path / "log.jsonl", conversation([0, 400, 800])), tmp_path / "out"
     run("optimize", log, "--tokens", "bytes", "--emit", out)
     item = (out / "strategy.yaml").read_text().replace("\n", "\n    ").rstrip()
     scenario = tmp_path / "s.yaml"
@@ -186,7 +183,7 @@ def test_a_scenario_is_planned_without_requests_where_it_has_no_text(tmp_path: P
 
 def test_a_log_without_content_gets_its_breakpoints_by_path(tmp_path: Path) -> None:
     log, free, out = tmp_path / "log.jsonl", tmp_path / "free.jsonl", tmp_path / "out"
-    written(log, conversation([0, 400, 800]))
+    write_lines(log, conversation([0, 400, 800]))
     run("import", log, "-o", free, "--content", "digest")
     run("optimize", log, "--no-pings", "--emit", out)
     done = run("optimize", free, "--no-pings", "--emit", out, "--json")
@@ -204,7 +201,7 @@ def test_a_log_without_content_gets_its_breakpoints_by_path(tmp_path: Path) -> N
 
 
 def test_the_readme_has_the_dollars(tmp_path: Path) -> None:
-    log, out = written(tmp_path / "log.jsonl", conversation([0, 10, 20, 1400, 1410])), tmp_path / "out"
+    log, out = write_lines(tmp_path / "log.jsonl", conversation([0, 10, 20, 1400, 1410])), tmp_path / "out"
     found = json.loads(run("optimize", log, "--tokens", "bytes", "--json", "--emit", out).stdout)
     readme = (out / "README.md").read_text()
     for name in ("now (as recorded, simulated)", "`strategy.yaml`, `client.py`", "`requests.jsonl`", "lower bound"):
@@ -215,7 +212,7 @@ def test_the_readme_has_the_dollars(tmp_path: Path) -> None:
 def test_a_plan_may_be_written_again_but_nothing_else_is_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log, out = written(tmp_path / "log.jsonl", conversation([0, 10])), tmp_path / "out"
+    log, out = write_lines(tmp_path / "log.jsonl", conversation([0, 10])), tmp_path / "out"
     out.mkdir()
     assert code_of(log, "--tokens", "bytes", "--emit", out) == 0
     first = {path.name: path.read_bytes() for path in out.iterdir()}
@@ -243,7 +240,7 @@ def test_a_plan_may_be_written_again_but_nothing_else_is_overwritten(
 def test_a_folder_that_cannot_be_made_is_said_before_anything_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = written(tmp_path / "log.jsonl", conversation([0]))
+    log = write_lines(tmp_path / "log.jsonl", conversation([0]))
     assert code_of(log, "--tokens", "bytes", "--emit", log / "below") == 2
     assert "cannot be" in capsys.readouterr().err
 
@@ -260,7 +257,7 @@ STRATEGY_ERRORS = [
 def test_what_is_wrong_in_a_strategy_file_is_said_at_its_line(
     text_: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log, path = written(tmp_path / "log.jsonl", conversation([0])), tmp_path / "strategy.yaml"
+    log, path = write_lines(tmp_path / "log.jsonl", conversation([0])), tmp_path / "strategy.yaml"
     path.write_text(text_)
     from cachecost.commands.replay import replay
 

@@ -32,18 +32,18 @@ def test_the_answer_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_adds_up() -> None:
-    told = json.loads(run(SESSION, "--json"))
-    assert {"format", "cost_usd", "avoidable_usd", "findings"} <= told.keys()
+    parsed = json.loads(run(SESSION, "--json"))
+    assert {"format", "cost_usd", "avoidable_usd", "findings"} <= parsed.keys()
     keys = {"code", "cause", "call", "layer", "block", "tokens", "cost_usd", "message", "fix"}
-    assert all(keys <= finding.keys() for finding in told["findings"])
-    assert sum(Decimal(finding["cost_usd"]) for finding in told["findings"]) == Decimal(told["avoidable_usd"])
-    assert Decimal(told["cost_usd"]) - Decimal(told["avoidable_usd"]) == Decimal(told["without_usd"])
+    assert all(keys <= finding.keys() for finding in parsed["findings"])
+    assert sum(Decimal(finding["cost_usd"]) for finding in parsed["findings"]) == Decimal(parsed["avoidable_usd"])
+    assert Decimal(parsed["cost_usd"]) - Decimal(parsed["avoidable_usd"]) == Decimal(parsed["without_usd"])
 
 
 def test_one_strategy_of_a_scenario() -> None:
-    told = json.loads(run(SCENARIO, "--strategy", "answer_inquiry, forced", "--json"))
-    assert told["strategy"] == "answer_inquiry, forced"
-    assert {finding["cause"] for finding in told["findings"]} == {"tool_choice_changed", "ttl_expired"}
+    parsed = json.loads(run(SCENARIO, "--strategy", "answer_inquiry, forced", "--json"))
+    assert parsed["strategy"] == "answer_inquiry, forced"
+    assert {finding["cause"] for finding in parsed["findings"]} == {"tool_choice_changed", "ttl_expired"}
 
 
 def test_an_unknown_strategy_is_told_with_its_nearest_name() -> None:
@@ -52,11 +52,13 @@ def test_an_unknown_strategy_is_told_with_its_nearest_name() -> None:
     assert "got 'answer_inquiry forced' (did you mean 'answer_inquiry, forced'?)" in result.stderr
 
 
+@pytest.mark.slow
 def test_another_reading_may_change_the_answer() -> None:
     words = run(SCENARIO, "--strategy", "answer_inquiry, forced", "--assumptions")
     assert "assumption  with tool_choice_invalidation=never" in words
 
 
+@pytest.mark.slow
 def test_a_reading_that_was_asked_for_stays_while_others_are_tried() -> None:
     """Under `never` the forced choice costs nothing more, whichever reading another rule has."""
     words = run(

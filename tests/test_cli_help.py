@@ -1,20 +1,17 @@
 """Help, errors and shell completion: what `--help` lists and where, and what the shell completes."""
 
 from __future__ import annotations
-
+import click
 import os
+import pytest
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-import click
-import pytest
-
-from cachecost.base.errors import MEANINGS, ExitCode, Fault, InputError
+from cachecost.base.errors import ExitCode, Fault, InputError, MEANINGS
 from cachecost.cli import COMMANDS, cachecost, exit_code
 from cachecost.commands.catalogue import COMMAND_GROUPS
+from collections.abc import Iterator
+from pathlib import Path
 
 WORDS_NOT_USED = re.compile(
     r"\b(asked|told|wish(es)?|dear(er|est)?|(?<!--)beside|whole story|a fault|lifetimes?|words to)\b", re.I
@@ -108,8 +105,10 @@ def test_errors_are_counted_and_an_internal_error_names_its_place(
     assert exit_code(lambda: fail(InputError([Fault("a.yaml", "is empty", 1), Fault("b.yaml", "is empty")]))) == 2
     assert capsys.readouterr().err == "a.yaml:1 is empty\nb.yaml is empty\n2 errors; nothing was run.\n"
     assert exit_code(lambda: fail(RuntimeError("no"))) == 70
-    told = r"internal error: RuntimeError: no \(at test_cli_help\.py:\d+; set CACHECOST_DEBUG=1 for the traceback\)\n"
-    assert re.fullmatch(told, capsys.readouterr().err)
+    message = (
+        r"internal error: RuntimeError: no \(at test_cli_help\.py:\d+; set CACHECOST_DEBUG=1 for the traceback\)\n"
+    )
+    assert re.fullmatch(message, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from command_runs import run_apart, run_here
+from conversations.session_stores import write_lines
 from row_places import without_place
 
 LONG = {"type": "text", "text": "secret " * 6000, "cache_control": {"type": "ephemeral"}}
@@ -19,7 +20,7 @@ def row(second: int, model: str = "claude-opus-4-6", **fields: Any) -> dict[str,
 
 
 def log_file(folder: Path, *rows: dict[str, Any]) -> None:
-    (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    write_lines(folder / "log.jsonl", rows)
 
 
 def test_a_log_without_its_words_replays_to_the_same_bytes(tmp_path: Path) -> None:

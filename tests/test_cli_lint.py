@@ -66,9 +66,9 @@ def test_no_line_is_wider_than_the_terminal_and_ascii_will_do(tmp_path: Path) ->
 def test_json(tmp_path: Path) -> None:
     files(tmp_path, one=request(4))
     done = lint(tmp_path, "one.json", "--json")
-    told = json.loads(done.stdout)
-    (finding,) = told.pop("findings")
-    assert (done.returncode, told) == (1, {"format": 1, "requests": 1})
+    parsed = json.loads(done.stdout)
+    (finding,) = parsed.pop("findings")
+    assert (done.returncode, parsed) == (1, {"format": 1, "requests": 1})
     assert {name: finding.pop(name) for name in ("why", "fix", "source")}.keys() == {"why", "fix", "source"}
     assert finding == {
         "code": "CC531",

@@ -1,14 +1,12 @@
 """`cachecost next`: the table, its JSON, and what is wrong with its arguments."""
 
-import json
-import random
-from pathlib import Path
-
-import pytest
-
 import cachecost
+import json
+import pytest
+import random
 from bill_sessions import BEGIN, MAIN, SMALL, write_sessions
 from command_runs import printed, run_here
+from pathlib import Path
 
 SOON = "2026-03-03T23:52:00"
 """A minute after the last call of the small session."""
@@ -86,7 +84,7 @@ def test_a_message_in_a_file_has_its_own_length(folder: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "expected"),
     [
         (["--tokens", "5", "--message", "MESSAGE"], 2, "--tokens: not with --message"),
         (["--at", "noon"], 2, "expected a time like 2026-03-07T14:30 (UTC); got 'noon'"),
@@ -94,11 +92,11 @@ def test_a_message_in_a_file_has_its_own_length(folder: Path, tmp_path: Path) ->
         (["--tokens", "many"], 2, "many"),
     ],
 )
-def test_wrong_options(folder: Path, tmp_path: Path, words: list[str], code: int, told: str) -> None:
+def test_wrong_options(folder: Path, tmp_path: Path, words: list[str], code: int, expected: str) -> None:
     message = tmp_path / "m.txt"
     message.write_text("hello")
     done = run_here("next", folder, *[word.replace("MESSAGE", str(message)) for word in words])
-    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert (done.returncode, expected in done.stderr) == (code, True), done.stderr
 
 
 def test_nothing_found(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from cachecost.cli import exit_code
 from cachecost.commands.optimize import optimize
+from conversations.session_stores import write_lines
 
 BREAKPOINT = {"type": "ephemeral"}
 SESSION = Path(__file__).parent.parent / "scenarios/recordings/sessions/claude-code-56-minutes.jsonl"
@@ -116,7 +117,7 @@ def test_the_plan_can_be_checked_with_replay(tmp_path: Path) -> None:
                 if ttl := breakpoints.pop(f"messages.{number}.content.0", None):
                     block["cache_control"] = {**BREAKPOINT, "ttl": ttl}
         assert not breakpoints
-    (tmp_path / "marked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "marked.jsonl", rows)
     out = CliRunner().invoke(
         replay, [str(tmp_path / "marked.jsonl"), "--json", "--tokens", "bytes"], standalone_mode=False
     )

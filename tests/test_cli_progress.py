@@ -15,6 +15,7 @@ from cachecost.commands.optimize import search_progress
 from cachecost.commands.options import WorkBar, amount_text, columns, time_text
 from cachecost.conversations.input_files import WATCH, byte_lines
 from command_runs import run_here
+from slow_cases import mostly_slow
 from terminal import LINE, Terminal
 
 
@@ -134,10 +135,11 @@ def test_units_that_are_expected_later(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
-@pytest.mark.parametrize("words", [("replay", "--json"), ("explain",), ("bill",), ("optimize",)])
-def test_stdout_is_the_same_with_a_bar(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", mostly_slow(["replay --json", "explain", "bill", "optimize"], 2))
+def test_stdout_is_the_same_with_a_bar(tmp_path: Path, command: str) -> None:
     log = tmp_path / "log.jsonl"
     log.write_bytes(LINE * 3)
+    words = command.split()
     terminal = Terminal(*words, log, stdout=tmp_path / "out")
     code = terminal.end()
     plain = run_here(*words, log, TERM="xterm")

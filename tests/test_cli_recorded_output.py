@@ -10,6 +10,7 @@ from typing import Any
 from cachecost.ledger.results import Ledger
 from cachecost.views.replay.tables import print_ledgers
 from command_runs import printed
+from conversations.session_stores import write_lines
 
 Row = dict[str, Any]
 ANSWER = "an answer of some length " * 40
@@ -28,7 +29,7 @@ def row(turns: int, **fields: Any) -> Row:
 
 
 def cachecost(log: Path, *rows: Row, how: tuple[str, ...]) -> str:
-    log.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    write_lines(log, rows)
     return printed("replay", log, "--strategy", "none", *how)
 
 

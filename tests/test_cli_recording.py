@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from cachecost.cli import exit_code
 from cachecost.commands.recording import recording
 from cachecost.conversations.readers.call_recording import reader as calls
+from conversations.session_stores import write_lines
 
 ROW: dict[str, Any] = {
     "timestamp": "2026-03-07T10:00:00Z",
@@ -38,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def log_file(name: str, *rows: Any) -> None:
-    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(Path(name), rows)
 
 
 def test_recordings_are_put_together(folder: Path) -> None:

@@ -117,9 +117,9 @@ def test_faults_of_assumptions_are_named_at_their_lines(folder: Path) -> None:
     (folder / "scenarios" / "small.yaml").write_text(SCENARIO + wrong + "  - {name: x, set: name, values: [y]}\n")
     done = run_here("run", "scenarios/small.yaml", cwd=folder)
     assert done.returncode == 2
-    told = [line.partition(" ")[2] for line in done.stderr.splitlines()[:-1]]
-    assert told[0].startswith("question_about[0]: expected one of 'answer tool, auto'")
-    assert told[1:] == [
+    messages = [line.partition(" ")[2] for line in done.stderr.splitlines()[:-1]]
+    assert messages[0].startswith("question_about[0]: expected one of 'answer tool, auto'")
+    assert messages[1:] == [
         "assumptions[0].range[1]: strategies[2].inquiry.retry_rate: expected at most 1.0; got 7",
         "assumptions[2].set: expected a path to what changes a cost; got 'name', which is only reported",
     ]
@@ -205,7 +205,7 @@ def test_an_unknown_model_cannot_be_evaluated(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", ["strategies", "models", "rules", "rules --assumptions"])
 def test_listings_have_sources_in_text_and_json(folder: Path, command: str) -> None:
-    assert run_apart(*command.split(), cwd=folder).returncode == 0
+    assert run_here(*command.split(), cwd=folder).returncode == 0
     done = run_here(*command.split(), "--json", cwd=folder)
     (rows,) = (value for value in json.loads(done.stdout).values() if isinstance(value, list))
     assert len(rows) > 5 and "source" in json.dumps(rows[0])

@@ -3,18 +3,9 @@
 import io
 import json
 import os
+import pytest
 import subprocess
 import sys
-from contextlib import suppress
-from decimal import Decimal
-from pathlib import Path
-from random import Random
-from typing import Any
-
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from bill_sessions import BEGIN, MAIN, OPUS, SMALL, list_prices, write_sessions
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import is_same_model, models_in
@@ -23,6 +14,14 @@ from cachecost.commands.hook_run import HookOptions, hook_answer, parse_options
 from cachecost.commands.statusline_run import SessionMemory, status_line
 from cachecost.sessions.reading import SessionReading
 from cachecost.views.next.words import DEFAULT_FORMAT, FIELDS, NEUTRAL
+from contextlib import suppress
+from decimal import Decimal
+from hypothesis import given, settings, strategies as st
+from itertools import product
+from pathlib import Path
+from random import Random
+from slow_cases import mostly_slow
+from typing import Any
 
 LAST = BEGIN.timestamp() + 86_400 + 69
 """About when the last call of the small session began."""
@@ -108,8 +107,8 @@ def test_ids_of_one_model(one: str, other: str, same: bool) -> None:
      b'{"transcript_path": "/"}', b'{"transcript_path": ""}', b'{"transcript_path": "\\u0000"}', b"{}" * 9],
 )  # fmt: skip
 def test_bad_input_gives_a_neutral_line_and_no_hook(text: bytes, folder: Path) -> None:
-    told, problem = status_line(io.BytesIO(text), DEFAULT_FORMAT, LAST)
-    assert told == NEUTRAL or set(told) <= set("cache – · next message session –")
+    line, problem = status_line(io.BytesIO(text), DEFAULT_FORMAT, LAST)
+    assert line == NEUTRAL or set(line) <= set("cache – · next message session –")
     assert problem == ""
     assert hook_answer(io.BytesIO(text), HookOptions(), LAST) is None
 
@@ -119,7 +118,7 @@ KEYS = st.sampled_from(["prompt_cache", "model", "cost", "prompt", "source", "to
 CACHE = st.dictionaries(st.sampled_from(["warm", "ttl", "expires_at", "hit_ratio", "last_miss_cause"]), JSON)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.dictionaries(KEYS, JSON), CACHE, st.sampled_from(["UserPromptSubmit", "PreCompact", "SessionStart"]))
 def test_facts_of_any_type_never_fail(facts: dict[str, Any], cache: dict[str, Any], event: str) -> None:
     import tempfile
@@ -136,8 +135,8 @@ def test_facts_of_any_type_never_fail(facts: dict[str, Any], cache: dict[str, An
 
 
 def test_an_unknown_field_is_said_once(folder: Path) -> None:
-    told, problem = status_line(io.BytesIO(b"{}"), "{price} {nonsense}", LAST)
-    assert told == NEUTRAL
+    line, problem = status_line(io.BytesIO(b"{}"), "{price} {nonsense}", LAST)
+    assert line == NEUTRAL
     assert problem == f"no field {{nonsense}}; fields are {', '.join(FIELDS)}"
 
 
@@ -212,9 +211,9 @@ def asks(folder: Path, event: str = "UserPromptSubmit", **others: object) -> dic
 
 
 def test_a_hook_says_what_an_expensive_message_writes_again(folder: Path) -> None:
-    told = hook(asks(folder, prompt="Go on."), LAST + 3600 + 720)
-    assert told is not None and list(told) == ["systemMessage"]
-    assert told["systemMessage"].startswith("cache expired 12 min ago: this message writes 20k tokens again, $0.20")
+    message = hook(asks(folder, prompt="Go on."), LAST + 3600 + 720)
+    assert message is not None and list(message) == ["systemMessage"]
+    assert message["systemMessage"].startswith("cache expired 12 min ago: this message writes 20k tokens again, $0.20")
 
 
 @pytest.mark.parametrize(
@@ -240,8 +239,8 @@ def test_a_hook_blocks_only_if_asked_and_once(folder: Path) -> None:
 
 
 def test_a_hook_before_a_compaction(folder: Path) -> None:
-    told = hook(asks(folder, "PreCompact", trigger="manual"), LAST + 9000)
-    assert told is not None and "compacting 20k tokens costs $0." in told["systemMessage"]
+    message = hook(asks(folder, "PreCompact", trigger="manual"), LAST + 9000)
+    assert message is not None and "compacting 20k tokens costs $0." in message["systemMessage"]
     blocked = hook(asks(folder, "PreCompact", trigger="auto"), LAST + 9000, blocks=True)
     assert blocked is not None and "decision" not in blocked, "what recovers a full context is never stopped"
     manual = hook(asks(folder, "PreCompact", trigger="manual"), LAST + 9000, blocks=True)
@@ -250,16 +249,16 @@ def test_a_hook_before_a_compaction(folder: Path) -> None:
 
 @pytest.mark.parametrize(("source", "speaks"), [("resume", True), ("fork", True), ("startup", False), ("clear", False)])
 def test_a_hook_before_a_resumed_session(folder: Path, source: str, speaks: bool) -> None:
-    told = hook(asks(folder, "SessionStart", source=source), LAST + 9000, blocks=True)
-    assert (told is not None) is speaks
-    assert told is None or "the next message of this session writes 20k tokens again" in told["systemMessage"]
+    message = hook(asks(folder, "SessionStart", source=source), LAST + 9000, blocks=True)
+    assert (message is not None) is speaks
+    assert message is None or "the next message of this session writes 20k tokens again" in message["systemMessage"]
 
 
 def test_a_hook_before_a_model_switch(folder: Path) -> None:
     facts = asks(folder, "PreModelSwitch", from_model=OPUS, to_model="claude-sonnet-4-5")
-    told = hook(facts, LAST + 60)
-    assert told is not None
-    assert told["systemMessage"].startswith(
+    message = hook(facts, LAST + 60)
+    assert message is not None
+    assert message["systemMessage"].startswith(
         "claude-sonnet-4-5 reads nothing of this cache: the next message writes 20k"
     )
     asked = hook(facts, LAST + 60, blocks=True)
@@ -312,8 +311,7 @@ REDIRECTIONS = {
 }
 
 
-@pytest.mark.parametrize("streams", REDIRECTIONS.values(), ids=REDIRECTIONS)
-@pytest.mark.parametrize("command", ["statusline", "hook"])
+@pytest.mark.parametrize(("command", "streams"), mostly_slow(product(["statusline", "hook"], REDIRECTIONS), 9))
 def test_whatever_its_streams_are_it_ends_with_0_soon_and_says_nothing(
     command: str, streams: str, tmp_path: Path, folder: Path
 ) -> None:
@@ -326,8 +324,9 @@ def test_whatever_its_streams_are_it_ends_with_0_soon_and_says_nothing(
     with suppress(BlockingIOError):
         while True:
             os.write(held[1], b"x" * 4096)
-    first = "" if "<" in streams else "<facts"
-    line = f"{sys.executable} -m cachecost {command} {first} {streams}; exit ${{PIPESTATUS[0]}}"
+    redirection = REDIRECTIONS[streams]
+    first = "" if "<" in redirection else "<facts"
+    line = f"{sys.executable} -m cachecost {command} {first} {redirection}; exit ${{PIPESTATUS[0]}}"
     try:
         done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=20)
     finally:

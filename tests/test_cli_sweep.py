@@ -68,20 +68,20 @@ def test_seeds_tell_percentiles_and_how_settled_the_mean_is(scenario: Path, monk
 
 
 def test_json_is_one_object(scenario: Path) -> None:
-    told = json.loads(run(scenario, *GRID, "--json").stdout)
-    assert {name: told[name] for name in ("format", "scenario", "axes", "cells", "faults")} == {
+    parsed = json.loads(run(scenario, *GRID, "--json").stdout)
+    assert {name: parsed[name] for name in ("format", "scenario", "axes", "cells", "faults")} == {
         "format": 1,
         "scenario": "small",
         "axes": ["conversation.synthetic.pauses.turn"],
         "cells": 2,
         "faults": [],
     }
-    assert [(row["at"], row["strategy"], row["calls"]) for row in told["rows"]] == [
+    assert [(row["at"], row["strategy"], row["calls"]) for row in parsed["rows"]] == [
         ({"conversation.synthetic.pauses.turn": turn}, name, 9)
         for turn in ("100", "400")
         for name in ("automatic", "an hour")
     ]
-    assert all(Decimal(row["cost_usd"]) > 0 for row in told["rows"])
+    assert all(Decimal(row["cost_usd"]) > 0 for row in parsed["rows"])
 
 
 BEST_EFFORT = """\
@@ -112,8 +112,8 @@ def test_hits_that_are_best_effort_make_a_range(tmp_path: Path) -> None:
 
 
 def test_json_of_seeds_has_percentiles_in_dollars(scenario: Path) -> None:
-    told = json.loads(run(scenario, "--seeds", 40, "--draw", "turn=[100, 500]", "--json", "--jobs", 1).stdout)
-    first = told["rows"][0]
+    parsed = json.loads(run(scenario, "--seeds", 40, "--draw", "turn=[100, 500]", "--json", "--jobs", 1).stdout)
+    first = parsed["rows"][0]
     assert first["seeds"] == 40
     spread = [Decimal(first["percentiles_usd"][name]) for name in ("5", "25", "50", "75", "95")]
     assert spread == sorted(spread)
@@ -127,9 +127,9 @@ def test_a_fault_of_a_cell_is_told_and_the_exit_code_is_3(scenario: Path) -> Non
     lines = result.stdout.splitlines()
     assert "1 error; all other cells were computed:" in lines
     assert lines[-1].startswith("  model=claude-opus-4-66: ")
-    told = json.loads(run(scenario, "--grid", "model=claude-opus-4-6,claude-opus-4-66", "--jobs", 1, "--json").stdout)
-    assert [fault["at"] for fault in told["faults"]] == [{"model": "claude-opus-4-66"}]
-    assert len(told["rows"]) == 2
+    parsed = json.loads(run(scenario, "--grid", "model=claude-opus-4-6,claude-opus-4-66", "--jobs", 1, "--json").stdout)
+    assert [fault["at"] for fault in parsed["faults"]] == [{"model": "claude-opus-4-66"}]
+    assert len(parsed["rows"]) == 2
 
 
 def test_a_table_goes_where_it_is_asked_to(scenario: Path, tmp_path: Path) -> None:

@@ -1,25 +1,22 @@
 """`cachecost view` as it is typed: what it finds, what it says, how it ends."""
 
 from __future__ import annotations
-
 import http.client
 import json
 import os
+import pytest
 import re
 import signal
 import subprocess
 import sys
+from cachecost.live.viewer import saved_page as static_files
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 from tests.bill_sessions import MAIN, write_sessions
 from tests.command_runs import run_here
 from tests.live.viewer_client import STATIC
 from tests.viewer_logs import requests, write_log
-
-from cachecost.live.viewer import saved_page as static_files
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/([\w-]{22})/(\S*)  \(Ctrl-C stops it\)\n")
 
@@ -71,6 +68,7 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
         assert process.stderr and process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_each_start_has_a_token_of_its_own(tmp_path: Path) -> None:
     log = write_log(tmp_path / "a.jsonl", list(requests(2)))
     with served(log, "--no-browser") as one, served(log, "--no-browser") as other:

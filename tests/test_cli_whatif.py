@@ -1,20 +1,18 @@
 """`cachecost whatif` end to end: what people read, and what machines do."""
 
 from __future__ import annotations
-
 import json
+import pytest
 import subprocess
 import sys
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
-
-import pytest
-from click.testing import CliRunner, Result
-
 from bodies import assistant, body, marked, text, user
 from cachecost.cli import exit_code
 from cachecost.commands.whatif import whatif
+from click.testing import CliRunner, Result
+from conversations.session_stores import write_lines
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 SESSION = Path(__file__).parents[1] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
 
@@ -32,8 +30,7 @@ def log(tmp_path: Path) -> Path:
         {"timestamp": "2026-10-05T09:06:40Z", "request": body(user(first), *later, model="claude-sonnet-4-6")},
     ]
     path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(path, rows)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -142,37 +139,37 @@ def test_nothing_saves_is_said(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     sent = [[user(text(50))], [user(text(50)), assistant(text(60)), user(text(70))]]
     rows = [{"timestamp": f"2026-10-05T09:00:0{n}Z", "request": body(*messages)} for n, messages in enumerate(sent)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_lines(path, rows)
     first = run(path, "--tokens", "bytes").stdout.splitlines()[0]
     assert first.endswith(" now; no single change that keeps the answers saves anything that these data support")
 
 
 def test_json(log: Path) -> None:
     asked = ("--jointly", "ttl=1h,keep-alive=295s:1", "--action", "effort=low")
-    told = json.loads(run(log, "--tokens", "bytes", "--json", *asked).stdout)
-    assert (told["format"], told["cost_usd"]) == (1, "0.016125")
-    assert "billed_usd" not in told
+    parsed = json.loads(run(log, "--tokens", "bytes", "--json", *asked).stdout)
+    assert (parsed["format"], parsed["cost_usd"]) == (1, "0.016125")
+    assert "billed_usd" not in parsed
     keys = {"name", "cost_usd", "saving_usd", "supported", "assumption", "depends_on", "does", "share"}
-    assert all(keys <= one.keys() for one in told["alternatives"])
-    known = {one["name"]: one for one in told["alternatives"]}
+    assert all(keys <= one.keys() for one in parsed["alternatives"])
+    known = {one["name"]: one for one in parsed["alternatives"]}
     assert known["ttl=1h"]["cost_usd"] == "0.0144"
     assert known["ttl=1h"]["saving_usd"] == "0.001725"
     assert known["us"]["cost_usd"] == "0.0177375"  # 1.1 times
-    savings = [Decimal(one["saving_usd"]) for one in told["alternatives"] if one["saving_usd"] is not None]
+    savings = [Decimal(one["saving_usd"]) for one in parsed["alternatives"] if one["saving_usd"] is not None]
     assert savings == sorted(savings, reverse=True)
-    assert told["jointly"]["names"] == ["keep-alive=295s:1"]
-    assert told["asked"]["names"] == ["ttl=1h", "keep-alive=295s:1"]
-    assert told["asked"]["why"]
-    assert told["actions"][0]["name"] == "effort=low"
-    assert told["break_even"]["pauses"] == {"under_5m": 0, "5m_to_1h": 1, "from_1h": 0}
+    assert parsed["jointly"]["names"] == ["keep-alive=295s:1"]
+    assert parsed["asked"]["names"] == ["ttl=1h", "keep-alive=295s:1"]
+    assert parsed["asked"]["why"]
+    assert parsed["actions"][0]["name"] == "effort=low"
+    assert parsed["break_even"]["pauses"] == {"under_5m": 0, "5m_to_1h": 1, "from_1h": 0}
 
 
 def test_a_recording_with_bills_says_how_far_the_simulation_is_off() -> None:
-    told = json.loads(run(SESSION, "--json").stdout)
-    assert told["cost_usd"] == told["billed_usd"]
-    for one in told["alternatives"]:
+    parsed = json.loads(run(SESSION, "--json").stdout)
+    assert parsed["cost_usd"] == parsed["billed_usd"]
+    for one in parsed["alternatives"]:
         if one["saving_usd"] is not None:
-            assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(told["billed_usd"])
+            assert Decimal(one["cost_usd"]) + Decimal(one["saving_usd"]) == Decimal(parsed["billed_usd"])
     first = run(SESSION, "--full").stdout.splitlines()[0]
     assert "billed; $" in first and " simulated (" in first
     assert "only differences are simulated" in first
@@ -223,9 +220,9 @@ def test_the_answer_stands_at_every_width(log: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_saves_the_same_is_named(log: Path) -> None:
-    told = json.loads(run(log, "--tokens", "bytes", "--json").stdout)["alternatives"]
+    parsed = json.loads(run(log, "--tokens", "bytes", "--json").stdout)["alternatives"]
     line = run(log, "--tokens", "bytes", "--full").stdout.splitlines()[1]
     first = line.removeprefix("The best single change: ").partition(" ")[0]
-    best = next(one for one in told if one["name"] == first)
-    same = [one["name"] for one in told if one["saving_usd"] == best["saving_usd"] and one["name"] != first]
+    best = next(one for one in parsed if one["name"] == first)
+    same = [one["name"] for one in parsed if one["saving_usd"] == best["saving_usd"] and one["name"] != first]
     assert line.endswith("save the same." if len(same) > 1 else "saves the same." if same else best["does"] + ".")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from command_runs import printed
+from conversations.session_stores import write_lines
 
 Row = dict[str, Any]
 SUMMARY = {"type": "compaction", "content": "summary " * 300}
@@ -40,22 +41,21 @@ def row(second: int, messages: list[Row], bill: Row, *answer: Row) -> Row:
 def log(path: Path, with_answer: bool = True) -> Path:
     """Two questions, one that fills the context, and one after the compaction; the system prompt has 12,004 tokens."""
     first, second, done = "word " * 20_000, "x " * 80_000, {"type": "text", "text": "done"}
-    told = [{"role": "assistant", "content": "ok"}]
+    answer = [{"role": "assistant", "content": "ok"}]
     compacted = [{"type": "compaction", **usage(300, 32_010, 80_006, 900)}]
     compacted += [{"type": "message", **usage(400, 12_004, 0, 50)}]
     bill = usage(400, 12_004, 0, 50, iterations=compacted)
     rows = [
         row(0, [user("hi")], usage(9, 0, 12_004, 10)),
         row(9, [user(first, True)], usage(3, 12_004, 20_006, 10), {"type": "text", "text": "ok"}),
-        row(20, [user(first), *told, user(second, True)], bill, *([SUMMARY, done] if with_answer else [])),
+        row(20, [user(first), *answer, user(second, True)], bill, *([SUMMARY, done] if with_answer else [])),
         row(
             40,
-            [user(first), *told, user(second), {"role": "assistant", "content": [SUMMARY, done]}, user("next", True)],
+            [user(first), *answer, user(second), {"role": "assistant", "content": [SUMMARY, done]}, user("next", True)],
             usage(3, 12_004, 420, 10),
         ),
     ]
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    return path
+    return write_lines(path, rows)
 
 
 @pytest.mark.parametrize("with_answer", [True, False])
@@ -64,13 +64,13 @@ def test_it_costs_the_sum_over_its_iterations(tmp_path: Path, with_answer: bool)
     made = [
         json.loads(line) for line in printed("replay", log(tmp_path / "log.jsonl", with_answer), "--json").splitlines()
     ]
-    told = made[2]["usage"]
-    assert (told["input_tokens"], told["cache_read_input_tokens"], told["cache_creation_input_tokens"]) == (
+    usage = made[2]["usage"]
+    assert (usage["input_tokens"], usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]) == (
         700,
         44_014,
         80_006,
     )
-    assert (told["output_tokens"], made[2]["cost_usd"]) == (950, "0.5492945")
+    assert (usage["output_tokens"], made[2]["cost_usd"]) == (950, "0.5492945")
     imported = json.loads(printed("import", tmp_path / "log.jsonl", "-o", tmp_path / "made.jsonl", "--json"))
     assert float(imported["billed_cost_usd"]) == pytest.approx(sum(float(one["cost_usd"]) for one in made), abs=1e-9)
     again = [json.loads(line) for line in printed("replay", tmp_path / "made.jsonl", "--json").splitlines()]
@@ -88,13 +88,13 @@ def test_what_was_summed_up_is_rendered_as_sent_and_what_is_left_without_it(tmp_
 
 
 def test_validate_holds_it_against_all_that_was_billed(tmp_path: Path) -> None:
-    told = json.loads(printed("validate", log(tmp_path / "log.jsonl"), "--json"))
-    assert (told["hits"]["knowable"], told["cold"], told["unknown_earlier_writes"]) == (
+    parsed = json.loads(printed("validate", log(tmp_path / "log.jsonl"), "--json"))
+    assert (parsed["hits"]["knowable"], parsed["cold"], parsed["unknown_earlier_writes"]) == (
         3,
         {"knowable": 1, "exact": 1},
         0,
     )
-    assert told["token_error"]["p95"] < 0.5
-    assert {wrong["call"]: wrong["billed"]["cache_read_input_tokens"] for wrong in told["mismatches"]}.get(
+    assert parsed["token_error"]["p95"] < 0.5
+    assert {wrong["call"]: wrong["billed"]["cache_read_input_tokens"] for wrong in parsed["mismatches"]}.get(
         3, 44_014
     ) == 44_014

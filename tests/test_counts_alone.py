@@ -1,17 +1,6 @@
 """A count is a function of its request alone: what stood before it in the log changes no count and no dollar."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from datetime import date
-from functools import cache
-from itertools import count
-from typing import Any
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.intake import Intake
@@ -24,6 +13,13 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.tokenizers import has_ctok
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+from hypothesis import given, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from itertools import count
+from typing import Any
 
 Body = dict[str, Any]
 SOURCES = ["bytes", "tiktoken", *(["ctok"] if has_ctok() else [])]
@@ -140,7 +136,7 @@ def simulation(source: str, host: str, rules: Body) -> Simulation:
     return Simulation(CountedBy(book, PriceBook.load(None, DAY), host, source, may_lack_prices=True))
 
 
-def told(row: CallRow, with_dollars: bool) -> tuple[Any, ...]:
+def figures_of_row(row: CallRow, with_dollars: bool) -> tuple[Any, ...]:
     """What a row says of a call's size, and of its price where nothing was read."""
     sizes = {layer: one.read + one.write_5m + one.write_1h + one.input for layer, one in row.by_layer.items()}
     return row.usage.total_input, sizes, row.error, (row.usage, row.cost) if with_dollars else None
@@ -161,7 +157,7 @@ class OneAfterAnother(RuleBasedStateMachine):
         after_others = self.long.row(Call(self.intake.body(sent), next(self.times) * APART))
         alone = self.made().row(Call(Intake(keep_content=True).body(sent), 0.0))
         reads_nothing = not after_others.usage.read  # some servers keep entries for good
-        assert told(after_others, reads_nothing) == told(alone, reads_nothing)
+        assert figures_of_row(after_others, reads_nothing) == figures_of_row(alone, reads_nothing)
 
 
 TestOneAfterAnother = OneAfterAnother.TestCase

@@ -207,6 +207,6 @@ def test_a_thousand_calls() -> None:
     compare(1000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_calls() -> None:
     compare(CALLS)

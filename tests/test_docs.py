@@ -1,29 +1,14 @@
 """The documentation holds: links, command lines, what is shown as printed, figures, pages that are made from code."""
 
 from __future__ import annotations
-
 import functools
+import pytest
 import re
 import shutil
 import sys
 import tomllib
+from docs_pages import DOCS, ROOT, anchors, blocks, command_lines, every, faults_of, links, name, run, shown
 from pathlib import Path
-
-import pytest
-
-from docs_pages import (
-    DOCS,
-    ROOT,
-    anchors,
-    blocks,
-    command_lines,
-    every,
-    faults_of,
-    links,
-    name,
-    run,
-    shown,
-)
 from tools.reference import pages
 from tools.reference.commands import documented
 
@@ -39,12 +24,12 @@ def made() -> dict[str, str]:
 def test_every_command_and_every_option_is_documented() -> None:
     sections = dict(re.findall(r"^#+ cachecost (.+?)\n(.*?)(?=^#+ |\Z)", made()["commands.md"], flags=re.M | re.S))
     shared = made()["commands.md"].split("## Rules and prices")[1].split("\n## ")[0]
-    told = [
+    problems = [
         (command, option)
         for command, option in documented()
         if not re.search(rf"`[^`]*{re.escape(option)}\b", sections[command] + shared)
     ]
-    assert told == []
+    assert problems == []
 
 
 @pytest.mark.parametrize("page", every(), ids=name)
@@ -74,8 +59,8 @@ def test_readme_is_one_page() -> None:
 
 @pytest.mark.parametrize("page", shown(), ids=name)
 def test_every_command_line_is_one_that_the_command_takes(page: Path) -> None:
-    told = ((at, line, faults_of(line, whole)) for at, line, whole in command_lines(page))
-    assert [f"line {at}: {line}: {fault}" for at, line, fault in told if fault] == []
+    checked = ((at, line, faults_of(line, whole)) for at, line, whole in command_lines(page))
+    assert [f"line {at}: {line}: {fault}" for at, line, fault in checked if fault] == []
 
 
 @pytest.mark.parametrize(
@@ -129,14 +114,14 @@ def _calibrated() -> str:
     data = tomllib.loads((ROOT / "simulator/cachecost/tokens/calibration.toml").read_text())
     parts = [each[part] for each in data["generations"].values() for part in ("error", "held_out")]
     errors = [part[counter] for part in parts for counter in ("tiktoken", "ctok")]
-    told = [f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"])]
+    shares = [f"{100 * share:.1f}%" for error in errors for share in (error["median"], error["p95"])]
     file = (ROOT / "simulator/cachecost/tokens/margins.toml").read_text()
     rows = [row for counters in tomllib.loads(file)["margins"].values() for row in counters.values()]
     makers = (ROOT / "simulator/cachecost/tokens/maker_margins.toml").read_text()
     images = tomllib.loads((ROOT / "simulator/cachecost/tokens/images.toml").read_text())
     margins = [images["pdf"]["error_margin"], images["unknown_image"]["error_margin"]]
     margins += [share for row in rows for share in row.values() if isinstance(share, float)]
-    return " ".join([*told, *(f"{100 * share:.2g}%" for share in margins), file, makers])
+    return " ".join([*shares, *(f"{100 * share:.2g}%" for share in margins), file, makers])
 
 
 CALIBRATED = _calibrated()

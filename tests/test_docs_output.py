@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from cachecost.cli import cachecost
 from cachecost.scenario import load
 from docs_pages import ELISION, ROOT, Block, blocks, name, run, same, shown, trimmed
+from slow_cases import mostly_slow
 
 
 @pytest.fixture
@@ -21,10 +22,22 @@ def updating(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-goldens"))
 
 
+LONG = "run scenarios/answer-inquiry.yaml --set host=vllm"
+"""How the command begins that takes seven seconds."""
 CONSOLES = [block for page in shown() for block in blocks(page, "console")]
 
 
-@pytest.mark.parametrize("block", CONSOLES, ids=lambda block: f"{name(block.page)}:{block.line}")
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(
+            block,
+            id=f"{name(block.page)}:{block.line}",
+            marks=pytest.mark.slow if block.text.startswith(f"$ cachecost {LONG}") else (),
+        )
+        for block in CONSOLES
+    ],
+)
 def test_what_is_shown_as_printed_is_printed(block: Block, updating: bool) -> None:
     command, _, text = block.text.partition("\n")
     printed = _printed(command.removeprefix("$ cachecost "))
@@ -79,7 +92,10 @@ def test_yaml_is_a_scenario_or_a_part_of_one(block: Block, tmp_path: Path) -> No
     load(tmp_path / "x" / "scenario.yaml")
 
 
-@pytest.mark.parametrize("page", [page for page in shown() if blocks(page, "python")], ids=name)
+PYTHONS = [pytest.param(page, id=name(page)) for page in shown() if blocks(page, "python")]
+
+
+@pytest.mark.parametrize("page", mostly_slow(PYTHONS, 1))
 def test_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
     code = "\n".join(block.text for block in blocks(page, "python"))
     done = _tested(code, tmp_path) if "def test_" in code else run([sys.executable, "-W", "error", "-c", code])

@@ -1,23 +1,20 @@
 """What texts refer to exists: rules of docs/rulebook.md, links, pages named in code, documented JSON fields."""
 
 from __future__ import annotations
-
 import ast
+import click
 import json
+import pytest
 import re
+from cachecost.account.causes import Cause
+from cachecost.cli import COMMANDS, cachecost
+from click.testing import CliRunner
 from collections.abc import Iterator
 from contextlib import chdir
+from docs_pages import DOCS, ROOT, anchors, every, links
 from functools import cache
 from pathlib import Path
 from typing import get_args
-
-import click
-import pytest
-from click.testing import CliRunner
-
-from cachecost.account.causes import Cause
-from cachecost.cli import COMMANDS, cachecost
-from docs_pages import DOCS, ROOT, anchors, every, links
 
 RULEBOOK, FORMATS = DOCS / "rulebook.md", DOCS / "reference/output-formats.md"
 TOP = (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
@@ -130,14 +127,14 @@ def test_no_text_refers_to_a_page_that_is_not_here() -> None:
 
 
 def test_the_causes_are_those_of_the_page() -> None:
-    told = FORMATS.read_text().split("one of a closed list:")[1].split("\n\n")[0].split("In the mismatches")[0]
-    assert re.findall(r"`(\w+)`", told) == list(get_args(Cause))
+    text = FORMATS.read_text().split("one of a closed list:")[1].split("\n\n")[0].split("In the mismatches")[0]
+    assert re.findall(r"`(\w+)`", text) == list(get_args(Cause))
 
 
 def test_every_command_with_json_is_on_the_page() -> None:
     rows = re.findall(r"^\| (`[^|]+)\|", FORMATS.read_text(), flags=re.M)
-    told = {command.split()[0] for row in rows for command in re.findall(r"`([^`]+)`", row)}
-    assert {name for name in COMMANDS if _takes_json(name)} <= told
+    stated = {command.split()[0] for row in rows for command in re.findall(r"`([^`]+)`", row)}
+    assert {name for name in COMMANDS if _takes_json(name)} <= stated
 
 
 def _takes_json(name: str) -> bool:
@@ -164,8 +161,8 @@ def test_the_fields_of_the_page_are_printed(name: str) -> None:
     with chdir(ROOT):
         done = CliRunner().invoke(cachecost, SHOWN[name].split())
     text = done.stdout.partition("\n")[0] if name in ("replay", "explain") else done.stdout
-    told = next(line for line in FORMATS.read_text().splitlines() if line.startswith(f"| `{name} --json` |"))
-    fields = re.sub(r"\([^)]*\)", "", told.split("|")[3].split(";")[0])
+    content = next(line for line in FORMATS.read_text().splitlines() if line.startswith(f"| `{name} --json` |"))
+    fields = re.sub(r"\([^)]*\)", "", content.split("|")[3].split(";")[0])
     printed = json.loads(text)
     assert set(re.findall(r"`(\w+)`", fields)) <= printed.keys()
     assert printed["format"] == 1

@@ -1,15 +1,8 @@
 """The scenario `every-provider`: what its report says of each host, and the table of `best-per-provider` held to it."""
 
 from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from decimal import Decimal
-from functools import cache
-from pathlib import Path
-
 import pytest
-
 from cachecost.prompts.blocks import NOTHING, Thread
 from cachecost.prompts.output_format import host_cache_keys
 from cachecost.prompts.request import Request
@@ -17,6 +10,10 @@ from cachecost.providers.assumptions import assumption_table, assumptions_from
 from cachecost.providers.hosts import hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.strategies.presets import best_table, find_best
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
 
 REPORT = Path(__file__).parents[1] / "reports" / "every-provider" / "result.json"
 CHOOSER = "best-per-provider"
@@ -44,8 +41,8 @@ def rules(host: str, model: str, **assumptions: str) -> ModelRules:
 
 @pytest.mark.parametrize(("host", "model"), readings(), ids="/".join)
 def test_each_row_is_the_way_whose_dearer_reading_costs_the_least(host: str, model: str) -> None:
-    told = readings()[host, model]
-    worst = {name: max(costs[name] for costs in told) for name in told[0] if name != CHOOSER}
+    readings_of_model = readings()[host, model]
+    worst = {name: max(costs[name] for costs in readings_of_model) for name in readings_of_model[0] if name != CHOOSER}
     assert find_best(rules(host, model)).strategy == min(worst, key=lambda name: worst[name])
 
 
@@ -56,7 +53,7 @@ def test_the_strategy_costs_what_the_way_that_it_takes_costs(host: str, model: s
 
 
 def test_what_is_not_published_is_told_under_both_readings() -> None:
-    both = {host for (host, _), told in readings().items() if len(told) == 2}
+    both = {host for (host, _), costs in readings().items() if len(costs) == 2}
     assert both == {
         *("deepseek", "xai", "mistral", "qwen", "minimax", "moonshot", "zai", "together", "fireworks"),
     }
@@ -73,8 +70,8 @@ def test_a_tool_is_never_far_from_the_best() -> None:
     tools = ("answer_inquiry, forced", "answer tool, auto")
     dearer = [
         min(costs[name] for name in tools if name in costs) / min(costs.values()) - 1
-        for told in readings().values()
-        for costs in told
+        for listed in readings().values()
+        for costs in listed
     ]
     assert Decimal("0.0435") <= max(dearer) < Decimal("0.0445")
 
@@ -82,9 +79,9 @@ def test_a_tool_is_never_far_from_the_best() -> None:
 def test_a_schema_breaks_the_cache_where_the_rows_say_so() -> None:
     """Dollars of the same question with a schema, over those with a forced tool."""
     ratios = {
-        (host, model): told[0]["structured output, same tools"] / told[0]["answer_inquiry, forced"]
-        for (host, model), told in readings().items()
-        if "answer_inquiry, forced" in told[0] and host in ("openai", "gemini")
+        (host, model): costs[0]["structured output, same tools"] / costs[0]["answer_inquiry, forced"]
+        for (host, model), costs in readings().items()
+        if "answer_inquiry, forced" in costs[0] and host in ("openai", "gemini")
     }
     broken = {model for (_, model), ratio in ratios.items() if ratio > Decimal("1.5")}
     assert broken == {"gpt-6.1-sol", "gpt-5.4", "gemini-3.8-flash"}

@@ -19,6 +19,7 @@ from zipfile import ZipFile
 
 import pytest
 
+pytestmark = pytest.mark.slow  # the wheel is built once for all of them
 ROOT = Path(__file__).parents[1]
 EXAMPLE = Path(__file__).parent / "example_project"
 BUILT = ("simulator", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs", "scenarios", "reports")
@@ -32,9 +33,11 @@ NOTHING_MORE = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHON"))}
-    told = {**environment, "COLUMNS": "120"}
-    told.pop("ANTHROPIC_API_KEY", None)
-    return subprocess.run([str(one) for one in command], cwd=cwd, env=told, capture_output=True, text=True, check=False)
+    variables = {**environment, "COLUMNS": "120"}
+    variables.pop("ANTHROPIC_API_KEY", None)
+    return subprocess.run(
+        [str(one) for one in command], cwd=cwd, env=variables, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -123,17 +126,17 @@ def pytest_in(project: Path, python: Path) -> subprocess.CompletedProcess[str]:
 
 def _plugin(python: Path) -> tuple[str, ...]:
     """What loads the plugin where the wheel does not tell of it."""
-    (told,) = python.parents[1].glob("lib/python*/site-packages/cachecost-*.dist-info/entry_points.txt")
-    return () if "cachecost.pytest_plugin" in told.read_text() else ("-p", "cachecost.pytest_plugin")
+    (entry_points,) = python.parents[1].glob("lib/python*/site-packages/cachecost-*.dist-info/entry_points.txt")
+    return () if "cachecost.pytest_plugin" in entry_points.read_text() else ("-p", "cachecost.pytest_plugin")
 
 
-def outcomes(told: str) -> dict[str, str]:
-    return dict(re.findall(r"^(\S+::.+?) (PASSED|FAILED)", told, re.MULTILINE))
+def outcomes(stdout: str) -> dict[str, str]:
+    return dict(re.findall(r"^(\S+::.+?) (PASSED|FAILED)", stdout, re.MULTILINE))
 
 
 def test_the_venv_has_the_wheel_and_not_the_checkout(python: Path, tmp_path: Path) -> None:
-    told = run(python, "-c", "import cachecost, anthropic; print(cachecost.__file__)", cwd=tmp_path)
-    assert Path(told.stdout.strip()).is_relative_to(python.parents[1]), told.stderr
+    result = run(python, "-c", "import cachecost, anthropic; print(cachecost.__file__)", cwd=tmp_path)
+    assert Path(result.stdout.strip()).is_relative_to(python.parents[1]), result.stderr
 
 
 def test_the_wheel_has_all_that_init_writes(python: Path, tmp_path: Path) -> None:
@@ -141,15 +144,15 @@ def test_the_wheel_has_all_that_init_writes(python: Path, tmp_path: Path) -> Non
         "import sys; from cachecost.cli import exit_code; from cachecost.commands.init import init; "
         "sys.exit(exit_code(lambda: init.main([], standalone_mode=False)))"
     )
-    told = run(python, "-c", code, cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
+    result = run(python, "-c", code, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "scenarios" / "my-agent.yaml").exists()
 
 
 def test_the_project_is_green(project: Path, python: Path) -> None:
-    told = pytest_in(project, python)
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert outcomes(told.stdout) == dict.fromkeys(
+    result = pytest_in(project, python)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert outcomes(result.stdout) == dict.fromkeys(
         [
             "tests/cost_of_questions.py::test_two_questions_stay_cheap",
             "tests/cost_of_questions.py::test_the_head_of_the_prompt_never_changes",
@@ -164,16 +167,15 @@ def test_the_project_is_green(project: Path, python: Path) -> None:
     assert made == committed, "the recording is old: run record.py in tests/example_project"
 
 
-@pytest.mark.slow
 def test_a_timestamp_in_its_system_prompt_breaks_it(project: Path, python: Path) -> None:
     agent = project / "agent.py"
     before = agent.read_text()
     agent.write_text(before.replace("\n    return SYSTEM\n", STAMP))
     assert agent.read_text() != before
-    told = pytest_in(project, python)
-    assert told.returncode == 1, told.stdout + told.stderr
-    assert set(outcomes(told.stdout).values()) == {"FAILED"}
-    said = told.stdout
+    result = pytest_in(project, python)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert set(outcomes(result.stdout).values()) == {"FAILED"}
+    said = result.stdout
     assert re.search(r"E +AssertionError: 6 calls cost \$0\.0\d+, \$0\.0\d+ more than the limit of \$0\.01", said)
     assert re.search(r"E +call 2: system\.0 changed at character \d+, since call 1 \(and in 4 more calls\)", said)
     assert re.search(r"E +was  It is \d+", said)

@@ -23,6 +23,7 @@ from cachecost.base.extras import (
     is_installed,
     require,
 )
+from slow_cases import mostly_slow
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(cachecost.__file__).parent
@@ -46,30 +47,33 @@ def run(hidden: list[str], words: list[str]) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.parametrize(
     ("words", "hidden", "extra"),
-    [
-        (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["anthropic"], "live"),
-        (["live", SCENARIO, "--max-usd", "1", "--yes"], ["anthropic"], "live"),
-        (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["httpx2"], "server"),
-        (["serve", "--port", "0"], ["starlette"], "server"),
-        (["serve", "--port", "0"], ["uvicorn"], "server"),
-        (["mcp"], ["mcp"], "mcp"),
-        (["record", "--port", "0"], ["httpx2"], "server"),
-        (["record", "--port", "0"], ["starlette", "uvicorn", "httpx2"], "server"),
-        (["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--out", "f.parquet"], ["pyarrow"], "traces"),
-        (
-            ["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--backend", "dask", "--scheduler", "tcp://x:1"],
-            ["distributed", "dask"],
-            "dask",
-        ),
-        (["replay", LOG, "--tokens", "ctok"], ["ctok"], "claude-tokens"),
-        (["replay", "s3://logs/a.jsonl"], ["s3fs"], "s3"),
-        (["bill", "gs://logs/"], ["gcsfs"], "gcs"),
-        (["import", "az://logs/a.jsonl", "-o", "never"], ["adlfs"], "azure"),
-        (["explain", "https://example.invalid/a.jsonl?sig=x"], ["fsspec", "aiohttp"], "http"),
-        (["bill", LOG, "--backend", "dask", "--scheduler", "tcp://x:1"], ["distributed", "dask"], "dask"),
-        (["whatif", LOG, "--tokens", "ctok"], ["ctok"], "claude-tokens"),
-        (["run", SCENARIO, "--no-report", "--set", "tokens=ctok"], ["ctok"], "claude-tokens"),
-    ],
+    mostly_slow(
+        [
+            (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["anthropic"], "live"),
+            (["live", SCENARIO, "--max-usd", "1", "--yes"], ["anthropic"], "live"),
+            (["live", SCENARIO, "--max-usd", "1", "--dry-run"], ["httpx2"], "server"),
+            (["serve", "--port", "0"], ["starlette"], "server"),
+            (["serve", "--port", "0"], ["uvicorn"], "server"),
+            (["mcp"], ["mcp"], "mcp"),
+            (["record", "--port", "0"], ["httpx2"], "server"),
+            (["record", "--port", "0"], ["starlette", "uvicorn", "httpx2"], "server"),
+            (["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--out", "f.parquet"], ["pyarrow"], "traces"),
+            (
+                ["sweep", SCENARIO, "--grid", "model=claude-opus-4-6", "--backend", "dask", "--scheduler", "tcp://x:1"],
+                ["distributed", "dask"],
+                "dask",
+            ),
+            (["replay", LOG, "--tokens", "ctok"], ["ctok"], "claude-tokens"),
+            (["replay", "s3://logs/a.jsonl"], ["s3fs"], "s3"),
+            (["bill", "gs://logs/"], ["gcsfs"], "gcs"),
+            (["import", "az://logs/a.jsonl", "-o", "never"], ["adlfs"], "azure"),
+            (["explain", "https://example.invalid/a.jsonl?sig=x"], ["fsspec", "aiohttp"], "http"),
+            (["bill", LOG, "--backend", "dask", "--scheduler", "tcp://x:1"], ["distributed", "dask"], "dask"),
+            (["whatif", LOG, "--tokens", "ctok"], ["ctok"], "claude-tokens"),
+            (["run", SCENARIO, "--no-report", "--set", "tokens=ctok"], ["ctok"], "claude-tokens"),
+        ],
+        5,
+    ),
 )
 def test_a_command_names_the_extra_and_how_to_install_it(words: list[str], hidden: list[str], extra: str) -> None:
     if extra == "claude-tokens" and sys.version_info < (3, 12):
@@ -85,6 +89,7 @@ def test_a_command_names_the_extra_and_how_to_install_it(words: list[str], hidde
     assert not Path("f.parquet.parts").exists()
 
 
+@pytest.mark.slow
 def test_without_any_extra_the_rest_works() -> None:
     hidden = sorted({*EXTRAS, *WITHOUT_EXTRA, "dask"})
     for words in (["--help"], ["replay", LOG, "--json"], ["sweep", "--help"], ["live", "--help"], ["serve", "--help"]):
@@ -98,9 +103,9 @@ def test_a_function_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert not is_installed("anthropic")
-    with pytest.raises(NotInstalled) as told:
+    with pytest.raises(NotInstalled) as raised:
         require("cache_cost.client()", "anthropic")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "cache_cost.client() needs the extra 'live': anthropic is not installed. "
         "To install: uv pip install --python /here/bin/python --editable '/[live]'"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.listing import ModelRow
 from cachecost.providers.prices import PriceBook
+from slow_cases import mostly_slow
 from tools.reference import generated, models, update
 from tools.reference.__main__ import main
 
@@ -40,11 +42,15 @@ def test_the_command_writes_every_file(checkout: Path) -> None:
     assert update(checkout) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["docs/reference/rules.md", "docs/codes/CC101.md", "docs/explanation/seeds.md", "scenarios/scenario.schema.json"],
-)
-@pytest.mark.parametrize("content", ["old\n", None])
+PAGES = [
+    "docs/reference/rules.md",
+    "docs/codes/CC101.md",
+    "docs/explanation/seeds.md",
+    "scenarios/scenario.schema.json",
+]
+
+
+@pytest.mark.parametrize(("path", "content"), mostly_slow(product(PAGES, ["old\n", None]), 3))
 def test_an_outdated_or_missing_file_is_found_and_written(checkout: Path, path: str, content: str | None) -> None:
     (checkout / path).unlink() if content is None else (checkout / path).write_text(content)
     assert update(checkout, only_list=True) == [path]

@@ -1,18 +1,12 @@
 """`cachecost init`: what it writes passes its own check, and nothing that is there is touched."""
 
 from __future__ import annotations
-
 import io
-import re
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from typing import Any
-
 import pytest
-
+import re
 from cachecost import __version__
 from cachecost.base import extras as installation
-from cachecost.base.extras import PLACEHOLDER, Installation
+from cachecost.base.extras import Installation, PLACEHOLDER
 from cachecost.base.yaml_text import read
 from cachecost.cli import exit_code
 from cachecost.commands import init as module
@@ -21,6 +15,10 @@ from cachecost.commands.init import NEW, init
 from cachecost.commands.project_sources import ABOUT, RECORDING, SCENARIO, SCHEMA, WORKFLOW, starting_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.scenario.models import schema_text
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from ruamel.yaml import YAML
+from typing import Any
 
 
 def call(command: Any, *args: str) -> tuple[int, str, str]:
@@ -81,8 +79,8 @@ def test_a_file_that_is_there_stops_everything(project: Path, there: list[str]) 
     code, out, err = call(init)
     assert (code, out) == (2, "")
     errors = "1 error" if len(there) == 1 else "2 errors"
-    told = "".join(f"{name} exists already; overwrite it with --force\n" for name in there)
-    assert err == f"{told}{errors}; nothing was run.\n"
+    expected = "".join(f"{name} exists already; overwrite it with --force\n" for name in there)
+    assert err == f"{expected}{errors}; nothing was run.\n"
     assert files_in(project) == sorted(there)
     assert {(project / name).read_text() for name in there} == {"mine"}
 
@@ -171,5 +169,5 @@ def test_the_command_imports_nothing_heavy() -> None:
 
     heavy = ("pydantic", "numpy", "pandas", "tiktoken", "httpx2", "starlette")
     code = f"import sys, {module.__name__}; print([name for name in {heavy} if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

@@ -63,8 +63,8 @@ def test_a_package_is_added_without_a_new_installation_where_that_can_be_done(
 
 
 def test_an_extra_and_a_package_are_two_commands_for_pipx() -> None:
-    told = installed_by("pipx").install_command(["server"], ["ray"])
-    assert told == "pipx install --force 'cachecost[server]' && pipx inject cachecost ray"
+    command = installed_by("pipx").install_command(["server"], ["ray"])
+    assert command == "pipx install --force 'cachecost[server]' && pipx inject cachecost ray"
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_an_extra_and_a_package_are_two_commands_for_pipx() -> None:
 def test_a_checkout_is_named_by_its_path(tmp_path: Path, editable: bool, expected: str) -> None:
     folder = tmp_path / "a checkout"
     folder.mkdir()
-    told = {"url": folder.as_uri(), "dir_info": {"editable": editable}}
+    direct_url = {"url": folder.as_uri(), "dir_info": {"editable": editable}}
     url = folder.as_uri().removeprefix("file://")
-    command = installed_by("uv", told).install_command(["server"], [])
+    command = installed_by("uv", direct_url).install_command(["server"], [])
     assert command == f"uv pip install --python /env/bin/python {expected.format(path=folder, url=url)}"
 
 
@@ -110,8 +110,8 @@ def test_a_wheel_that_is_gone_is_not_named_but_what_the_extra_requires(
     ],
 )
 def test_another_machine_installs_what_it_can_reach(direct_url: dict[str, Any] | None, expected: str | None) -> None:
-    told = installed_by("pip", direct_url).remote_requirement(["server"])
-    assert told == (expected and expected.format(version=installation.distribution("cachecost").version))
+    requirement = installed_by("pip", direct_url).remote_requirement(["server"])
+    assert requirement == (expected and expected.format(version=installation.distribution("cachecost").version))
 
 
 # ------------------------------------------------------------------------------- what an installation records

@@ -25,9 +25,9 @@ END = MIDDLE.cache_key(b"b", Layer.MESSAGES, 500)
 PROMPT = Prompt(END, MIDDLE, (), 0, 0, 1510, ("", "", ""))
 
 
-def bills(*told: tuple[Prefix, int], total: int | None = None) -> BilledLengths:
+def bills(*lengths: tuple[Prefix, int], total: int | None = None) -> BilledLengths:
     anchors = BilledLengths()
-    for number, (prefix, tokens) in enumerate(told, 1):
+    for number, (prefix, tokens) in enumerate(lengths, 1):
         anchors.learn_prefix(number, prefix, tokens)
     if total is not None:
         anchors.learn(9, PROMPT, Usage(total))

@@ -18,7 +18,7 @@ import cachecost
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.py"))}
 NAMES = ["answer-inquiry", "breakpoints", "first-look", "how-sure", "recorded-session", "ttls"]
-LONG = ("answer-inquiry", "how-sure", "recorded-session", "ttls")
+LONG = ("answer-inquiry", "breakpoints", "how-sure", "recorded-session", "ttls")
 """Three seconds and more each: CI asks for them apart."""
 MAY_IMPORT = {"pathlib", "cachecost", "matplotlib.pyplot"}
 CELL = re.compile(r"^# %%.*\n", re.MULTILINE)

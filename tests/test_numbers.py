@@ -221,8 +221,8 @@ def test_a_column_of_dollars_has_one_precision(amounts: list[str | None], cells:
     ],
 )
 def test_a_column_of_percentages_has_one_precision(ratios: list[str | None], cells: list[str]) -> None:
-    told = [None if one is None else Decimal(one) for one in ratios]
-    assert numbers.percent_column(told, signed=True) == cells
+    shares = [None if one is None else Decimal(one) for one in ratios]
+    assert numbers.percent_column(shares, signed=True) == cells
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.cli import cachecost
+from conversations.session_stores import write_lines
 
 Row = dict[str, Any]
 IN_EXPLICIT_MODE = {"prompt_cache_options": {"mode": "explicit"}}
@@ -52,14 +53,14 @@ def replayed(folder: Path, bodies: list[Row], *arguments: str) -> list[Row]:
         {"timestamp": f"2026-11-20T10:0{number}:00Z", "request": body, "response": answered(number, body["model"])}
         for number, body in enumerate(bodies)
     ]
-    log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    write_lines(log, entries)
     return rows_of(log, *arguments)
 
 
 def rows_of(log: Path, *arguments: str) -> list[Row]:
     command = ["replay", str(log), "--json", "--tokens", "bytes", "--host", "openai", *arguments]
-    told = CliRunner().invoke(cachecost, command, catch_exceptions=False)
-    return [json.loads(line) for line in told.stdout.splitlines()]
+    result = CliRunner().invoke(cachecost, command, catch_exceptions=False)
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def counts(rows: list[Row]) -> list[tuple[int, int, int]]:

@@ -99,8 +99,8 @@ def test_a_clock_that_runs_by_itself_cannot_be_moved(tmp_path: Path) -> None:
 
 def test_a_stream_is_answered(cost: CacheCost) -> None:
     with cost.client().messages.stream(**body("Hello?")) as stream:
-        told = "".join(stream.text_stream)
-        assert told or stream.get_final_message().content
+        streamed = "".join(stream.text_stream)
+        assert streamed or stream.get_final_message().content
     assert len(cost.calls) == 1
 
 
@@ -139,16 +139,16 @@ def test_the_answer_is_of_the_library_that_asks(cost: CacheCost, library: str, m
     asked: Any = type("OwnRequest", (family,), {"__module__": "project.client"})()
     asked.method, asked.url, asked.headers = "POST", SimpleNamespace(path="/v1/messages"), {"X-Api-Key": KEY}
     asked.read = lambda: b"{}"
-    told = cost.transport.handle_request(asked)
-    assert (type(told), told.status, told.request) == (made, 400, asked)
-    assert json.loads(told.content)["error"]["message"] == "anthropic-version: header is required"
+    response = cost.transport.handle_request(asked)
+    assert (type(response), response.status, response.request) == (made, 400, asked)
+    assert json.loads(response.content)["error"]["message"] == "anthropic-version: header is required"
 
 
 def test_transports_need_no_web_framework() -> None:
     names = ("starlette", "uvicorn", "httpx2", "anthropic")
     code = f"import sys, cachecost.testing; print([one for one in {names} if one in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
 
 
 def test_a_refused_call_is_told_to_the_client_and_costs_nothing(cost: CacheCost) -> None:
@@ -166,8 +166,8 @@ def test_other_processes_have_a_server(cost: CacheCost) -> None:
     assert cost.environment == {"ANTHROPIC_BASE_URL": cost.base_url, "ANTHROPIC_API_KEY": "anything"}
     headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
     with httpx2.Client() as client:
-        told = client.post(f"{cost.base_url}/v1/messages", json=body("Hello?"), headers=headers)
-    assert told.status_code == 200
+        response = client.post(f"{cost.base_url}/v1/messages", json=body("Hello?"), headers=headers)
+    assert response.status_code == 200
     assert len(cost.calls) == 1
 
 
@@ -220,8 +220,8 @@ def test_rules_and_prices_are_those_of_the_day_asked_for(tmp_path: Path) -> None
 )
 def test_a_test_without_any_call_proves_nothing(cost: CacheCost, name: str) -> None:
     limits: dict[str, tuple[str, ...]] = {"assert_costs_at_most": ("1",), "assert_cache_hit_rate_at_least": ("0",)}
-    told = failure(lambda: getattr(cost, name)(*limits.get(name, ())))
-    assert told.startswith("no call reached cache_cost: give the code under test cache_cost.client()")
+    message = failure(lambda: getattr(cost, name)(*limits.get(name, ())))
+    assert message.startswith("no call reached cache_cost: give the code under test cache_cost.client()")
 
 
 def test_dollars_equal_to_the_limit_pass(cost: CacheCost) -> None:
@@ -248,9 +248,9 @@ def test_a_float_is_the_number_that_was_written(cost: CacheCost) -> None:
 @pytest.mark.parametrize("limit", ["a", "5%", float("nan"), float("inf"), -1, "", True, None])
 def test_what_is_no_amount_is_told(cost: CacheCost, limit: Any) -> None:
     send(cost, body("Hello?"))
-    with pytest.raises(ValueError, match=r'expected US dollars from 0, like 0.05 or "0.05"; got ') as told:
+    with pytest.raises(ValueError, match=r'expected US dollars from 0, like 0.05 or "0.05"; got ') as raised:
         cost.assert_costs_at_most(limit)
-    assert str(told.value).endswith(repr(limit))
+    assert str(raised.value).endswith(repr(limit))
 
 
 @pytest.mark.parametrize("share", ["90%", 1.1, 90, -0.1])
@@ -263,25 +263,25 @@ def test_what_is_no_share_is_told(cost: CacheCost, share: Any) -> None:
 def test_too_dear_names_the_call_the_block_and_the_character(cost: CacheCost) -> None:
     times = [f"It is 10:0{minute} now. {GUIDE}" for minute in range(3)]
     send(cost, *(body("Hello?", *["Go on."] * number, system=system) for number, system in enumerate(times)))
-    told = failure(lambda: cost.assert_costs_at_most("0.001")).splitlines()
-    assert re.fullmatch(r"3 calls cost \$0\.0\d+, \$0\.0\d+ more than the limit of \$0\.001", told[0])
-    assert told[1:4] == [
+    lines = failure(lambda: cost.assert_costs_at_most("0.001")).splitlines()
+    assert re.fullmatch(r"3 calls cost \$0\.0\d+, \$0\.0\d+ more than the limit of \$0\.001", lines[0])
+    assert lines[1:4] == [
         "  call 2: system.0 changed at character 10, since call 1 (and in 1 more call)",
         "    was  It is 10:00 now. Answe…",
         "    now  It is 10:01 now. Answe…",
     ]
-    assert re.fullmatch(r"  \$0\.0\d+ of it was avoidable:", told[4])
-    assert told[5].startswith("  CC110 call 2 and 1 more call, system.0 since call 1: ")
-    assert told[6].startswith("        → ")
-    assert told[7].split() == ["call", "read", "written", "uncached", "cost", "cause"]
-    assert [line.split()[-1] for line in told[8:]] == ["cold_start", "system_changed", "system_changed"]
+    assert re.fullmatch(r"  \$0\.0\d+ of it was avoidable:", lines[4])
+    assert lines[5].startswith("  CC110 call 2 and 1 more call, system.0 since call 1: ")
+    assert lines[6].startswith("        → ")
+    assert lines[7].split() == ["call", "read", "written", "uncached", "cost", "cause"]
+    assert [line.split()[-1] for line in lines[8:]] == ["cold_start", "system_changed", "system_changed"]
 
 
 def test_the_hit_share_has_two_sides(cost: CacheCost) -> None:
     send(cost, body("Hello?"), body("Hello?", "And now?"))
     cost.assert_cache_hit_rate_at_least(cost.cache_hit_rate)
-    told = failure(lambda: cost.assert_cache_hit_rate_at_least(0.9))
-    assert re.match(r"\d\d% of the input was read from the cache; expected at least 90%\n", told)
+    message = failure(lambda: cost.assert_cache_hit_rate_at_least(0.9))
+    assert re.match(r"\d\d% of the input was read from the cache; expected at least 90%\n", message)
 
 
 def test_a_stable_head_is_stable(cost: CacheCost) -> None:
@@ -305,20 +305,20 @@ def test_a_changed_tool_is_named(cost: CacheCost) -> None:
 def test_reordered_tools_are_named(cost: CacheCost) -> None:
     tools = [TOOL, {**TOOL, "name": "touch"}]
     send(cost, body("Hello?", tools=tools), body("Hello?", "And now?", tools=tools[::-1]))
-    told = failure(lambda: cost.assert_prefix_stable("tools")).splitlines()
-    assert told[1].startswith("  call 2: tools.0.name changed at character 0, since call 1")
+    lines = failure(lambda: cost.assert_prefix_stable("tools")).splitlines()
+    assert lines[1].startswith("  call 2: tools.0.name changed at character 0, since call 1")
 
 
 def test_one_more_tool_is_named(cost: CacheCost) -> None:
     send(cost, body("Hello?"), body("Hello?", "And now?", tools=[TOOL, {**TOOL, "name": "touch"}]))
-    told = failure(lambda: cost.assert_prefix_stable("tools")).splitlines()
-    assert told == ["tools are not stable", "  call 2: tools.1 1 block became 2 blocks, since call 1"]
+    lines = failure(lambda: cost.assert_prefix_stable("tools")).splitlines()
+    assert lines == ["tools are not stable", "  call 2: tools.1 1 block became 2 blocks, since call 1"]
 
 
 def test_another_order_of_keys_is_named(cost: CacheCost) -> None:
     send(cost, body("Hello?"), body("Hello?", "And now?", tools=[dict(reversed(TOOL.items()))]))
-    told = failure(lambda: cost.assert_prefix_stable("tools"))
-    assert "tools.0 is not as it was (other keys, or another order of keys)" in told
+    message = failure(lambda: cost.assert_prefix_stable("tools"))
+    assert "tools.0 is not as it was (other keys, or another order of keys)" in message
 
 
 def test_messages_may_grow_and_not_change(cost: CacheCost) -> None:
@@ -326,8 +326,8 @@ def test_messages_may_grow_and_not_change(cost: CacheCost) -> None:
     cost.assert_prefix_stable("messages")
     changed = body("Hello?", "And then?", "Go on.")
     send(cost, changed)
-    told = failure(lambda: cost.assert_prefix_stable("messages")).splitlines()
-    assert told[:2] == [
+    lines = failure(lambda: cost.assert_prefix_stable("messages")).splitlines()
+    assert lines[:2] == [
         "messages are not stable",
         "  call 3: messages.2.content.0 changed at character 4, since call 2",
     ]
@@ -343,8 +343,8 @@ def test_fewer_messages_are_named(cost: CacheCost) -> None:
 def test_conversations_are_compared_only_when_asked(cost: CacheCost) -> None:
     send(cost, body("Hello?"), body("Good day?", system="Other. " * 900))
     assert failure(lambda: cost.assert_prefix_stable("system")).startswith("nothing was compared")
-    told = failure(lambda: cost.assert_prefix_stable("system", across_conversations=True))
-    assert told.startswith("system is not stable\n  call 2: system.0 changed at character 0")
+    message = failure(lambda: cost.assert_prefix_stable("system", across_conversations=True))
+    assert message.startswith("system is not stable\n  call 2: system.0 changed at character 0")
 
 
 def test_an_unknown_layer_is_an_error(cost: CacheCost) -> None:
@@ -354,8 +354,8 @@ def test_an_unknown_layer_is_an_error(cost: CacheCost) -> None:
 
 def test_lint_has_severities_and_exceptions(cost: CacheCost) -> None:
     send(cost, body("Hello?", system="Short."))
-    told = failure(cost.assert_no_lint)
-    assert re.match(r"lint found 1 problem\n  CC510 warning call 1, system\.0: ", told)
+    message = failure(cost.assert_no_lint)
+    assert re.match(r"lint found 1 problem\n  CC510 warning call 1, system\.0: ", message)
     cost.assert_no_lint("error")
     cost.assert_no_lint(ignore=["CC510"])
     severity: Any = "fatal"

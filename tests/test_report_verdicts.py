@@ -90,21 +90,15 @@ def less(cost: Decimal, base: Decimal) -> float:
     return float(100 * (1 - cost / base))
 
 
-def rounds_to(value: float | Decimal, text: str) -> bool:
-    """Whether `text` is `value` at the precision that it has."""
-    digits = len(text.partition(".")[2])
-    return abs(Decimal(value) - Decimal(text)) <= Decimal("0.5").scaleb(-digits)
-
-
 NAMES = sorted(path.parent.name for path in REPORTS.glob("*/calls.csv"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_strategy_costs_the_tokens_of_its_calls_times_their_prices(name: str) -> None:
     found = costs(name)
-    told = {line["name"]: line for line in result(name)["strategies"]}
-    assert {strategy: Decimal(line["cost_usd"]) for strategy, line in told.items()} == found
-    assert {strategy: line["calls"] for strategy, line in told.items()} == Counter(
+    stated = {line["name"]: line for line in result(name)["strategies"]}
+    assert {strategy: Decimal(line["cost_usd"]) for strategy, line in stated.items()} == found
+    assert {strategy: line["calls"] for strategy, line in stated.items()} == Counter(
         strategy for strategy, rows in calls(name).items() for _ in rows
     )
 
@@ -141,9 +135,9 @@ def test_the_verdict_has_the_costs_of_the_cheapest_and_of_the_compared_one(name:
     compared = [one["name"] for one in result(name)["strategies"] if not one["compared_apart"] and not one["errors"]]
     assert found[winner] <= Decimal("1.01") * min(found[one] for one in compared)
     assert result(name)["compare_to"] == base
-    told = per_question(name) if name in ASK else found
+    stated = per_question(name) if name in ASK else found
     figures = FIGURE.findall(result(name)["verdict"].replace("RFD 033", ""))
-    assert {figure.strip("$.,") for figure in figures} == {shown(told[winner]), shown(told[base])}
+    assert {figure.strip("$.,") for figure in figures} == {shown(stated[winner]), shown(stated[base])}
 
 
 def shown(dollars: Decimal) -> str:
@@ -215,11 +209,11 @@ def test_compaction_at_the_prices_of_the_session_and_since() -> None:
     since, that_day = costs(name), costs(name, "2026-03-07")
     found = [round(less(usd[arm], usd[never])) for usd in (since, that_day) for arm in (turn, call)]
     assert found == [43, -92, 69, -6]
-    told = {line["name"]: Decimal(line["cost_usd"]) for line in variant(name, "prices of 7 March")["strategies"]}
-    assert {arm: usd for arm, usd in told.items() if arm != call} == {
+    stated = {line["name"]: Decimal(line["cost_usd"]) for line in variant(name, "prices of 7 March")["strategies"]}
+    assert {arm: usd for arm, usd in stated.items() if arm != call} == {
         arm: usd for arm, usd in that_day.items() if arm != call
     }
-    assert round(less(told[call], told[never])) == found[3]  # its lookback ends elsewhere by the rules of that day
+    assert round(less(stated[call], stated[never])) == found[3]  # its lookback ends elsewhere by the rules of that day
     assert [max(map(prompt, calls(name)[arm])) > 200_000 for arm in (never, turn, call)] == [True, False, False]
 
 

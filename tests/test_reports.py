@@ -1,18 +1,23 @@
 """The committed reports say what the bundled scenarios give today: a change of cost is a diff to be reviewed."""
 
 from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
-
 from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
 from cachecost.views.run.report import report_files
+from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
-LONG = ("agents-side-by-side", "answer-inquiry", "compaction", "every-provider", "ttl", "two-or-four-breakpoints")
+LONG = (
+    "agents-side-by-side",
+    "answer-inquiry",
+    "compaction",
+    "every-provider",
+    "text-protocol-tools",
+    "ttl",
+    "two-or-four-breakpoints",
+)
 """A minute and a half together: CI asks for them apart."""
 NUMBERS = ("report.md", "result.json", "calls.csv")
 """Pictures are left out: their bytes follow the machine's fonts and matplotlib's version."""

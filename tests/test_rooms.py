@@ -1,15 +1,14 @@
 """Imports run one way: each folder imports only from those before it in CONTRIBUTING. A class name is used once."""
 
 import ast
+import cachecost
+import pytest
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-
-import pytest
-
-import cachecost
 from tools.house import measure_rooms
 
 ROOT = Path(__file__).parents[1]
@@ -24,12 +23,17 @@ def room_of(module: str) -> str:
     return next((name for name in names if name in ORDER), "cli.py")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports_of(path: Path) -> Iterator[str]:
-    yield from imports_in(ast.parse(path.read_text()))
+    yield from imports_in(ast.walk(tree_of(path)))
 
 
-def imports_in(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def imports_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("cachecost"):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
@@ -65,11 +69,10 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 def run_imports_of(path: Path) -> Iterator[str]:
     """The imports that are run: those for a type checker alone are not."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            node.body = []
-    yield from imports_in(tree)
+    nodes = list(ast.walk(tree_of(path)))
+    guarded = (node for node in nodes if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+    hidden = {inner for node in guarded for statement in node.body for inner in ast.walk(statement)}
+    yield from imports_in(node for node in nodes if node not in hidden)
 
 
 def test_no_folder_hides_a_function() -> None:
@@ -80,9 +83,7 @@ def test_no_folder_hides_a_function() -> None:
 def test_a_class_name_is_used_once() -> None:
     """Records of a reader apart, which have the names of their format."""
     shared = [path for path in FILES if "readers" not in path.parts]
-    names = Counter(
-        node.name for path in shared for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
-    )
+    names = Counter(node.name for path in shared for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef))
     assert not [name for name, count in names.items() if count > 1]
 
 

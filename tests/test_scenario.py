@@ -138,9 +138,9 @@ def test_the_printed_defaults_name_every_key_with_its_meaning() -> None:
         assert line in lines
     bare = [line.strip("# ") for line in lines]
     for name, schema_of in schema()["$defs"].items():
-        for key, told in schema_of.get("properties", {}).items():
+        for key, described in schema_of.get("properties", {}).items():
             assert any(line.startswith(f"{key}:") for line in bare), f"{name}.{key}"
-            assert told.get("description") or key == "description", f"{name}.{key} has no docstring"
+            assert described.get("description") or key == "description", f"{name}.{key} has no docstring"
 
 
 # --------------------------------------------------------------------------------- every fault at once
@@ -590,8 +590,8 @@ def test_a_head_over_that_of_the_recording_is_a_fault(folder: Path) -> None:
     scenario = loaded(folder, WHOLE)
     with pytest.raises(InputError) as raised:
         only(load_conversations(scenario, folder))
-    told = "mine.yaml:11:10 conversation.head.tools: expected nothing, as the recording has its own; got 24 blocks"
-    assert str(raised.value).endswith(told)
+    expected = "mine.yaml:11:10 conversation.head.tools: expected nothing, as the recording has its own; got 24 blocks"
+    assert str(raised.value).endswith(expected)
     bare = WHOLE.replace("tools: {count: 24, tokens: 21_000}, ", "").replace("sweep", "# sweep")
     assert tokens(only(load_conversations(loaded(folder, bare), folder)).tools) == [5]
 
@@ -644,6 +644,7 @@ def test_a_damaged_file_is_faults_with_places_or_a_scenario(folder: Path, start:
         assert all(fault.line and fault.column and fault.message for fault in error.faults)
 
 
+@pytest.mark.slow
 def test_faults_and_schema_are_the_same_under_any_hash_seed(folder: Path) -> None:
     (folder / "mine.yaml").write_text(SIX_FAULTS, encoding="utf-8")
     code = (

@@ -19,9 +19,9 @@ CONVERSATION = "conversation: {synthetic: {turns: 2}}\n"
 def faults(folder: Path, text: str) -> list[str]:
     path = folder / "mine.yaml"
     path.write_text(HEAD + text, encoding="utf-8")
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as raised:
         load(path)
-    return [str(fault).removeprefix(f"{path}:") for fault in told.value.faults]
+    return [str(fault).removeprefix(f"{path}:") for fault in raised.value.faults]
 
 
 def test_models_are_told_with_every_other_error(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_models_are_told_with_every_other_error(tmp_path: Path) -> None:
 def test_only_a_name_that_is_not_known_is_not_evaluated(
     tmp_path: Path, text: str, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (told,) = faults(tmp_path, f"{text}{CONVERSATION}strategies: [progressive]\n")
-    assert told.startswith(fault)
+    (fault_text,) = faults(tmp_path, f"{text}{CONVERSATION}strategies: [progressive]\n")
+    assert fault_text.startswith(fault)
     with pytest.raises(NamesNotKnown) as raised:
         load(tmp_path / "mine.yaml")
     assert isinstance(raised.value, CannotEvaluate)
@@ -102,8 +102,8 @@ def test_with_another_error_it_is_not_valid(tmp_path: Path) -> None:
     ],
 )
 def test_what_would_be_cut_or_do_nothing_is_an_error(tmp_path: Path, entry: str, words: str) -> None:
-    (told,) = faults(tmp_path, f"model: claude-opus-4-7\n{CONVERSATION}strategies:\n  - {entry}\n")
-    place, _, message = told.partition(": ")
+    (fault_text,) = faults(tmp_path, f"model: claude-opus-4-7\n{CONVERSATION}strategies:\n  - {entry}\n")
+    place, _, message = fault_text.partition(": ")
     assert place.startswith("6:")
     assert message.startswith(words)
 

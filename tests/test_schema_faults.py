@@ -87,8 +87,8 @@ def test_values_are_shown_short_and_in_yamls_words(value: object, text: str) -> 
 
 
 def test_names_with_commas_are_quoted() -> None:
-    told = one_of(["a, b", "c"], "d")
-    assert told == "expected one of 'a, b', c; got 'd'"
+    message = one_of(["a, b", "c"], "d")
+    assert message == "expected one of 'a, b', c; got 'd'"
     assert one_of(["c"], 5) == "expected c; got 5"
 
 

@@ -1,24 +1,22 @@
 """A server of one's own: tokens where no price is known, dollars where its hour has one, and how much it keeps."""
 
 from __future__ import annotations
-
-import json
-from csv import DictReader
-from dataclasses import replace
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
-
-import click
-import pytest
-from click.testing import CliRunner, Result
-
 import cachecost as library
+import click
+import json
+import pytest
 from cachecost.analysis.comparison.run import run as run_scenario
 from cachecost.base.errors import CannotEvaluate
 from cachecost.cli import main
 from cachecost.scenario import load
 from cachecost.views.run.report import report_files
+from click.testing import CliRunner, Result
+from conversations.session_stores import write_lines
+from csv import DictReader
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 TRACE = [(0, 1536, [1, 2, 3]), (1000, 1200, [1, 2, 4]), (2000, 1536, [5, 6, 7]), (3000, 1536, [1, 2, 3])]
 """Milliseconds, tokens, ids."""
@@ -47,8 +45,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def trace(tmp_path: Path) -> Path:
     path = tmp_path / "trace.jsonl"
     rows = [{"timestamp": at, "input_length": n, "output_length": 9, "hash_ids": ids} for at, n, ids in TRACE]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(path, rows)
 
 
 @pytest.fixture
@@ -197,7 +194,7 @@ def test_an_answer_is_found_when_it_comes_back(tmp_path: Path) -> None:
         }
         for at, messages in enumerate(bodies)
     ]
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(log, lines)
     first, second, third = reads(log, "--host", "sglang", "--tokens", "bytes")
     assert first == 0
     assert 400 <= third < 800 <= second, "the first answer is there, another one is not"
@@ -205,9 +202,9 @@ def test_an_answer_is_found_when_it_comes_back(tmp_path: Path) -> None:
 
 def test_a_run_ranks_by_what_must_be_computed(scenario: Path) -> None:
     result = run_scenario(load(scenario), scenario.parent, with_timelines=True)
-    told = {one.strategy: one.usage.total_input - one.usage.read for one in result.main.ledgers}
+    computed = {one.strategy: one.usage.total_input - one.usage.read for one in result.main.ledgers}
     best = result.main.best.strategy
-    assert told[best] == min(told.values()) < told[result.main.first]
+    assert computed[best] == min(computed.values()) < computed[result.main.first]
     assert f"“{best}” costs" in result.verdict
     assert "tokens of prefill instead of" in result.verdict
     files = report_files(result)

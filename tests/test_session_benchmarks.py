@@ -1,24 +1,22 @@
 """The generated sessions have the shape of real ones, and the script that times the bill measures what it says."""
 
+import bill_speed
 import json
+import pytest
 import shlex
 import subprocess
 import sys
+from bill_speed import AGAIN, BARE, FIRST, STORE, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
+from cachecost.conversations.json_object import TranscriptStep
+from cachecost.conversations.readers.claude_code.transcript import read_steps
 from collections.abc import Iterator
 from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
-
-import pytest
-
-import bill_speed
-from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
-from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code.transcript import read_steps
 from measure import Run
-from session_shapes import QUANTILES, RESULT_LINE, Draws, EscapedText
+from pathlib import Path
+from session_shapes import Draws, EscapedText, QUANTILES, RESULT_LINE
 from sessions import Totals, write_sessions
+from typing import Any
 
 SESSIONS, MEGABYTES = 40, 20.0
 LARGEST_STATIC = 16_000 + 700 * 11
@@ -184,8 +182,8 @@ def test_the_script_times_a_generated_folder(
     monkeypatch.setattr("sys.argv", ["bill_speed.py", *words])
     monkeypatch.setattr("shutil.which", lambda name, path: None)
     assert bill_speed.main() == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told["figures"]) == list(told["ratios"]) == [FIRST, AGAIN, BARE]
+    parsed = json.loads(capsys.readouterr().out)
+    assert list(parsed["figures"]) == list(parsed["ratios"]) == [FIRST, AGAIN, BARE]
 
 
 def test_a_command_that_fails_is_an_error(

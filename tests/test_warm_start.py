@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from cachecost.api import compare, explain, read, replay
 from cachecost.cli import cachecost
+from conversations.session_stores import write_lines
 
 SYSTEM = [{"type": "text", "text": "All rules of the house. " * 400, "cache_control": {"type": "ephemeral"}}]
 BREAKPOINT = {"cache_control": {"type": "ephemeral"}}
@@ -47,7 +48,7 @@ COLD = [call(0, last_marked(TALK[:3]), (3, 0, 2_610)), WARM[1]]
 
 def log(tmp_path: Path, rows: list[dict[str, Any]]) -> str:
     path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     return str(path)
 
 
@@ -83,9 +84,9 @@ def test_it_is_said(tmp_path: Path) -> None:
     words = "Warm start: 1 call reads 2,300 tokens cached before the recording began (--rule warm_start=cold counts"
     assert words in run("replay", log(tmp_path, WARM))
     assert words in run("explain", log(tmp_path, WARM))
-    told = json.loads(run("explain", log(tmp_path, WARM), "--json"))
-    assert told["warm_start"] == {"calls": 1, "tokens": 2_300}
-    assert told["findings"] == []
+    parsed = json.loads(run("explain", log(tmp_path, WARM), "--json"))
+    assert parsed["warm_start"] == {"calls": 1, "tokens": 2_300}
+    assert parsed["findings"] == []
 
 
 def test_it_holds_where_the_recording_is_planned_anew(tmp_path: Path) -> None:

@@ -1,13 +1,7 @@
 """Small logs for the page of sessions: requests with text, billed as a replay of them says."""
 
 from __future__ import annotations
-
 import json
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
-
 from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.viewing.listing import CallReading, LoggedSessions, SessionListing
 from cachecost.conversations.logs import Logs, expand_folders, read_logs
@@ -17,6 +11,11 @@ from cachecost.providers.rules import RuleBook
 from cachecost.sessions.reading import SessionReading
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import recorded_workload
+from collections.abc import Iterator, Sequence
+from conversations.session_stores import write_lines
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 BEGIN = datetime(2026, 10, 5, tzinfo=UTC)
 MODEL = "claude-sonnet-4-5-20250929"
@@ -56,11 +55,11 @@ def write_log(
         {"timestamp": _stamp(number * every_s), "request": body, **({"session": session} if session else {})}
         for number, body in enumerate(bodies)
     ]
-    _write(path, rows)
+    write_lines(path, rows)
     if is_billed:
         for row, usage in zip(rows, _usages(path), strict=True):
             row["usage"] = usage
-        _write(path, rows)
+        write_lines(path, rows)
     return path
 
 
@@ -72,11 +71,6 @@ def _usages(path: Path) -> list[dict[str, Any]]:
 
 def _stamp(after_s: float) -> str:
     return (BEGIN + timedelta(seconds=after_s)).isoformat().replace("+00:00", "Z")
-
-
-def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def replay_setup() -> ReplaySetup:

@@ -8,7 +8,6 @@ the same program.
 """
 
 from __future__ import annotations
-
 import argparse
 import difflib
 import os
@@ -83,7 +82,7 @@ def is_found(mutant: Mutant, copy: Path, tests: Sequence[str]) -> tuple[bool, st
 
 def has_passed(copy: Path, tests: Sequence[str]) -> bool:
     """Whether all tests pass, in time."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(("simulator", "tests", ".")), "PYTHONHASHSEED": "0"}
     try:
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=LONGEST_S, check=False)

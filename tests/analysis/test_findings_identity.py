@@ -14,6 +14,7 @@ import pytest
 from planted.check import Found, asked, explained, written
 from planted.prices import costs
 from planted.random_logs import random_log
+from slow_cases import mostly_slow
 
 LOGS = 300
 """Random logs of each run; the slow test has MANY."""
@@ -51,7 +52,7 @@ def overdrawn(found: Found, calls: tuple[Decimal, ...]) -> list[int]:
     return [call for call, usd in by_call.items() if usd > calls[call - 1]]
 
 
-@pytest.mark.parametrize("seeds", batches(LOGS))
+@pytest.mark.parametrize("seeds", mostly_slow(batches(LOGS), 3))
 def test_findings_are_the_avoidable_dollars(seeds: range) -> None:
     for seed in seeds:
         found = found_in(seed)
@@ -60,12 +61,12 @@ def test_findings_are_the_avoidable_dollars(seeds: range) -> None:
         assert all(Decimal(finding["cost_usd"]) > 0 for finding in found["findings"]), seed
 
 
-@pytest.mark.parametrize("seeds", batches(LOGS))
+@pytest.mark.parametrize("seeds", mostly_slow(batches(LOGS), 3))
 def test_no_call_has_findings_above_its_own_cost(seeds: range) -> None:
     assert not {seed: calls for seed in seeds if (calls := overdrawn(found_in(seed), costs_of(seed)))}
 
 
-@pytest.mark.parametrize("seeds", batches(LOGS))
+@pytest.mark.parametrize("seeds", mostly_slow(batches(LOGS), 3))
 def test_findings_leave_at_least_the_lower_bound(seeds: range) -> None:
     """The bound is that of the log as the fixes would send it."""
     assert not [seed for seed in seeds if not leaves_the_bound(found_in(seed))]
@@ -75,7 +76,7 @@ def leaves_the_bound(found: Found) -> bool:
     return findings_usd(found) <= Decimal(found["cost_usd"]) - Decimal(found["lower_bound_usd"])
 
 
-@pytest.mark.parametrize("seeds", batches(PLACED, 8))
+@pytest.mark.parametrize("seeds", mostly_slow(batches(PLACED, 8), 1))
 def test_where_prompts_have_no_faults_the_bound_of_optimize_holds(seeds: range) -> None:
     assert not [seed for seed in seeds if not is_optimal_enough(seed)]
 
@@ -87,7 +88,7 @@ def is_optimal_enough(seed: int) -> bool:
     return findings_usd(found) <= Decimal(found["cost_usd"]) - bound
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", batches(MANY)[LOGS // BATCH :])
 def test_the_same_of_many_logs(seeds: range) -> None:
     for seed in seeds:

@@ -4,21 +4,17 @@ What a fix nets is the price of the faulty log less that of the fixed one, both 
 """
 
 from __future__ import annotations
-
 import csv
 import json
+import pytest
+from cachecost.analysis.comparison.run import run
+from cachecost.scenario import load
+from cachecost.views.run.report import calls_csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import pytest
-
-from cachecost.analysis.comparison.run import run
-from cachecost.scenario import load
-from cachecost.views.run.report import calls_csv
 from planted.catalogue import FAULTS, base_of
 from planted.check import Found, asked, causes_replayed, explained, problems, written
 from planted.fault import Fault, as_is, expected, sent
@@ -27,6 +23,8 @@ from planted.logs import Log, loop
 from planted.pairs import INTERLACED, PAIRS
 from planted.prices import cost
 from planted.time_faults import paused
+from slow_cases import mostly_slow
+from tempfile import TemporaryDirectory
 
 AFTERWARDS = {"written_never_read", "hour_unused"}
 """Causes that only later calls show: no replay knows them at the call."""
@@ -35,6 +33,8 @@ ALIKE_IN_WORDS = {"tools without a breakpoint", "system edited + no message brea
 NAMED = {
     " + ".join(fault.name for fault in faults): faults for faults in [*((one,) for one in FAULTS.values()), *PAIRS]
 }
+ALONE, TOGETHER = ([name for name in NAMED if (len(NAMED[name]) == 1) is is_alone] for is_alone in (True, False))
+CASES = [*ALONE, *mostly_slow(TOGETHER, 20)]
 SCENARIO = """\
 format: 1
 name: causes
@@ -90,7 +90,7 @@ def told(log: Log) -> Account:
         return Account(log, explained(path), causes_replayed(path))
 
 
-@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("name", CASES)
 def test_planted_faults_are_found_and_nothing_else(name: str) -> None:
     made, faults = account(name), NAMED[name]
     assert Decimal(made.found["cost_usd"]) == cost(made.log)
@@ -112,8 +112,10 @@ def test_a_fixed_log_has_no_such_fault(name: str) -> None:
     assert fault.codes[0] not in {finding["code"] for finding in made.found["findings"]}
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name not in ALIKE_IN_WORDS])
+@pytest.mark.parametrize("name", CASES)
 def test_replay_names_the_cause_that_explain_names(name: str) -> None:
+    if name in ALIKE_IN_WORDS:
+        return
     made = account(name)
     assert not [
         (finding["call"], finding["cause"], made.causes[finding["call"] - 1])

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from case_files import Run
 
-from cachecost.live.agent_runs import recorder
+from cachecost.live.agent_runs import processes, recorder
 from cachecost.live.agent_runs.environment import PASSED, hidden_paths, named_variables, secrets_in_environment
 from cachecost.live.agent_runs.processes import LEVELS, CommandEnd, CommandLine, Launcher
 from cachecost.live.agent_runs.recorder import work_folder
@@ -69,7 +69,7 @@ def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "too late"
-        time.sleep(0.02)
+        time.sleep(0.1)  # each look reads all of /proc
 
 
 # ----------------------------------------------------------------------------------------------- variables
@@ -243,9 +243,16 @@ def test_no_process_of_a_scenario_is_left(run_case: Run) -> None:
         assert not is_running("sleep 31 ")
 
 
+KILLS = [
+    pytest.param(sign, level, marks=() if number == LEVELS.index(level) else pytest.mark.slow)
+    for number, sign in enumerate((signal.SIGKILL, signal.SIGHUP, signal.SIGTERM))
+    for level in LEVELS
+]
+"""Every signal and every level once in the suite, all of both behind `-m slow`."""
+
+
 @pytest.mark.skipif(not IS_LINUX, reason="finds processes in /proc")
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize(("sign", "level"), KILLS)
 def test_everything_ends_with_a_killed_check(level: str, sign: signal.Signals, tmp_path: Path) -> None:
     """Its temporary folder is removed by the next one."""
     mark = f"{os.getpid()}{abs(hash((level, sign)))}"
@@ -290,6 +297,13 @@ def test_a_flood_of_output_is_on_no_disk(level: str, tmp_path: Path) -> None:
     assert ended.status == 4
     assert ended.errors.endswith("the end\n") and len(ended.errors) <= OUTPUT_BYTES
     assert shutil.disk_usage("/tmp").used - before < 150_000_000
+
+
+def test_a_command_that_is_over_at_once_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end may come with the first message of the supervisor."""
+    code = "import socket, sys; socket.socket(fileno=int(sys.argv[1])).sendall(b'made7\\nthe end')"
+    monkeypatch.setattr(processes, "SUPERVISOR", [sys.executable, "-c", code])
+    assert run_command("unused", level="none") == CommandEnd(7, "the end")
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -16,6 +16,7 @@ from cachecost.analysis.lint import lint
 from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.live.agent_runs import environment as run_clock
 from command_runs import run_here
+from slow_cases import mostly_slow
 
 CASE = "50-clock-with-minutes"
 pytest.importorskip("uvicorn")
@@ -187,9 +188,10 @@ def deterministic(done: Any) -> Any:
     return next((one for one in json.loads(done.stdout)["budgets"] if one["budget"] == "deterministic"), None)
 
 
-@pytest.mark.parametrize(
-    "what", ["minute", "hour", "day", "weekday", "month", "utc", "strftime", "epoch", "uuid", "temporary"]
-)
+KINDS = ["minute", "hour", "day", "weekday", "month", "utc", "strftime", "epoch", "uuid", "temporary"]
+
+
+@pytest.mark.parametrize("what", mostly_slow(KINDS, 4))
 def test_what_is_of_one_run_is_red(tmp_path: Path, what: str) -> None:
     verdict = deterministic(check(tmp_path, f"{sys.executable} agent.py {what}"))
     (change,) = verdict["changes"]
@@ -248,8 +250,8 @@ def test_a_command_that_fails_under_another_clock_runs_under_its_own(tmp_path: P
     ("text", "state"),
     [
         ("new Date().getMinutes()", "fail"),
-        ("Date().slice(0, 15)", "fail"),
-        ("new Date(Date.now()).toISOString().slice(0, 13)", "fail"),
+        pytest.param("Date().slice(0, 15)", "fail", marks=pytest.mark.slow),
+        pytest.param("new Date(Date.now()).toISOString().slice(0, 13)", "fail", marks=pytest.mark.slow),
         ("new Intl.DateTimeFormat('en-US', {weekday: 'long'}).format()", "fail"),
         ("[new Date(0).toISOString(), new Date() instanceof Date, new Date().constructor === Date]", "pass"),
     ],

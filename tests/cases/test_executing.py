@@ -127,6 +127,7 @@ def test_what_an_agent_is_talked_into_neither_runs_nor_reads_outside(tmp_path: P
     assert not (folder / "MARK").exists()
 
 
+@pytest.mark.slow
 def test_a_root_that_was_given_is_read(tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason="the SDK is in the extra mcp")
     folder, other = copy_case(NAME, tmp_path), tmp_path / "other"

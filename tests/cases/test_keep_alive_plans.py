@@ -1,13 +1,8 @@
 """Plans with keep-alives cost no more than the presets, the rule that knows only the past, and the exact optimum."""
 
 from __future__ import annotations
-
-import random
-from decimal import Decimal
-
 import pytest
-from case_files import Run, json_of
-
+import random
 from cachecost.analysis.optimum.exact import exact, train_slots
 from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of
@@ -18,6 +13,10 @@ from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
+from case_files import Run, json_of
+from decimal import Decimal
+from itertools import product
+from slow_cases import mostly_slow
 
 CASE = "55-plan-with-keep-alives"
 START = 1_794_000_000.0
@@ -64,8 +63,7 @@ def test_three_calls_are_kept_alive_through_two_pauses(run_case: Run) -> None:
     assert found["proved_optimal"] is False
 
 
-@pytest.mark.parametrize("calls", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("seed", "calls"), mostly_slow(product(range(8), [2, 3, 4]), 8))
 def test_tiny_logs_are_planned_no_more_expensive_than_by_the_exact_search(seed: int, calls: int) -> None:
     made = log(seed * 77 + calls, calls, TINY)
     found = optimum_of(made, terms())
@@ -73,14 +71,17 @@ def test_tiny_logs_are_planned_no_more_expensive_than_by_the_exact_search(seed: 
     assert exact(evaluator, train_slots(evaluator), found.usd).steps is None, "it finds nothing cheaper"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_slow(range(4), 1))
 def test_longer_logs_are_planned_no_more_expensive_than_by_the_rule(seed: int) -> None:
     made = log(seed * 1000 + 15, 15, LONGER)
     check(optimum_of(made, terms()), made)
 
 
-@pytest.mark.parametrize("pauses", [(290, 290), (299, 301), (600, 600), (880, 580), (3_590, 3_610), (5_000, 200)])
-@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-sonnet-4-5", "claude-haiku-4-5"])
+PAUSES = [(290, 290), (299, 301), (600, 600), (880, 580), (3_590, 3_610), (5_000, 200)]
+MODELS = ["claude-opus-5-5", "claude-sonnet-4-5", "claude-haiku-4-5"]
+
+
+@pytest.mark.parametrize(("model", "pauses"), mostly_slow(product(MODELS, PAUSES), 8))
 def test_each_pause_is_bridged_in_the_cheaper_way(pauses: tuple[int, int], model: str) -> None:
     """Against every train of each TTL through each pause, for calls that only grow."""
     thread, made, now = Thread(), list[Call](), START

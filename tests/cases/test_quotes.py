@@ -58,8 +58,10 @@ def test_a_bill_at_peak_is_that_of_the_peak(run_case: Run) -> None:
 
 
 def test_the_billed_line_of_replay_is_that_of_the_peak(run_case: Run) -> None:
-    told = run_case("23-deepseek-peak", "replay", "log.jsonl").stdout
-    billed, simulated = (next(line for line in told.splitlines() if name in line) for name in ("billed", "as recorded"))
+    stdout = run_case("23-deepseek-peak", "replay", "log.jsonl").stdout
+    billed, simulated = (
+        next(line for line in stdout.splitlines() if name in line) for name in ("billed", "as recorded")
+    )
     assert billed.endswith("$0.0085") and simulated.endswith("$0.0136")
 
 
@@ -133,15 +135,15 @@ def test_a_tier_or_region_without_a_price_is_not_evaluated(line: str, tmp_path: 
     ways["usage"] |= {name: value} if where == "usage" else {}
     (tmp_path / "plain").mkdir()
     standard = Decimal(json_of(run_in(written(tmp_path / "plain", plain), "bill", "log.jsonl", "--json"))["billed_usd"])
-    told = run_in(written(tmp_path, ways), "bill", "log.jsonl", "--json")
+    result = run_in(written(tmp_path, ways), "bill", "log.jsonl", "--json")
     simulated = run_in(tmp_path, "replay", "log.jsonl", "--json", "--tokens", "bytes")
     [row] = map(json.loads, simulated.stdout.splitlines())
     if times == "-":
-        assert (told.returncode, simulated.returncode, row["error"]["type"]) == (3, 3, "not_evaluated")
-        bill = json.loads(told.stdout)
+        assert (result.returncode, simulated.returncode, row["error"]["type"]) == (3, 3, "not_evaluated")
+        bill = json.loads(result.stdout)
         assert bill["billed_usd"] == "0" and model in bill["unpriced"][0]["reason"]
     else:
-        assert Decimal(json_of(told)["billed_usd"]) == standard * Decimal(times) > 0
+        assert Decimal(json_of(result)["billed_usd"]) == standard * Decimal(times) > 0
         assert simulated.returncode == 0 and "error" not in row
 
 
@@ -272,7 +274,7 @@ def test_the_content_free_form_of_a_session_keeps_fees_and_tiers(run_case: Run, 
     session.write_text(session.read_text().replace(line, '"service_tier": "batch", "inference_geo": "us"'))
     steps = read_steps(session)
     kept = tmp_path / "steps.jsonl"
-    kept.write_text("".join(json.dumps(one) + "\n" for one in steps_to_records(steps, "kept")))
+    write_lines(kept, steps_to_records(steps, "kept"))
     bill = json_of(run_in(tmp_path, "bill", kept, "--json"))
     tokens = (10 * 2 + 10_000 * Decimal("2.5") + 100 * 10) * MTOK
     assert Decimal(bill["billed_usd"]) == tokens * Decimal("0.55") + Decimal("0.03")
@@ -296,16 +298,16 @@ def test_what_the_gateway_charged_is_the_bill(run_case: Run) -> None:
     assert Decimal(bill["necessary_usd"]) + Decimal(bill["rewritten_usd"]) == sum(costs)
     assert (bill["charged"]["calls"], bill["charged"]["cost_usd"]) == (8, bill["billed_usd"])
     assert Decimal(bill["charged"]["list_price_usd"]) == listed
-    told = run_case("07-openrouter-hosts", "bill", "log.jsonl").stdout
-    assert "8 answers say what was charged: $0.0243, which counts here; at list prices $0.0373." in told
-    assert "List prices of the API" not in told
+    stdout = run_case("07-openrouter-hosts", "bill", "log.jsonl").stdout
+    assert "8 answers say what was charged: $0.0243, which counts here; at list prices $0.0373." in stdout
+    assert "List prices of the API" not in stdout
 
 
 def test_replay_says_both(run_case: Run) -> None:
-    told = run_case("07-openrouter-hosts", "replay", "log.jsonl")
-    billed = next(line for line in told.stdout.splitlines() if "billed" in line)
+    result = run_case("07-openrouter-hosts", "replay", "log.jsonl")
+    billed = next(line for line in result.stdout.splitlines() if "billed" in line)
     assert billed.endswith("$0.0243")
-    assert "at list prices $0.0373" in told.stdout + told.stderr
+    assert "at list prices $0.0373" in result.stdout + result.stderr
 
 
 def test_every_call_of_a_session_has_its_charge(run_case: Run) -> None:
@@ -334,13 +336,13 @@ CHARGES = """
 def test_a_charge_in_any_spelling(line: str, model: str, tmp_path: Path) -> None:
     usage, expected = line.rsplit(None, 1)
     row = chat({"model": model}, json.loads(usage), model=model, provider="HostA")
-    told = run_in(written(tmp_path, row), "bill", "log.jsonl", "--json")
-    bill = json.loads(told.stdout)
+    result = run_in(written(tmp_path, row), "bill", "log.jsonl", "--json")
+    bill = json.loads(result.stdout)
     if expected == "-":
         assert bill["charged"]["calls"] == 0
-        assert told.returncode == (0 if "glm" in model else 3)
+        assert result.returncode == (0 if "glm" in model else 3)
     else:
-        assert (told.returncode, Decimal(bill["billed_usd"])) == (0, Decimal(expected))
+        assert (result.returncode, Decimal(bill["billed_usd"])) == (0, Decimal(expected))
         assert sum(by_class(bill).values()) == Decimal(expected)
         assert bill["unpriced"] == []
 

@@ -22,7 +22,7 @@ def prompt_bytes() -> list[int]:
     """A block counts the bytes of its compact JSON."""
     lines = (DATA / OUTPUT_ONLY / "log.jsonl").read_text().splitlines()
     blocks = [[{"type": "text", "text": one["request"]["messages"][0]["content"]}] for one in map(json.loads, lines)]
-    return [sum(len(json.dumps(one, separators=(",", ":"))) for one in told) for told in blocks]
+    return [sum(len(json.dumps(one, separators=(",", ":"))) for one in content) for content in blocks]
 
 
 def test_a_replay_counts_the_prompts(run_case: Run) -> None:

@@ -40,15 +40,15 @@ EXPECTED = {
 
 
 def test_each_way_costs_what_it_rewrites(run_case: Run) -> None:
-    told = json_of(run_case(CASE, "run", "arms.yaml", "--json", "--no-report"))
-    found = {one["name"]: Decimal(one["cost_per_inquiry_usd"]) for one in told["strategies"]}
+    parsed = json_of(run_case(CASE, "run", "arms.yaml", "--json", "--no-report"))
+    found = {one["name"]: Decimal(one["cost_per_inquiry_usd"]) for one in parsed["strategies"]}
     assert found == EXPECTED
 
 
 def test_another_thinking_in_the_question_is_tried_first(run_case: Run) -> None:
     """The tool costs 7% less than the schema instead of 55% less: what the verdict rests on most."""
-    told = json_of(run_case(CASE, "run", "as-shipped.yaml", "--json", "--no-report"))
-    first = told["assumptions"][0]
+    parsed = json_of(run_case(CASE, "run", "as-shipped.yaml", "--json", "--no-report"))
+    first = parsed["assumptions"][0]
     assert (first["name"], first["tried"][0]["value"]) == ("a question thinks as the main thread does", "off")
     off = json_of(run_case(CASE, "run", "thinking-off.yaml", "--json", "--no-report"))
     costs = {one["name"]: Decimal(one["cost_usd"]) for one in off["strategies"]}

@@ -114,9 +114,9 @@ class Server:
             line = self.process.stderr.readline()
             assert line, self._said
             self._said += line
-        told = re.search(r"^ANTHROPIC_BASE_URL=(http://127\.0\.0\.1:\d+)$", self._said, re.MULTILINE)
-        assert told, self._said
-        return told[1]
+        found = re.search(r"^ANTHROPIC_BASE_URL=(http://127\.0\.0\.1:\d+)$", self._said, re.MULTILINE)
+        assert found, self._said
+        return found[1]
 
     def environment(self) -> dict[str, str]:
         """All that a client gets from us: nothing of whoever runs the tests but PATH."""

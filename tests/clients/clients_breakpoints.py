@@ -18,7 +18,7 @@ def requests_of(bodies: Iterable[Mapping[str, Any]]) -> list[Request]:
 
 def marked(requests: Iterable[Request]) -> list[tuple[list[Place], str | None]]:
     """For each call its breakpoints, and the TTL of a top-level `cache_control`."""
-    return [(told(request.breakpoints), request.automatic) for request in requests]
+    return [(describe(request.breakpoints), request.automatic) for request in requests]
 
 
 def placed(requests: Iterable[Request], placement: Placement) -> list[tuple[list[Place], str | None]]:
@@ -27,11 +27,11 @@ def placed(requests: Iterable[Request], placement: Placement) -> list[tuple[list
     found = []
     for request in requests:
         breakpoints, automatic = placement.place(View(request.thread, request.tools, request.system, trail))
-        found.append((told(breakpoints), automatic))
+        found.append((describe(breakpoints), automatic))
     return found
 
 
-def told(breakpoints: Iterable[Breakpoint]) -> list[Place]:
+def describe(breakpoints: Iterable[Breakpoint]) -> list[Place]:
     return [
         (str(breakpoint.layer), breakpoint.node.length if breakpoint.node else 0, breakpoint.index, breakpoint.ttl)
         for breakpoint in breakpoints

@@ -48,9 +48,9 @@ def script(client: str, name: str, *words: str) -> Run:
 
 
 def typescript(server: Server) -> Done:
-    told = {"model": session.MODEL, "system": session.SYSTEM, "question": session.QUESTION, "tools": session.TOOLS}
+    plan = {"model": session.MODEL, "system": session.SYSTEM, "question": session.QUESTION, "tools": session.TOOLS}
     folder = folder_of("typescript-sdk")
-    return server.run("node", str(SCRIPTS / "sdk_loop.mjs"), given=json.dumps(told), CLIENT_FOLDER=str(folder))
+    return server.run("node", str(SCRIPTS / "sdk_loop.mjs"), given=json.dumps(plan), CLIENT_FOLDER=str(folder))
 
 
 def llm(server: Server) -> Done:

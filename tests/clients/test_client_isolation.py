@@ -65,9 +65,9 @@ def test_a_client_gets_a_clean_environment_and_an_empty_folder(server: Server, m
     monkeypatch.setenv("SOME_TOKEN", "of-the-developer")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-developer")
     done = server.run("sh", "-c", "env; ls -A")
-    told = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
-    assert (told["ANTHROPIC_BASE_URL"], told["ANTHROPIC_API_KEY"]) == (server.address, KEY)
-    assert told["HOME"].startswith(str(server.folder))
-    assert told["HOME"] != os.environ.get("HOME")
+    variables = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
+    assert (variables["ANTHROPIC_BASE_URL"], variables["ANTHROPIC_API_KEY"]) == (server.address, KEY)
+    assert variables["HOME"].startswith(str(server.folder))
+    assert variables["HOME"] != os.environ.get("HOME")
     assert "of-the-developer" not in done.out
     assert not [line for line in done.out.splitlines() if "=" not in line]

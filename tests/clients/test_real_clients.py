@@ -97,13 +97,13 @@ def test_it_breakpoints_what_its_preset_breakpoints(ended: Ended) -> None:
 
 def test_the_bill_is_told_and_printed(ended: Ended) -> None:
     """What the client was told call by call is what the bill adds up, and the text begins with the same sentence."""
-    told = [line["usage"] for line in ended.lines]
+    usages = [line["usage"] for line in ended.lines]
     total = ended.bill["total"]
-    assert {name: total["usage"][name] for name in CLASSES} == {name: sum(u[name] for u in told) for name in CLASSES}
-    assert total["calls"] == len(told)
+    assert {name: total["usage"][name] for name in CLASSES} == {name: sum(u[name] for u in usages) for name in CLASSES}
+    assert total["calls"] == len(usages)
     assert Decimal(total["cost_usd"]) > 0
     assert ended.out.startswith(f"{ended.bill['verdict']}\n")
-    assert f"{len(told)} calls recorded in {ended.record}\n" in ended.err
+    assert f"{len(usages)} calls recorded in {ended.record}\n" in ended.err
 
 
 def test_the_bill_names_a_loop_that_is_left_uncached(ended: Ended) -> None:

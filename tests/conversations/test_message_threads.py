@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from cachecost.conversations.importing import ImportOptions, import_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
-from command_runs import run_apart, run_here
+from command_runs import run_here
 from row_places import without_place
 
 Row = dict[str, Any]
@@ -155,8 +153,8 @@ def test_on_demand_compaction_costs_its_iteration(tmp_path: Path) -> None:
     assert made["cost_usd"] == "0.0525"
 
 
-def told(run: Callable[..., CompletedProcess[str]], command: str, log: Path) -> Any:
-    done = run(command, log.name, "--json", cwd=log.parent)
+def parsed(command: str, log: Path) -> Any:
+    done = run_here(command, log.name, "--json", cwd=log.parent)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -166,9 +164,9 @@ def test_every_command_sees_the_whole_requests(tmp_path: Path, command: str) -> 
     """The bills are those of the whole requests, as `replay` counts them."""
     bills = [one["usage"] for one in replayed(saved(tmp_path / "log.jsonl", *whole()), "tiktoken")]
     made = []
-    for run, rows in ((run_apart, THREAD), (run_here, whole())):
+    for rows in (THREAD, whole()):
         billed = [{**one, "usage": bill} for one, bill in zip(rows, bills, strict=True)]
-        made.append(told(run, command, saved(tmp_path / "log.jsonl", *billed)))
+        made.append(parsed(command, saved(tmp_path / "log.jsonl", *billed)))
     if command == "whatif":
         moved, _ = (_pop(one["alternatives"], "host=bedrock") for one in made)
         assert moved["supported"].endswith("the API refuses 4 calls: thread: Extra inputs are not permitted")

@@ -175,8 +175,8 @@ def printed_file(path: Path) -> Path:
 
 def _events() -> list[dict[str, object]]:
     model = {"model": {"id": {"provider": "anthropic", "name": "claude-opus-4-6"}}}
-    told = [config(0, assistant=model), ask(5, "fix"), think(8, "hm"), say(9, "I will"), use(10, "t", path="x")]
-    return [*told, question(10.6, "t.apply"), answer(14, "t.apply"), tool_result(15, "t", "done"), say(19)]
+    turn = [config(0, assistant=model), ask(5, "fix"), think(8, "hm"), say(9, "I will"), use(10, "t", path="x")]
+    return [*turn, question(10.6, "t.apply"), answer(14, "t.apply"), tool_result(15, "t", "done"), say(19)]
 
 
 def _records() -> list[dict[str, object]]:

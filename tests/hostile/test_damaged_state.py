@@ -1,22 +1,20 @@
 """Damaged files that cachecost wrote itself, and small damaged files of others: 2 or 3 with the reason, never 70."""
 
 from __future__ import annotations
-
 import json
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from random import Random
-
 import pytest
-
+import shutil
 from cachecost.sweep.rows import open_store
 from cachecost.sweep.runs import load_sweep
 from cachecost.sweep.workers import keep_bundle
+from collections.abc import Iterator
 from command_runs import printed, run_here
+from conversations.session_stores import write_lines
 from hostile.attempts import LOG_COMMANDS, attempt
 from hostile.damage import damaged
 from hostile.seeds import BILL, SCENARIO, TIME, request_body
+from pathlib import Path
+from random import Random
 
 GRID = "conversation.synthetic.turns=2,3"
 REPLAYED = "format: 1\nname: replayed\nmodel: claude-opus-4-6\ntokens: bytes\nstrategies: [progressive]\nconversation: "
@@ -74,13 +72,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one whole file of each kind."""
     folder = tmp_path_factory.mktemp("project")
     rows = [{"timestamp": TIME.format(n), "request": request_body(n), "usage": BILL} for n in (1, 2)]
-    (folder / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_lines(folder / "log.jsonl", rows)
     (folder / "s.yaml").write_text(SCENARIO.replace("sweep:", "#"))
     (folder / "r.yaml").write_text(f"{REPLAYED}{{recording: calls.jsonl}}\n")
     (folder / "t.yaml").write_text(f"{REPLAYED}{{recording: talk.jsonl}}\n")
     (folder / "plan.yaml").write_text("name: own\nbreakpoints: [last_tool, last_system, automatic]\nttl: 1h\n")
     (folder / "cachecost.toml").write_text('reports = "reports"\n[bill]\nskip = true\n')
-    (folder / "journal.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in JOURNAL))
+    write_lines(folder / "journal.jsonl", JOURNAL)
     talk = Path(__file__).parents[2] / "scenarios" / "recordings" / "jp-17653152345.jsonl"
     (folder / "talk.jsonl").write_bytes(talk.read_bytes())
     printed("import", folder / "log.jsonl", "-o", folder / "calls.jsonl")

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from command_runs import run_here
 from hostile.attempts import LOG_COMMANDS
 from hostile.seeds import SCENARIO
 from hostile.test_foreign_text import rows
+from slow_cases import mostly_slow
 
 LOG, SIGNED = "é–日本.jsonl", "s.yaml"
 JSON_COMMANDS = (
@@ -72,16 +74,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "log.jsonl").write_text(rows(["naïve → 日本 ✗"]))
     shutil.copy(folder / "log.jsonl", folder / LOG)
-    told = SCENARIO.replace("What does it cost?", "“Was kostet es?” – 日本 ✗")
-    (folder / SIGNED).write_text(told.replace("sweep:", "#"), encoding="utf-8")
+    text = SCENARIO.replace("What does it cost?", "“Was kostet es?” – 日本 ✗")
+    (folder / SIGNED).write_text(text.replace("sweep:", "#"), encoding="utf-8")
     return folder
 
 
-def printed_in(folder: Path, environment: dict[str, str | None]) -> bytes:
+def printed_in(folder: Path, environment: dict[str, str | None], commands: Sequence[str] = JSON_COMMANDS) -> bytes:
     """What the JSON commands print to stdout in one process of that environment, and their exit codes."""
     merged = {**os.environ, "PYTHONUTF8": "0", **environment}
     values = {name: value for name, value in merged.items() if value is not None}
-    lines = [command.replace(" ", "|") for command in JSON_COMMANDS]
+    lines = [command.replace(" ", "|") for command in commands]
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *lines], cwd=folder, env=values, capture_output=True, check=True
     )
@@ -97,17 +99,23 @@ def usual(project: Path) -> bytes:
     return found
 
 
-def test_json_is_the_same_where_all_is_unusual(project: Path, usual: bytes) -> None:
-    assert printed_in(project, WORST) == usual
+def test_json_is_the_same_where_all_is_unusual(project: Path) -> None:
+    some = JSON_COMMANDS[::4]
+    assert printed_in(project, WORST, some) == printed_in(project, {}, some)
 
 
 @pytest.mark.slow
+def test_json_of_every_command_is_the_same_where_all_is_unusual(project: Path, usual: bytes) -> None:
+    assert printed_in(project, WORST) == usual
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_json_is_the_same_in_every_environment(environment: str, project: Path, usual: bytes) -> None:
     assert printed_in(project, ENVIRONMENTS[environment]) == usual
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", mostly_slow(["ascii", "latin-1", "cp1252"], 1))
 def test_every_command_writes_what_the_encoding_has(encoding: str, project: Path, tmp_path: Path) -> None:
     scenario = (f"{name} {SIGNED}" for name in ("run --no-report", "explain", "optimize", "check --github"))
     logs = (command.replace("OUT", str(tmp_path)).replace("GOOD", "log.jsonl") for command in LOG_COMMANDS)

@@ -119,7 +119,7 @@ def test_all_hostile_texts_in_one_log(command: str, tmp_path: Path) -> None:
     assert not list(complaints(command, name, folder))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("text", TEXTS)
 def test_each_hostile_text_in_a_log_of_its_own(text: str, tmp_path: Path) -> None:
     for command in (*LOG_COMMANDS, *MORE_COMMANDS):
@@ -130,8 +130,8 @@ def test_each_hostile_text_in_a_log_of_its_own(text: str, tmp_path: Path) -> Non
 
 def scenario(text: str) -> str:
     words = json.dumps(text)
-    told = SCENARIO.replace("What does it cost?", words).replace("source: a page", f"source: {words}")
-    return told.replace('"$0.59"', words).replace("max_cost_usd: 40", "max_cost_usd: 0.01").replace("sweep:", "#")
+    content = SCENARIO.replace("What does it cost?", words).replace("source: a page", f"source: {words}")
+    return content.replace('"$0.59"', words).replace("max_cost_usd: 40", "max_cost_usd: 0.01").replace("sweep:", "#")
 
 
 @pytest.mark.parametrize("command", SCENARIO_COMMANDS)
@@ -150,8 +150,8 @@ def test_scenarios_with_hostile_texts_and_names(command: str, text: str, tmp_pat
 @pytest.mark.parametrize("command", ["run LOG --no-report", "check LOG --github", "sweep LOG --seeds 2 --jobs 1"])
 def test_hostile_names_in_a_scenario_before_annotations(where: str, command: str, tmp_path: Path) -> None:
     folder = fresh(tmp_path / "project")
-    told = SCENARIO.replace(where, where.replace(where.strip("-, ").split()[-1].strip(","), json.dumps(ALL), 1))
-    (folder / "s.yaml").write_text(told)
+    text = SCENARIO.replace(where, where.replace(where.strip("-, ").split()[-1].strip(","), json.dumps(ALL), 1))
+    (folder / "s.yaml").write_text(text)
     assert not list(complaints(command, "s.yaml", folder))
 
 
@@ -161,8 +161,8 @@ def test_a_command_to_a_runner_is_seen_anywhere_in_a_line(tmp_path: Path) -> Non
     (folder / "log.jsonl").write_text(rows(["a ##[error]b", "c ##vso[task.complete]d"]))
     done = run_here("validate", "log.jsonl", cwd=folder)
     assert "##[" not in done.stdout and "##vso[" not in done.stdout and "\\u0023#[error]b" in done.stdout
-    told = run_here("replay", "log.jsonl", "--json", "--tokens", "bytes", cwd=folder).stdout
-    assert "##[" not in told and {json.loads(line)["session"] for line in told.splitlines()} == {
+    stdout = run_here("replay", "log.jsonl", "--json", "--tokens", "bytes", cwd=folder).stdout
+    assert "##[" not in stdout and {json.loads(line)["session"] for line in stdout.splitlines()} == {
         "a ##[error]b",
         "c ##vso[task.complete]d",
     }

@@ -1,6 +1,7 @@
 """Damaged files of every format under every command: a known exit code, no traceback, little time and memory.
 
 `make fuzz` tries 10,000: as many as CACHECOST_FUZZ says, from CACHECOST_FUZZ_FROM on. Input N is always the same.
+60 of 300 are part of the suite, the others of `-m slow`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 from hostile.attempts import COMMANDS, Ended, attempt, command_for
 from hostile.damage import damaged
 from hostile.seeds import Seed, seeds
+from slow_cases import mostly_slow
 
 INPUTS = int(os.environ.get("CACHECOST_FUZZ", "300"))
 FIRST = int(os.environ.get("CACHECOST_FUZZ_FROM", "0"))
@@ -38,7 +40,7 @@ def test_every_seed_is_valid(valid: list[Seed], tmp_path: Path) -> None:
         assert ended.code in (0, 1, 3), f"{seed.name}: {ended.err}"
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", mostly_slow(range(PARTS), 2))
 def test_damaged_files_end_in_a_documented_exit_code(part: int, valid: list[Seed], tmp_path: Path) -> None:
     good = _good(valid, tmp_path)
     complaints = []

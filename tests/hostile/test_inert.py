@@ -1,19 +1,12 @@
 """Hostile strings × outputs: what somebody else wrote is seen everywhere and acts nowhere."""
 
 from __future__ import annotations
-
 import csv
 import json
 import os
+import pytest
 import subprocess
 import sys
-from io import StringIO
-from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree as ET
-
-import pytest
-
 from cachecost.base.formatting import IN_TEXT, inert, inert_cell, inert_output, inert_text
 from cachecost.views.check.badge import badge_svg
 from cachecost.views.check.github import annotation_lines
@@ -25,8 +18,14 @@ from cachecost.views.check.text import text_lines
 from cachecost.views.tables.output import code_block, csv_text, markdown_table
 from cachecost.views.tables.table import build_table
 from command_runs import run_here
+from conversations.session_stores import write_lines
 from hostile.attempts import attempt
 from hostile.seeds import SCENARIO, request_body
+from io import StringIO
+from pathlib import Path
+from slow_cases import mostly_slow
+from typing import Any
+from xml.etree import ElementTree as ET
 
 HOSTILE = {
     "colour": "\x1b[31mred\x1b[0m",
@@ -55,6 +54,10 @@ HOSTILE = {
     "entity": "]]>&x;",
 }
 each_string = pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+some_strings = pytest.mark.parametrize(
+    "text", mostly_slow((pytest.param(HOSTILE[name], id=name) for name in HOSTILE), 6)
+)
+"""Under commands, which take longer."""
 
 
 def acts(output: str) -> bool:
@@ -139,19 +142,19 @@ def check_of(text: str) -> dict[str, Any]:
 
 @each_string
 def test_a_check_is_inert_in_every_rendering(text: str) -> None:
-    told = check_of(text)
-    assert not any("\n" in line or IN_TEXT.search(line) for line in text_lines(told))
-    annotations = annotation_lines(told)
+    check = check_of(text)
+    assert not any("\n" in line or IN_TEXT.search(line) for line in text_lines(check))
+    annotations = annotation_lines(check)
     assert len(annotations) == 3 and all(line.startswith("::error file=") for line in annotations)
     assert not any("\n" in line or IN_TEXT.search(line) for line in annotations)
-    root = ET.fromstring(junit(told))
+    root = ET.fromstring(junit(check))
     assert not any(IN_TEXT.search(str(one.text)) for one in root.iter()) and len(list(root.iter("testcase"))) == 1
     assert not IN_TEXT.search(str([one.attrib for one in root.iter()]))
-    found = [one["message"]["text"] for one in json.loads(sarif(told))["runs"][0]["results"]]
+    found = [one["message"]["text"] for one in json.loads(sarif(check))["runs"][0]["results"]]
     assert len(found) == 3 and list(map(inert, found)) == found
-    comment = markdown(told)
+    comment = markdown(check)
     assert not IN_TEXT.search(comment) and "<script" not in outside_of_fences(comment).replace("\\<", "")
-    assert not IN_TEXT.search(gitlab(told)) and not IN_TEXT.search(badge_svg(told, "both"))
+    assert not IN_TEXT.search(gitlab(check)) and not IN_TEXT.search(badge_svg(check, "both"))
 
 
 def outside_of_fences(comment: str) -> str:
@@ -184,14 +187,13 @@ def log_with(text: str, folder: Path) -> Path:
     words = {"session": text, "workspace": text, "source": text}
     rows = [{"request": body, **words} for body in (first, second, {**first, "model": text or "x"})]
     path = folder / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(path, rows)
 
 
 COMMANDS = ("replay LOG --tokens bytes", "lint LOG --tokens bytes", "explain LOG --tokens bytes", "validate LOG")
 
 
-@each_string
+@some_strings
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("colour", [False, True])
 def test_logs_are_inert_in_a_terminal(
@@ -208,7 +210,7 @@ def test_logs_are_inert_in_a_terminal(
     assert not acts(plain) and not acts(ended.err)
 
 
-@each_string
+@some_strings
 def test_logs_are_inert_on_a_page_and_in_a_sheet(text: str, tmp_path: Path) -> None:
     log = log_with(text, tmp_path)
     ended = attempt("replay LOG --html OUT/page.html --csv OUT/rows.csv --tokens bytes", log, tmp_path, tmp_path)
@@ -221,12 +223,12 @@ def test_logs_are_inert_on_a_page_and_in_a_sheet(text: str, tmp_path: Path) -> N
     assert all(inert_cell(cell) == cell for cell in cells)
 
 
-@each_string
+@some_strings
 def test_scenarios_are_inert(text: str, tmp_path: Path) -> None:
     words = json.dumps(text, ensure_ascii=text == HOSTILE["lone surrogate"])
     scenario = tmp_path / "s.yaml"
-    told = SCENARIO.replace("What does it cost?", words).replace("source: a page", f"source: {words}")
-    scenario.write_text(told.replace('"$0.59"', words))
+    content = SCENARIO.replace("What does it cost?", words).replace("source: a page", f"source: {words}")
+    scenario.write_text(content.replace('"$0.59"', words))
     ended = attempt("run LOG --out OUT", scenario, tmp_path / "report", tmp_path)
     assert ended.code in (0, 2) and not acts(ended.out + ended.err), ended.err
     for path in (tmp_path / "report").glob("*.*"):
@@ -260,7 +262,9 @@ def test_a_stream_that_lacks_a_sign_gets_another(command: str, encoding: str, tm
     assert done.stdout and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("command", "encoding"), [("run", "cp1252"), ("replay", "latin-1"), ("lint", "ascii")])
+@pytest.mark.parametrize(
+    ("command", "encoding"), mostly_slow([("run", "cp1252"), ("replay", "latin-1"), ("lint", "ascii")], 1)
+)
 def test_a_process_whose_stream_lacks_a_sign_writes_another(command: str, encoding: str, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "cachecost", *map(str, scenario_or_log(command, tmp_path))]
     done = subprocess.run(words, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": encoding})

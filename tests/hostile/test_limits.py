@@ -91,7 +91,7 @@ def test_deep_json_is_an_error_at_its_line(place: str, command: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("fields", "says"),
     [
         ({"input": "9" * 5_000}, TOO_LONG),
         ({"usage": '{"input_tokens": 1' + "0" * 300 + "}"}, "usage.input_tokens: expected a whole number of tokens"),
@@ -103,9 +103,9 @@ def test_deep_json_is_an_error_at_its_line(place: str, command: str, tmp_path: P
     ],
 )
 def test_numbers_and_times_out_of_range_are_errors_at_their_line(
-    told: dict[str, str], says: str, tmp_path: Path
+    fields: dict[str, str], says: str, tmp_path: Path
 ) -> None:
-    found = ended(tmp_path, "log.jsonl", row() + row(**told))
+    found = ended(tmp_path, "log.jsonl", row() + row(**fields))
     assert found.code == 2 and "log.jsonl:2 " in found.err and says in found.err
 
 

@@ -76,16 +76,16 @@ def replay(
 ) -> list[Row]:
     """The rows of `calls`, by `cachecost replay --host … --tokens bytes --json`."""
     log = write_log(folder / "log.jsonl", model, calls, begin)
-    told = ask("replay", log, "--host", host, "--tokens", "bytes", "--json", *words)
-    assert told.code == 0, told
-    return told.rows
+    result = ask("replay", log, "--host", host, "--tokens", "bytes", "--json", *words)
+    assert result.code == 0, result
+    return result.rows
 
 
 def usages(rows: Iterable[Row]) -> list[tuple[int, int, int]]:
     """What each row has read, written (for short or for long) and left uncached."""
-    told = [row["usage"] for row in rows]
+    usages = [row["usage"] for row in rows]
     names = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens")
-    return [(usage[names[0]], usage[names[1]], usage[names[2]]) for usage in told]
+    return [(usage[names[0]], usage[names[1]], usage[names[2]]) for usage in usages]
 
 
 def reads(rows: Iterable[Row]) -> list[int]:

@@ -33,8 +33,8 @@ class Asked:
 
     @property
     def blocks(self) -> list[tuple[str, str, int]]:
-        told = [("developer", name, tokens) for name, tokens in self.developer]
-        return told + [(turn.role, name, tokens) for turn in self.turns for name, tokens in turn.blocks]
+        blocks = [("developer", name, tokens) for name, tokens in self.developer]
+        return blocks + [(turn.role, name, tokens) for turn in self.turns for name, tokens in turn.blocks]
 
     @property
     def user_ends(self) -> list[int]:

@@ -133,16 +133,16 @@ def test_a_host_is_told_once_what_is_meant_and_no_breakpoint_is_invented(request
         rules = RULES.rules(host, model, DAY)
         for sent in requests:
             request = Intake().body({**sent, "model": model})
-            told = translate(request, rules)
-            again = translate(told.request, rules)
-            assert places(again.request) == places(told.request), host
+            translated = translate(request, rules)
+            again = translate(translated.request, rules)
+            assert places(again.request) == places(translated.request), host
             assert {breakpoint.ttl for breakpoint in again.request.breakpoints} == {
-                breakpoint.ttl for breakpoint in told.request.breakpoints
+                breakpoint.ttl for breakpoint in translated.request.breakpoints
             }, host
             asked = places(request) | (ends(request) if rules.implicit_breakpoint or request.automatic else set())
-            assert places(told.request) <= asked, host
-            assert told.request.thread is request.thread
-            assert (told.request.tools, told.request.system) == (request.tools, request.system)
+            assert places(translated.request) <= asked, host
+            assert translated.request.thread is request.thread
+            assert (translated.request.tools, translated.request.system) == (request.tools, request.system)
 
 
 @FEW
@@ -152,10 +152,10 @@ def test_hosts_with_breakpoints_as_claudes_get_the_request_itself(requests: list
         rules = RULES.rules(host, model, DAY)
         for sent in requests:
             request = Intake().body({**sent, "model": model})
-            told = translate(request, rules)
+            translated = translate(request, rules)
             able = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer in rules.breakpoint_layers]
-            assert told.looks_at is None
+            assert translated.looks_at is None
             if len(able) == len(request.breakpoints) <= rules.maximum_breakpoints - (request.automatic is not None):
-                assert told.request is request and not told.notes
+                assert translated.request is request and not translated.notes
             elif rules.surplus_breakpoints == "oldest_dropped":
-                assert set(told.request.breakpoints) <= set(able) and told.notes
+                assert set(translated.request.breakpoints) <= set(able) and translated.notes

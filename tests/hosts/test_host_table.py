@@ -39,13 +39,13 @@ def test_every_host_is_in_the_table() -> None:
 @pytest.mark.parametrize(("host", "model"), MODELS)
 def test_a_small_log_is_evaluated_or_what_is_missing_is_named(tmp_path: Path, host: str, model: str) -> None:
     log = write_log(tmp_path / "log.jsonl", model, CALLS)
-    told = ask("replay", log, "--host", host, "--tokens", "bytes", "--json")
-    assert len(told.rows) == 2
-    if host in OWN_SERVERS and told.code == 3:
-        assert all(row["error"]["message"].startswith(f"no price known for {model} on") for row in told.rows)
+    result = ask("replay", log, "--host", host, "--tokens", "bytes", "--json")
+    assert len(result.rows) == 2
+    if host in OWN_SERVERS and result.code == 3:
+        assert all(row["error"]["message"].startswith(f"no price known for {model} on") for row in result.rows)
         return
-    assert told.code == 0, told
-    assert all(row["usage"]["output_tokens"] == 0 for row in told.rows)
+    assert result.code == 0, result
+    assert all(row["usage"]["output_tokens"] == 0 for row in result.rows)
 
 
 UNKNOWN = """
@@ -85,10 +85,10 @@ qwen          qwen3-next-80b-a3b-base   qwen3-next-80b-a3b-instruct
 def test_an_unknown_model_is_told_with_the_nearest_and_exit_code_3(tmp_path: Path, line: str) -> None:
     host, model, near = line.split()
     log = write_log(tmp_path / "log.jsonl", model, CALLS)
-    told = ask("replay", log, "--host", host, "--tokens", "bytes", "--json")
+    result = ask("replay", log, "--host", host, "--tokens", "bytes", "--json")
     guess = "" if near == "-" else f" (did you mean '{near}'?)"
-    assert told.code == 3
-    assert [row["error"]["message"] for row in told.rows] == [f"unknown model '{model}' on host {host}{guess}"] * 2
+    assert result.code == 3
+    assert [row["error"]["message"] for row in result.rows] == [f"unknown model '{model}' on host {host}{guess}"] * 2
 
 
 def test_only_hosts_of_anothers_models_take_rules_from_another() -> None:
@@ -136,14 +136,14 @@ def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch:
 def test_a_price_from_another_host_says_so() -> None:
     """Foundry and Azure have no price list of their own; hosts of other makers take nothing from anywhere."""
     book = PriceBook()
-    told = {
+    stated = {
         host: [quoted(book, host, row.id) for row in model_rows(RuleBook(as_of=DAY), host)]
         for host in sorted(set(hosts()) - (set(BASED) - {"foundry", "azure"}))
     }
-    assert all("as on anthropic (" in str(one) for one in told.pop("foundry"))
+    assert all("as on anthropic (" in str(one) for one in stated.pop("foundry"))
     unpriced = "no price known for gpt-6-astra-law"
-    assert all("as on openai (" in str(one) or str(one).startswith(unpriced) for one in told.pop("azure"))
-    assert not [one for prices in told.values() for one in prices if "as on" in str(one)]
+    assert all("as on openai (" in str(one) or str(one).startswith(unpriced) for one in stated.pop("azure"))
+    assert not [one for prices in stated.values() for one in prices if "as on" in str(one)]
 
 
 @pytest.mark.parametrize("host", sorted(BASED))

@@ -51,8 +51,8 @@ def test_litellm_37628_another_user_message_reads_the_developer_messages(
     asked = [words_of(tokens - turn, word) for tokens, word in ((1_493, "one"), (1_479, "two"))]
     calls = every(10, *[body(user(block), **head) for block in asked])
     log = write_log(tmp_path / "log.jsonl", "gpt-5.6-sol", calls)
-    told = ask("replay", log, "--host", "openai", "--json", "--rule", f"openai_developer_end={reading}")
-    assert usages(told.rows) == [(0, 7_495, 3), second]
+    result = ask("replay", log, "--host", "openai", "--json", "--rule", f"openai_developer_end={reading}")
+    assert usages(result.rows) == [(0, 7_495, 3), second]
 
 
 def test_explicit_mode_without_breakpoints_caches_nothing(tmp_path: Path) -> None:

@@ -71,10 +71,10 @@ def test_gemini_itself_promises_nothing(tmp_path: Path, size: int, read: int) ->
     calls = every(10, body(user(text(size))), body(user(text(size)), THEN))
     rows = replay(tmp_path, "gemini", "gemini-3.8-flash", *calls)
     assert usages(rows)[1] == (read, 0, size + 900 - read)
-    told = Decimal(rows[1]["cost_usd"]) * 10**6
-    assert told == read * Decimal("0.075") + (size + 900 - read) * Decimal("0.75")
+    cost = Decimal(rows[1]["cost_usd"]) * 10**6
+    assert cost == read * Decimal("0.075") + (size + 900 - read) * Decimal("0.75")
     least, most = map(Decimal, rows[1]["cost_range_usd"])
-    assert (least * 10**6, most * 10**6) == (told, (size + 900) * Decimal("0.75"))
+    assert (least * 10**6, most * 10**6) == (cost, (size + 900) * Decimal("0.75"))
 
 
 def part(name: str, size: int = 640) -> Body:
@@ -161,9 +161,11 @@ def test_breakpoints_are_of_no_matter_where_the_host_caches_by_itself(tmp_path: 
 
 def test_a_host_that_is_none_of_ours(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.jsonl", "kimi-k3", [Sent(0, sent("A"), "novita")])
-    told = ask("replay", log, "--json")
-    assert told.code == 3
-    assert told.rows[0]["error"]["message"].startswith("no rules for host 'novita'; known: anthropic, azure, bedrock, ")
+    result = ask("replay", log, "--json")
+    assert result.code == 3
+    assert result.rows[0]["error"]["message"].startswith(
+        "no rules for host 'novita'; known: anthropic, azure, bedrock, "
+    )
     refused = ask("replay", log, "--host", "novita")
     assert (refused.code, refused.out) == (2, "")
     assert "expected one of anthropic, azure, " in refused.words

@@ -31,16 +31,16 @@ def test_the_ways_are_those_that_rules_may_state() -> None:
 
 
 def test_each_host_stands_there_with_the_ways_of_its_models() -> None:
-    told = {(host, way) for row in table("Which host has which") for host in coded(row[0]) for way in coded(row[2])}
-    assert told == {(host, row.rules.matching) for host in hosts() for row in model_rows(RuleBook(), host)}
+    stated = {(host, way) for row in table("Which host has which") for host in coded(row[0]) for way in coded(row[2])}
+    assert stated == {(host, row.rules.matching) for host in hosts() for row in model_rows(RuleBook(), host)}
 
 
 @pytest.mark.parametrize("row", table("Which host has which"), ids=lambda row: f"{row[0][:20]} {row[2]}")
 def test_lifetimes_are_those_of_the_rules(row: list[str]) -> None:
     for host in coded(row[0]):
         found = [one.rules for one in model_rows(RuleBook(), host) if one.rules.matching in coded(row[2])]
-        told = set(re.findall(r"\d+[mh]", row[3]))
+        lives_of_row = set(re.findall(r"\d+[mh]", row[3]))
         stated = [set(ttl_names([rules])[: len(rules.ttl_s)]) if rules.ttl_s else set() for rules in found]
-        assert not told or all(lives == told for lives in stated), host
+        assert not lives_of_row or all(lives == lives_of_row for lives in stated), host
         if "not published" in row[3] or row[3].startswith("none"):
             assert not any(stated), host

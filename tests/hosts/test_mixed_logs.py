@@ -11,6 +11,7 @@ from host_logs import Sent, Told, ask, body, every, write_log
 
 import cachecost
 from bodies import Body, assistant, marked, text, user
+from conversations.session_stores import write_lines
 
 CLAUDE = "claude-opus-5-5"
 HEAD: Body = {"system": [marked(text(5_000, "s"))]}
@@ -41,13 +42,13 @@ def write(path: Path, *calls: Sent, bill: bool = False) -> Path:
     write_log(path, CLAUDE, sorted(calls, key=lambda call: call.at))
     if bill:
         lines = [{**json.loads(line), "usage": BILL} for line in path.read_text(encoding="utf-8").splitlines()]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        return write_lines(path, lines)
     return path
 
 
-def figures(told: Told) -> Any:
+def figures(result: Told) -> Any:
     """The JSON object of a command, without the places of calls."""
-    return without_places(json.loads(told.out))
+    return without_places(json.loads(result.out))
 
 
 def without_places(found: Any) -> Any:
@@ -65,31 +66,31 @@ def test_calls_of_other_caches_are_left_out_and_the_rest_has_its_figures(
 ) -> None:
     own = every(20, *REQUESTS)
     mixed = [*own, *others(("gpt-5.5", "openai"), ("deepseek-flash", "deepseek"), ("gpt-5.5", "openai"))]
-    told = ask(command, write(tmp_path / "mixed.jsonl", *mixed, bill=bill), "--json")
+    result = ask(command, write(tmp_path / "mixed.jsonl", *mixed, bill=bill), "--json")
     alone = ask(command, write(tmp_path / "alone.jsonl", *own, bill=bill), "--json")
-    assert (told.code, alone.code) == (0, 0), told
+    assert (result.code, alone.code) == (0, 0), result
     assert "left out" not in alone.words
-    rest = [line for line in told.words.splitlines() if not line.startswith("left out: ")]
+    rest = [line for line in result.words.splitlines() if not line.startswith("left out: ")]
     assert rest == alone.words.splitlines()
-    assert told.words.splitlines()[:2] == [
+    assert result.words.splitlines()[:2] == [
         f"left out: 2 calls of gpt-5.5 on openai: {command} {SUPPORTS}; {REST}",
         f"left out: 1 call of deepseek-flash on deepseek: {command} {SUPPORTS}; {REST}",
     ]
-    assert figures(told) == figures(alone)
+    assert figures(result) == figures(alone)
 
 
 def test_findings_keep_their_place_in_the_log(tmp_path: Path) -> None:
     calls = [*every(20, *REQUESTS), *others(("gpt-5.5", "openai"))]
-    told = ask("explain", write(tmp_path / "log.jsonl", *calls), "--json")
-    found = [(one["call"], one["since_call"], one["line"]) for one in json.loads(told.out)["findings"]]
-    assert found == [(3, 1, 3), (4, 1, 4), (4, 1, 4), (5, 3, 5)], told.out
+    result = ask("explain", write(tmp_path / "log.jsonl", *calls), "--json")
+    found = [(one["call"], one["since_call"], one["line"]) for one in json.loads(result.out)["findings"]]
+    assert found == [(3, 1, 3), (4, 1, 4), (4, 1, 4), (5, 3, 5)], result.out
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_log_of_such_calls_alone_is_not_evaluated(tmp_path: Path, command: str) -> None:
-    told = ask(command, write(tmp_path / "log.jsonl", *others(("gpt-5.5", "openai"))))
-    assert (told.code, told.out) == (3, "")
-    assert told.words == (
+    result = ask(command, write(tmp_path / "log.jsonl", *others(("gpt-5.5", "openai"))))
+    assert (result.code, result.out) == (3, "")
+    assert result.words == (
         f"{command} {SUPPORTS}; the cache of gpt-5.5 on host openai keeps every prefix automatically, in fixed-size "
         "blocks of tokens (bill, replay and validate support it)\n"
     )
@@ -115,19 +116,19 @@ def test_python_warns_of_them(tmp_path: Path) -> None:
 
 def test_the_page_of_a_replay_has_the_avoidable_costs_of_the_rest(tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", *every(20, *REQUESTS), *others(("gpt-5.5", "openai")))
-    told = ask("replay", log, "--html", tmp_path / "page.html")
-    assert told.code == 0
-    assert f"avoidable costs on the page: left out: 1 call of gpt-5.5 on openai: explain {SUPPORTS}" in told.words
+    result = ask("replay", log, "--html", tmp_path / "page.html")
+    assert result.code == 0
+    assert f"avoidable costs on the page: left out: 1 call of gpt-5.5 on openai: explain {SUPPORTS}" in result.words
 
 
 def test_lint_checks_the_rest(tmp_path: Path) -> None:
     """Its exit code is that of what was checked; where nothing was, it says so as ever."""
     claude = every(20, body(ASKED, max_tokens=64))
     alone = ask("lint", write(tmp_path / "log.jsonl", *claude), "--json")
-    told = ask("lint", write(tmp_path / "log.jsonl", *claude, *others(("gpt-5.5", "openai"))), "--json")
-    assert (told.code, alone.code) == (0, 0), told
-    assert without_places(json.loads(told.out)) == without_places(json.loads(alone.out))
-    assert told.words == (f"left out: 1 call of gpt-5.5 on openai: lint {SUPPORTS}; {REST}\n")
-    told = ask("lint", write(tmp_path / "log.jsonl", *others(("gpt-5.5", "openai"))))
-    assert told.code == 3
-    assert f"not checked: call 1: lint {SUPPORTS}; the cache of gpt-5.5" in told.words
+    result = ask("lint", write(tmp_path / "log.jsonl", *claude, *others(("gpt-5.5", "openai"))), "--json")
+    assert (result.code, alone.code) == (0, 0), result
+    assert without_places(json.loads(result.out)) == without_places(json.loads(alone.out))
+    assert result.words == (f"left out: 1 call of gpt-5.5 on openai: lint {SUPPORTS}; {REST}\n")
+    result = ask("lint", write(tmp_path / "log.jsonl", *others(("gpt-5.5", "openai"))))
+    assert result.code == 3
+    assert f"not checked: call 1: lint {SUPPORTS}; the cache of gpt-5.5" in result.words

@@ -104,8 +104,8 @@ def wire(asked: Asked) -> Body:
     """The request as a client of the Messages API writes it."""
     numbered = iter(range(1, len(asked.blocks) + 1))
 
-    def blocks(told: tuple[tuple[str, int], ...]) -> list[Body]:
-        made = [(text(size, name), next(numbered) in asked.breakpoints) for name, size in told]
+    def blocks(sizes: tuple[tuple[str, int], ...]) -> list[Body]:
+        made = [(text(size, name), next(numbered) in asked.breakpoints) for name, size in sizes]
         return [marked(one) if is_marked else one for one, is_marked in made]
 
     system = {"system": blocks(asked.developer)} if asked.developer else {}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from command_runs import printed
+from conversations.session_stores import write_lines
 
 Row = dict[str, Any]
 START = 1_757_930_400  # 2025-09-15T10:00:00Z
@@ -35,15 +36,15 @@ def call(model: str, at: int, prompt: int, read: int, output: int, *messages: Ro
 
 def validated(folder: Path, *rows: Row) -> Row:
     log = folder / "log.jsonl"
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(log, rows)
     found: Row = json.loads(printed("validate", "--json", log))
     return found
 
 
 def is_exact(folder: Path, *rows: Row) -> bool:
-    told = validated(folder, *rows)
-    counted = [told[kind][name] for kind in ("hits", "cold") for name in ("knowable", "exact")]
-    assert counted[0] + counted[2] == len(rows), told["mismatches"]
+    parsed = validated(folder, *rows)
+    counted = [parsed[kind][name] for kind in ("hits", "cold") for name in ("knowable", "exact")]
+    assert counted[0] + counted[2] == len(rows), parsed["mismatches"]
     return bool(counted[0] == counted[1] and counted[2] == counted[3])
 
 
@@ -98,8 +99,8 @@ def test_another_machine_has_what_an_earlier_call_sent(tmp_path: Path, read: int
         call("gpt-5", 10, 2_400, 1_920, 900, ASK, ANSWER, NEXT),
         call("gpt-5", 20, 2_800, read, 900, ASK, ANSWER, NEXT, ANSWER, NEXT),
     )
-    told = validated(tmp_path, *rows)
-    assert (told["ranges"]["judged"], told["ranges"]["hold"]) == (2, 1 + in_range)
+    parsed = validated(tmp_path, *rows)
+    assert (parsed["ranges"]["judged"], parsed["ranges"]["hold"]) == (2, 1 + in_range)
 
 
 @pytest.mark.parametrize(("model", "read"), [("gpt-5", 1_152), ("gpt-5.6-sol", 1_216)])

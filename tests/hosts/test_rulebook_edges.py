@@ -10,6 +10,7 @@ import pytest
 from host_logs import ask
 
 from bodies import BREAKPOINT, HOUR, Body, marked, text, tool, user
+from conversations.session_stores import write_lines
 
 DAY = "2026-10-10T10:{:02}:00Z"
 LONG = user(marked(text(6_000)))
@@ -21,8 +22,7 @@ Row = dict[str, Any]
 
 def log(folder: Path, *lines: Body) -> Path:
     path = folder / "log.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
+    return write_lines(path, lines)
 
 
 def call(minute: int, *messages: Body, model: str = "claude-sonnet-5", **fields: Any) -> Body:
@@ -32,9 +32,9 @@ def call(minute: int, *messages: Body, model: str = "claude-sonnet-5", **fields:
 
 
 def replayed(path: Path, *words: str) -> list[Row]:
-    told = ask("replay", path, "--tokens", "bytes", "--json", *words)
-    assert told.code == 0, told.words
-    return [dict(row) for row in told.rows]
+    result = ask("replay", path, "--tokens", "bytes", "--json", *words)
+    assert result.code == 0, result.words
+    return [dict(row) for row in result.rows]
 
 
 def sent(folder: Path, *lines: Body) -> list[Row]:
@@ -166,8 +166,8 @@ def test_explain_names_the_tool_that_changed_by_its_place_in_the_request(tmp_pat
 
     path = log(tmp_path, call(0, LONG, tools=tools("one")), call(1, LONG, tools=tools("two")))
     for source in (path, recorded(tmp_path, path)):
-        told = ask("explain", source, "--tokens", "bytes", "--json")
-        assert [one["block"] for one in json.loads(told.out)["findings"]] == ["tools.3"], told.words
+        result = ask("explain", source, "--tokens", "bytes", "--json")
+        assert [one["block"] for one in json.loads(result.out)["findings"]] == ["tools.3"], result.words
 
 
 def recorded(folder: Path, path: Path) -> Path:
@@ -180,8 +180,8 @@ def recorded(folder: Path, path: Path) -> Path:
 def test_a_plan_names_tools_and_system_blocks_as_sent(tmp_path: Path) -> None:
     tools, asked = [DEFERRED, WEB, tool(30_000)], [user(text(200, name)) for name in "abc"]
     path = log(tmp_path, *(call(n, message, tools=tools) for n, message in enumerate(asked)))
-    told = json.loads(ask("optimize", path, "--tokens", "bytes", "--json").out)
-    places = {breakpoint["path"] for step in told["best"]["plan"] for breakpoint in step["breakpoints"]}
+    parsed = json.loads(ask("optimize", path, "--tokens", "bytes", "--json").out)
+    places = {breakpoint["path"] for step in parsed["best"]["plan"] for breakpoint in step["breakpoints"]}
     assert places == {"tools.2"}, "and none on the server's tool, where it would write nothing"
 
 

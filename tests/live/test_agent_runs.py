@@ -17,6 +17,7 @@ from agent_projects import TURNS, accepted, agent_project, check
 import terminal
 from cachecost.live.agent_runs.processes import Launcher
 from command_runs import run_apart, run_here
+from slow_cases import mostly_slow
 
 KEY = "sk-ant-very-secret-0123456789"
 PLACE = "scenarios/mine.yaml:3:16 conversation.command: "
@@ -193,7 +194,7 @@ def test_other_commands_take_what_the_last_check_recorded(tmp_path: Path) -> Non
     assert "never run again" in run_here("run", place, "--no-report", cwd=tmp_path).stderr
 
 
-@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+@pytest.mark.parametrize(("stop", "code"), mostly_slow([(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)], 1))
 def test_an_interruption_ends_the_command_and_leaves_nothing(tmp_path: Path, stop: signal.Signals, code: int) -> None:
     mark = f"mark-{tmp_path.name}-{os.getpid()}"
     agent_project(tmp_path, "hangs", env={"MARK": mark})
@@ -210,6 +211,7 @@ def test_an_interruption_ends_the_command_and_leaves_nothing(tmp_path: Path, sto
     assert not [*(tmp_path / "tmp").iterdir()]
 
 
+@pytest.mark.slow
 def test_the_extra_may_be_missing(tmp_path: Path) -> None:
     agent_project(tmp_path)
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['uvicorn'] = None\n")

@@ -1,21 +1,18 @@
 """An upstream that reports less than it bills, or answers nonsense: the limit holds, and the run says so."""
 
 from __future__ import annotations
-
 import json
+import pytest
 import shutil
 import time
-from decimal import Decimal
-from functools import partial
-from pathlib import Path
-from random import Random
-
-import pytest
-from driver_fake import FakeApi, FakeClock, driven, small_plan
-from lying_answers import ANSWERS, COUNTS, much_text
-
 from cachecost.live.driver import output
 from cachecost.live.driver.journal import read_journal
+from decimal import Decimal
+from driver_fake import FakeApi, FakeClock, driven, small_plan
+from functools import partial
+from lying_answers import ANSWERS, COUNTS, much_text
+from pathlib import Path
+from random import Random
 
 PLAN = small_plan(tokens="tiktoken")
 KEPT = "the usage is not believed (0 input tokens, "
@@ -137,7 +134,7 @@ def test_no_lie_makes_an_upstream_bill_more_than_the_limit(tmp_path: Path, block
         lie_at_random(seed, tmp_path / str(seed))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_lie_of_a_thousand_upstreams_makes_them_bill_more_than_the_limit(tmp_path: Path) -> None:
     for seed in range(1_000, 2_000):
         lie_at_random(seed, tmp_path / "run")

@@ -1,30 +1,28 @@
 """A disk that takes no more: traffic goes on, files stay whole, and the end says truly what they hold."""
 
 from __future__ import annotations
-
 import asyncio
 import errno
+import httpx2
 import json
 import os
+import pytest
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-
-import httpx2
-import pytest
-from driver_fake import FakeApi, FakeClock, driven, journal_of, small_plan
-from recorder_upstream import body, recorder, send, until, upstream_thread
-from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
-
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log.reader import calls
-from cachecost.live import request_log
+from cachecost.live import clock, request_log
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.recorder.writing import DigestFile, calls_in
 from cachecost.live.request_log import CallLog
+from collections.abc import Callable
+from driver_fake import FakeApi, FakeClock, driven, journal_of, small_plan
+from pathlib import Path
+from recorder_upstream import body, recorder, send, until, upstream_thread
+from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
+from slow_cases import mostly_slow
 
 REQUEST = json.dumps(BODY).encode()
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
@@ -106,7 +104,7 @@ def test_only_what_is_still_there_is_recorded(tmp_path: Path) -> None:
         assert log.count_recorded() == 0
 
 
-@pytest.mark.parametrize("content", ["keep", "digest"])
+@pytest.mark.parametrize("content", mostly_slow(["keep", "digest"], 1))
 def test_the_recorder_on_a_full_disk(tmp_path: Path, content: str) -> None:
     path = tmp_path / "r.jsonl"
     with upstream_thread() as api:
@@ -182,6 +180,7 @@ def test_what_cannot_be_recorded_is_answered_and_billed_all_the_same(
     assert said == ["call 1 is not recorded: internal error: ZeroDivisionError"]
 
 
+@pytest.mark.slow
 def test_the_end_of_serve_tells_what_the_recording_lacks(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     command = [sys.executable, "-c", SERVE.format(3_000), "serve", "--port", "0", "--no-bill", "--record", str(path)]

@@ -188,6 +188,7 @@ def test_the_text_of_a_run_that_stops(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+@pytest.mark.slow
 def test_a_run_killed_in_the_middle_goes_on_without_paying_again(
     scenario: Path, address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,19 +4,17 @@ Half of the processor time of a server is its start: what is true wherever it ru
 """
 
 from __future__ import annotations
-
+import anyio
 import json
+import jsonschema
 import os
+import pytest
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
-
-import anyio
-import jsonschema
-import pytest
 
 pytest.importorskip("mcp", reason="the SDK is in the extra mcp")
 
@@ -203,6 +201,7 @@ def test_all_faults_of_a_file_are_told_as_the_command_tells_them(tmp_path: Path)
     assert " errors; nothing was run" in told
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_is_read_again(folder: Path, tmp_path: Path) -> None:
     files = sorted(folder.rglob("*.jsonl"))
 
@@ -218,6 +217,7 @@ def test_a_file_that_grows_is_read_again(folder: Path, tmp_path: Path) -> None:
     assert 0 < before < after
 
 
+@pytest.mark.slow
 def test_calls_at_the_same_time_do_not_mix(folder: Path) -> None:
     async def ask(client: Client) -> dict[str, Any]:
         made: dict[str, Any] = {}

@@ -1,11 +1,7 @@
 """What `next` says of a conversation is what `serve` then bills, to the token: random clients, sizes and pauses."""
 
-import random
-from pathlib import Path
-
 import pytest
-from server_fakes import Says, post, served_by
-
+import random
 from cachecost.analysis.next_message.conversation import LastConversation, with_model
 from cachecost.conversations.logs import Logs
 from cachecost.live.request_log import CallLog
@@ -16,12 +12,13 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import read_workload
+from pathlib import Path
+from server_fakes import Says, post, served_by
 
 START = 1_793_577_600.0
 """2026-11-02."""
 WORDS = ("river", "bend", "Nørre", "4,711", "people", "met", "🙂", "def", "f(x):", "return", "x ** 2", "\n", "–")
 MODELS = ("claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-4-5", "claude-opus-4-6")
-SLOW = pytest.mark.slow
 
 
 class SetClock:
@@ -125,7 +122,7 @@ def test_next_is_what_is_billed_then(tmp_path: Path) -> None:
     assert seen == {True, False}
 
 
-@SLOW
+@pytest.mark.long
 def test_next_is_what_is_billed_then_in_100_sessions(tmp_path: Path) -> None:
     for seed in range(100, 200):
         folder = tmp_path / str(seed)

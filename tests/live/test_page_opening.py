@@ -1,21 +1,18 @@
 """The browser gets the address of the page, with its token, by a file and not on a command line."""
 
 from __future__ import annotations
-
 import json
 import os
+import pytest
 import re
 import signal
 import stat
 import subprocess
 import sys
 import time
-from pathlib import Path
-
-import pytest
-from tests.viewer_logs import requests, write_log
-
 from cachecost.commands.view_sources import redirect_file
+from pathlib import Path
+from tests.viewer_logs import requests, write_log
 
 BROWSER = """#!{python}
 import json, sys, urllib.parse, urllib.request
@@ -41,6 +38,7 @@ def test_only_the_user_can_read_the_file_and_it_leads_to_the_page(address: str) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a browser of its own is a script here")
+@pytest.mark.slow
 def test_no_command_line_has_the_token(tmp_path: Path) -> None:
     log = write_log(tmp_path / "a.jsonl", list(requests(2)), session="s1")
     browser, out = tmp_path / "browser", tmp_path / "seen.json"

@@ -1,15 +1,8 @@
 """Probes through all that a real run has: the official SDK, the budget, and the simulated API on the other side."""
 
 from __future__ import annotations
-
 import asyncio
-from collections.abc import Sequence
-from decimal import Decimal
-
 import pytest
-from probe_bench import DAY, PRICES, FakeClock
-from server_fakes import KEY, Says, served_by
-
 from cachecost.live.driver.budget import CallPricing, DollarBudget
 from cachecost.live.driver.sending import RetryPolicy, sender_to
 from cachecost.live.server.app import app_of
@@ -18,7 +11,12 @@ from cachecost.live.server.state import faults_from
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
+from collections.abc import Sequence
+from decimal import Decimal
 from loopback import Loopback
+from probe_bench import DAY, FakeClock, PRICES
+from server_fakes import KEY, Says, served_by
+from slow_cases import mostly_slow
 from tools.probes import PricedProbe, ProbeFinding, plan, rules_text, select_probes, verify
 
 MODEL = "claude-sonnet-4-6"
@@ -56,7 +54,7 @@ def _run(budget: DollarBudget, assumptions: dict[str, object], faults: Sequence[
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("assumptions", [{}, OTHERWISE])
+@pytest.mark.parametrize("assumptions", mostly_slow([OTHERWISE, {}], 1))
 def test_every_reading_is_found(assumptions: dict[str, object]) -> None:
     budget = DollarBudget(sum((one.dollars for one in _planned()), Decimal(0)))
     findings = _run(budget, assumptions)

@@ -138,6 +138,7 @@ def test_a_key_is_in_no_file_and_in_no_word(tmp_path: Path, monkeypatch: pytest.
         assert secret.encode() not in written[0]
 
 
+@pytest.mark.slow
 def test_a_second_start_goes_on_in_the_same_file_and_remembers_it(api: Upstream, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     for number in (1, 2):
@@ -148,6 +149,7 @@ def test_a_second_start_goes_on_in_the_same_file_and_remembers_it(api: Upstream,
         assert (f"{path}: appending to it" in running.first) == (number == 2)
 
 
+@pytest.mark.slow
 def test_what_a_kill_tore_is_taken_away_and_said(api: Upstream, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     whole = b'{"timestamp":"2026-03-07T10:00:00Z","request":' + body() + b"}\n"
@@ -159,6 +161,7 @@ def test_what_a_kill_tore_is_taken_away_and_said(api: Upstream, tmp_path: Path) 
     assert len(list(read_calls(path))) == 2
 
 
+@pytest.mark.slow
 def test_two_recorders_never_write_one_file(api: Upstream, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     running = recorder(at(api), path)
@@ -169,6 +172,7 @@ def test_two_recorders_never_write_one_file(api: Upstream, tmp_path: Path) -> No
     assert f"0 calls recorded in {path}" in said
 
 
+@pytest.mark.slow
 def test_a_second_start_predicts_from_what_the_first_one_recorded(tmp_path: Path) -> None:
     bills = iter([usage(0, ASIDE), usage(ASIDE, 0)])
 
@@ -187,6 +191,7 @@ def test_a_second_start_predicts_from_what_the_first_one_recorded(tmp_path: Path
     assert "  hits       1 of 1 exact" in said
 
 
+@pytest.mark.slow
 def test_what_fails_or_cannot_be_predicted_is_said_once(tmp_path: Path) -> None:
     async def answering(seen: Seen, writer: asyncio.StreamWriter) -> None:
         error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -228,6 +233,7 @@ def test_without_content_no_word_is_written(tmp_path: Path, api: Upstream) -> No
     assert f"2 calls recorded in {place}" in said
 
 
+@pytest.mark.slow
 def test_without_content_what_has_ended_outlives_a_kill(tmp_path: Path, api: Upstream) -> None:
     path = tmp_path / "r.jsonl"
     running = recorder(at(api), path, "--content", "digest", "--quiet")

@@ -1,19 +1,13 @@
 """The recorder's other process: it may die at any moment, and no open stream holds up what has ended."""
 
 from __future__ import annotations
-
 import asyncio
 import os
+import pytest
 import resource
 import signal
 import sys
 import time
-from pathlib import Path
-from queue import Queue
-
-import pytest
-from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
-
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.helper_loop import HelperLoop, Predictor
@@ -22,6 +16,10 @@ from cachecost.live.recorder.log_lines import LineReader
 from cachecost.live.recorder.writing import DigestFile, calls_in, put_recording_in_order
 from cachecost.prompts.intake import Intake
 from cachecost.tokens.tokenizers import has_ctok
+from pathlib import Path
+from queue import Queue
+from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
+from slow_cases import mostly_slow
 
 LATE_S = 0.3
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
@@ -54,7 +52,7 @@ def test_predictions_count_what_ctok_cannot(monkeypatch: pytest.MonkeyPatch) -> 
     assert HelperOptions("r.jsonl").setup().counter("o200k").name == "native"
 
 
-@pytest.mark.parametrize("content", ["keep", "digest"])
+@pytest.mark.parametrize("content", mostly_slow(["keep", "digest"], 1))
 def test_the_recording_is_whole_without_the_process_that_predicts(tmp_path: Path, content: str) -> None:
     path = tmp_path / "r.jsonl"
     with upstream_thread() as api:
@@ -70,6 +68,7 @@ def test_the_recording_is_whole_without_the_process_that_predicts(tmp_path: Path
     assert (len(list(read_calls(path))), code) == (13, 0)
 
 
+@pytest.mark.slow
 def test_what_a_killed_recorder_has_not_written_is_written_by_the_other_process(tmp_path: Path) -> None:
     """Its file may not grow any more; that of the other process may."""
     path = tmp_path / "r.jsonl"
@@ -152,7 +151,7 @@ def test_a_line_that_does_not_read_ends_nothing(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("content", ["keep", "digest"])
+@pytest.mark.parametrize("content", mostly_slow(["keep", "digest"], 1))
 def test_an_open_stream_holds_up_no_call_that_has_ended(tmp_path: Path, content: str) -> None:
     """20 calls end while one that began before them goes on; then everything is killed."""
     path = tmp_path / "r.jsonl"

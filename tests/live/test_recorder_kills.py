@@ -257,7 +257,7 @@ def test_both_killed_soon_after_the_start_nothing_is_lost(mode: str, keep_alive:
     assert any(ended for ended, _ in found) and not any(lost for _, lost in found), found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("keep_alive", [False, True])
 @pytest.mark.parametrize("mode", ["keep", "keep, quiet", "digest", "digest, quiet"])
 def test_both_killed_at_any_moment_nothing_is_lost(mode: str, keep_alive: bool, tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_killed_on_a_disk_that_fills_up_nothing_is_lost_unsaid(mode: str, kills:
         trial(mode, True, tmp_path, 1, kills)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("is_small", [False, True])
 def test_killed_a_thousand_times_nothing_is_lost_unsaid(mode: str, is_small: bool, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def test_a_server_of_all_apis_and_a_replay_of_its_record(tmp_path, capsys):
     assert out.startswith(bill["verdict"])
 
 
+@pytest.mark.slow
 def test_sigterm_ends_it_too_and_no_bill_is_no_bill():
     server = Process("--no-bill")
     try:
@@ -120,6 +121,7 @@ def test_sigterm_ends_it_too_and_no_bill_is_no_bill():
     assert json.loads(shown.text)["format"] == 1
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_a_server_whose_client_stalls_in_its_body():
     server = Process()
     try:

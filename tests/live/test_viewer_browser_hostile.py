@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.bill_sessions import SessionWriter
-from tests.browser import browser
 from tests.browser_checks import layout_faults
 from tests.browser_pages import Window, opened_window, served
 from tests.command_runs import run_here
 from tests.viewer_logs import CACHED, MODEL, write_log
 
-from tools.pages import running_browser
+from slow_cases import mostly_slow
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -89,12 +88,6 @@ def _request(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with running_browser(browser()) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def base(hostile: Path) -> Iterator[str]:
     with served(hostile) as address:
         yield address
@@ -138,7 +131,7 @@ def test_the_list_of_sessions_is_text(window: Window, base: str) -> None:
     assert layout_faults(page) == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", mostly_slow([390, 1280], 1))
 def test_a_call_with_all_its_blocks_is_text(window: Window, base: str, width: int) -> None:
     page = window.page
     page.set_viewport_size({"width": width, "height": 2000})
@@ -153,6 +146,7 @@ def test_a_call_with_all_its_blocks_is_text(window: Window, base: str, width: in
     assert layout_faults(page) == []
 
 
+@pytest.mark.slow
 def test_a_transcript_is_text(window: Window, base: str) -> None:
     window.go(f"{base}#/session/1e0816ef-0000-4000-8000-000000000001/call/2")
     window.page.wait_for_selector(".call h2")
@@ -182,6 +176,7 @@ def test_the_policy_allows_no_script_or_style_in_the_page(window: Window, base: 
     assert page.evaluate("getComputedStyle(document.body).display") != "none"
 
 
+@pytest.mark.slow
 def test_a_block_of_a_megabyte_is_cut_and_harmless(chromium: Browser, tmp_path: Path) -> None:
     bodies = []
     for number in range(2):

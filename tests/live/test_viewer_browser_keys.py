@@ -8,20 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.browser import browser
 from tests.browser_pages import EXPENSIVE, Window, opened_window, served
 from tests.demo_sessions import SESSION, write_demo
 
-from tools.pages import running_browser
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with running_browser(browser()) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +85,7 @@ def test_from_the_list_to_the_expensive_moment_and_back(window: Window) -> None:
     assert page.input_value("#search") == "release", "the list is as it was left"
 
 
+@pytest.mark.slow
 def test_keys_go_from_rewrite_to_rewrite_and_turn_the_pages_of_calls(window: Window, base: str) -> None:
     page = window.page
     window.go(f"{base}#/session/{SESSION}")
@@ -123,6 +115,7 @@ def _selected(page: Page) -> int:
     return int(found[1])
 
 
+@pytest.mark.slow
 def test_the_timeline_zooms_in_and_out_by_keys(window: Window, base: str) -> None:
     page = window.page
     window.go(f"{base}#/session/03dae740-c3ff-4678-a409-24b8c211f61e")
@@ -134,6 +127,7 @@ def test_the_timeline_zooms_in_and_out_by_keys(window: Window, base: str) -> Non
     overview.wait_for(state="hidden")
 
 
+@pytest.mark.slow
 def test_sorting_by_every_column(window: Window) -> None:
     page = window.page
     for name, column in (("cost", "cost"), ("rewritten", "rewritten"), ("hit rate", "rate")):
@@ -159,6 +153,7 @@ def test_the_search_looks_at_models_and_causes_and_can_be_left(window: Window) -
     assert len(listed(page)) == 7
 
 
+@pytest.mark.slow
 def test_addresses_are_valid_after_a_restart(demo: Path, chromium: Browser, base: str) -> None:
     places = ((EXPENSIVE, ".call .difference ins", "3"), (f"{EXPENSIVE}/block/5", ".block[open] .text ins", "13"))
     with served(demo / "sessions") as other, opened_window(chromium) as window:
@@ -179,6 +174,7 @@ def test_addresses_are_valid_after_a_restart(demo: Path, chromium: Browser, base
         ("#/%E0%A4%A", ""),
     ],
 )
+@pytest.mark.slow
 def test_a_wrong_address_is_an_error_in_words(chromium: Browser, base: str, place: str, words: str) -> None:
     with opened_window(chromium) as window:
         window.go(f"{base}{place}")

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.browser import browser
 from tests.browser_checks import accessibility_faults, layout_faults
 from tests.browser_pages import VIEWS, View, Window, opened_window
 from tests.command_runs import run_here
 from tests.demo_sessions import SESSION, write_demo, write_fixed
 
-from tools.pages import running_browser, running_views
+from tools.pages import running_views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -23,18 +22,12 @@ WIDTHS = (1280, 768, 390)
 THEMES = ("light", "dark")
 CASES = [
     pytest.param(
-        view, width, id=f"{view}-{width}", marks=pytest.mark.slow if width == 768 and view.place != "#/" else ()
+        view, width, id=f"{view}-{width}", marks=() if width == 390 or view.place == "#/" else pytest.mark.slow
     )
     for view in VIEWS
     for width in WIDTHS
 ]
-"""The middle width shows what one of the others shows: of most views it is left for -m slow."""
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with running_browser(browser()) as opened:
-        yield opened
+"""The narrowest shows most faults: of most views the others are left for -m slow."""
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from threading import Thread
 
 import pytest
 
+from slow_cases import mostly_slow
+
 SCRIPT = """
 import sys
 from threading import Event
@@ -31,7 +33,7 @@ print("ended", flush=True)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", mostly_slow([signal.SIGINT, signal.SIGTERM], 1))
 def test_an_answer_that_is_being_made_keeps_nobody_waiting(number: signal.Signals) -> None:
     command = [sys.executable, "-c", SCRIPT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

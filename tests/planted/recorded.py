@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from conversations.session_stores import write_lines
 from planted.logs import BEGIN, Body, Log, Sending, in_order
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
@@ -90,10 +91,9 @@ def write_recording(path: Path, log: Log) -> Path:
         body = sending.body
         head = {"head": number, "model": body["model"], "params": _params(body)}
         head |= {layer: _numbers(body.get(layer, ()), "system", table, lines) for layer in ("tools", "system")}
-        told = [[one["role"], _numbers(one["content"], one["role"], table, lines)] for one in body["messages"]]
-        lines += [head, _call(number, sending, told)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
+        messages = [[one["role"], _numbers(one["content"], one["role"], table, lines)] for one in body["messages"]]
+        lines += [head, _call(number, sending, messages)]
+    return write_lines(path, lines)
 
 
 def _params(body: Body) -> Body:
@@ -112,7 +112,7 @@ def _numbers(blocks: list[Body], role: str, table: dict[str, int], lines: list[L
     return numbers
 
 
-def _call(number: int, sending: Sending, told: list[Any]) -> Line:
+def _call(number: int, sending: Sending, messages: list[Any]) -> Line:
     body = sending.body
     places: list[Any] = [
         [layer, at, block["cache_control"].get("ttl", "5m")]
@@ -127,4 +127,4 @@ def _call(number: int, sending: Sending, told: list[Any]) -> Line:
     stamp = (BEGIN + timedelta(seconds=sending.start)).isoformat()
     call: Line = {"call": number, "head": number, "timestamp": stamp, "first_token_s": sending.first_token_s}
     call |= {"workspace": sending.workspace} if sending.workspace else {}
-    return {**call, "messages": told, "breakpoints": places}
+    return {**call, "messages": messages, "breakpoints": places}

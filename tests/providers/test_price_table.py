@@ -17,6 +17,7 @@ from cachecost.providers.pricerows import OVERLAY, SHIPPED_TABLE, load_shipped
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
 from price_queries import prices_of
+from slow_cases import mostly_slow
 from tools.refresh_prices import render, table
 
 HOST = "anthropic"
@@ -103,7 +104,7 @@ def variants() -> list[tuple[str, str, str]]:
 WAYS = {("processing", "batch"): "batch", ("speed", "fast"): "fast"}
 
 
-@pytest.mark.parametrize(("model", "key", "value"), variants())
+@pytest.mark.parametrize(("model", "key", "value"), mostly_slow(variants(), 5))
 @given(usage=USAGES)
 def test_batch_and_fast_are_those_of_genai_prices(model: str, key: str, value: str, usage: Usage) -> None:
     ways: dict[str, Any] = {WAYS[key, value]: True}

@@ -1,25 +1,23 @@
 """Sessions read by several processes, or a cluster that loses one: the bill is that of one process."""
 
 from __future__ import annotations
-
 import json
 import os
+import pytest
 import subprocess
 import sys
 import time
-from dataclasses import replace
-from importlib.util import find_spec
-from pathlib import Path
-
-import pytest
-
 from bill_sessions import SessionWriter
 from cachecost.base.errors import CannotEvaluate
 from cachecost.sessions.bundles import MOST_FILES, join_bundles, read_bundle, split_files, without_twins
 from cachecost.sessions.reading import SessionReading
 from command_runs import run_here
+from dataclasses import replace
 from fleet import cluster
+from importlib.util import find_spec
+from pathlib import Path
 from sessions import write_sessions
+from slow_cases import mostly_slow
 
 COMMAND = [sys.executable, "-m", "cachecost", "bill"]
 ENVIRONMENT = {**os.environ, "CACHECOST_CACHE": "off"}
@@ -48,7 +46,7 @@ def bill(*words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", mostly_slow(["2", "1"], 1))
 def test_several_processes_bill_what_one_does(folder: Path, jobs: str) -> None:
     here = run_here("bill", folder, "--json")
     alone = (here.returncode, here.stdout, here.stderr)
@@ -77,10 +75,10 @@ def test_a_bundle_is_bounded(files: int, workers: int, most: int) -> None:
 
 def test_a_cluster_needs_names_that_hold_everywhere(folder: Path) -> None:
     for paths in ([], [os.path.relpath(folder)]):
-        code, _, said = bill(*paths, "--backend", "dask", "--scheduler", "tcp://127.0.0.1:1")
-        assert code == 2
-        assert "--backend dask: name absolute paths or URLs, which all its workers can read" in said
-    assert bill(str(folder), "--scheduler", "tcp://127.0.0.1:1")[0] == 2
+        done = run_here("bill", *paths, "--backend", "dask", "--scheduler", "tcp://127.0.0.1:1")
+        assert done.returncode == 2
+        assert "--backend dask: name absolute paths or URLs, which all its workers can read" in done.stderr
+    assert run_here("bill", folder, "--scheduler", "tcp://127.0.0.1:1").returncode == 2
 
 
 @pytest.mark.slow

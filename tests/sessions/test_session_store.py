@@ -329,6 +329,7 @@ def test_a_changed_state_is_not_gone_on_with(tmp_path: Path, known: Path, offset
     assert offsets == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_six_processes_open_and_write_a_store_forty_times_each(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom pathlib import Path\n"

@@ -25,6 +25,7 @@ from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Primitive, Spot, View
 from cachecost.strategies.registry import Strategy, build, names
 from cachecost.strategies.spec import StrategySpec
+from slow_cases import mostly_slow
 
 CLAUDE = partial(RuleBook().rules, "anthropic")
 every_strategy = pytest.mark.parametrize("name", names())
@@ -219,7 +220,7 @@ def lines_run(strategy: Agent | Strategy, session: Conversation) -> int:
     return lines
 
 
-@every_strategy
+@pytest.mark.parametrize("name", mostly_slow(names(), 20))
 def test_planning_costs_work_for_what_is_new(name: str) -> None:
     """Twice the turns, twice the lines run. A strategy that walked back to the start would need four times as many."""
     lines_run(made(name), long_talk(2))

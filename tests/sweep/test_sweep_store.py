@@ -1,33 +1,20 @@
 """What a sweep keeps: parts, written whole; one table in the end, the same bytes whoever computed it in what order."""
 
 from __future__ import annotations
-
+import pytest
 import sys
+from cachecost.base.errors import InputError
+from cachecost.base.extras import NotInstalled
+from cachecost.sweep import backends, rows as tables, workers
+from cachecost.sweep.cells import Job, Task, evaluate_task
+from cachecost.sweep.rows import CellKey, SweepRow, error_row, exclusive_store, has_pyarrow, open_store, read_table, write_table
+from cachecost.sweep.runs import Sweep, load_sweep, run_sweep
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
 from subprocess import DEVNULL, PIPE, Popen
-
-import pytest
 from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
-
-from cachecost.base.errors import InputError
-from cachecost.base.extras import NotInstalled
-from cachecost.sweep import rows as tables
-from cachecost.sweep import workers
-from cachecost.sweep.cells import Job, Task, evaluate_task
-from cachecost.sweep.rows import (
-    CellKey,
-    SweepRow,
-    error_row,
-    exclusive_store,
-    has_pyarrow,
-    open_store,
-    read_table,
-    write_table,
-)
-from cachecost.sweep.runs import Sweep, load_sweep, run_sweep
 
 GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
 ROWS = [
@@ -185,6 +172,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         exclusive_store(tmp_path / "file" / "out.csv", (), {}, False).__enter__()
 
 
+@pytest.mark.slow
 def test_sweeps_that_begin_together_succeed_or_say_so(tmp_path: Path) -> None:
     path = scenario_at(tmp_path, SCENARIO)
     code = "from cachecost.cli import main; main()"

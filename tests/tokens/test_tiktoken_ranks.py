@@ -1,19 +1,19 @@
 """tiktoken's ranks come with the package: never from the network, and nothing is written to a folder of the user's."""
 
 import os
+import pytest
 import socket
+import stat
 import subprocess
 import sys
+from cachecost.base.errors import CannotEvaluate
+from cachecost.tokens import raw, tokenizers
+from cachecost.tokens.raw import CHOSEN, ensure_ranks
+from cachecost.tokens.tokenizers import CACHE_VARIABLE, Cl100k, ENCODING, RANKS, RANKS_FOLDER, encoder
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
-
-import pytest
-
-from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens import tokenizers
-from cachecost.tokens.tokenizers import CACHE_VARIABLE, ENCODING, RANKS, RANKS_FOLDER, Cl100k, encoder
 
 SENTENCE = "Prompt caching: 95,000 tokens don't cost $0.59375 twice."
 TOKENS = 18
@@ -99,6 +99,7 @@ def test_importing_counters_loads_no_tokenizer(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_counts_do_not_depend_on_the_process(tmp_path: Path) -> None:
     program = (
         "from cachecost.prompts.request import block_of\n"

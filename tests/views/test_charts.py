@@ -28,6 +28,7 @@ from cachecost.views.charts.style import house_style
 from cachecost.views.run.bar_charts import chart_files, figures
 from cachecost.views.run.files import DOLLARS, PROVIDERS, QUESTION
 from cachecost.views.run.line_charts import _curves, spread
+from slow_cases import mostly_slow
 
 CSS_PIXELS, TALLEST = 96, 1_200
 """Pixels of an inch of an SVG, and how high a chart may be."""
@@ -61,7 +62,7 @@ def odd() -> dict[str, RunResult]:
     }
 
 
-@pytest.mark.parametrize("case", odd())
+@pytest.mark.parametrize("case", mostly_slow(odd(), 3))
 def test_words_neither_overlap_nor_leave_the_picture(case: str) -> None:
     for name, figure in figures(summary_of(odd()[case])).items():
         boxes = _word_boxes(figure)
@@ -120,7 +121,7 @@ def test_the_cheapest_line_is_strong_solid_and_of_the_first_colour_at_any_place(
     assert len({(curve.colour, curve.dashed) for curve in curves}) == 12
 
 
-@pytest.mark.parametrize("count", [12, 13, 49, 120])
+@pytest.mark.parametrize("count", mostly_slow([13, 12, 49, 120], 1))
 def test_of_many_strategies_at_most_twelve_have_a_name(count: int) -> None:
     summary = summary_of(result(comparison([ledger(f"strategy {number}", number / count) for number in range(count)])))
     for name, figure in figures(summary).items():

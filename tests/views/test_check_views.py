@@ -1,20 +1,17 @@
 """Every rendering of a check says what its JSON says, in its own format's signs."""
 
 from __future__ import annotations
-
 import json
-from typing import Any
-from xml.etree import ElementTree as ET
-
 import pytest
-
 from cachecost.account.causes import causes
+from cachecost.analysis.explain.codes import codes
 from cachecost.views.check.github import annotation_lines
 from cachecost.views.check.junit import render as junit
-from cachecost.views.check.markdown import MARKER
-from cachecost.views.check.markdown import render as markdown
+from cachecost.views.check.markdown import MARKER, render as markdown
 from cachecost.views.check.sarif import render as sarif
 from cachecost.views.check.text import text_lines
+from typing import Any
+from xml.etree import ElementTree as ET
 
 Told = dict[str, Any]
 
@@ -39,7 +36,7 @@ def session_of(strategy: Told) -> Told:
     return {**known, **tokens, **dict.fromkeys((*names, "baseline_usd_per_day", "baseline_usd_per_month"))}
 
 
-def told(*budgets: Told, accept: tuple[str, ...] = (), strategies: tuple[Told, ...] = ()) -> Told:
+def check_object(*budgets: Told, accept: tuple[str, ...] = (), strategies: tuple[Told, ...] = ()) -> Told:
     states = [one["verdict"] for one in budgets]
     worst = next((state for state in ("fail", "not_comparable") if state in states), "pass")
     return {
@@ -60,7 +57,7 @@ def test_what_broke_is_told_first_and_how_to_accept_it_last() -> None:
     broken = budget("fail", changes=[change(), REST])
     other = budget("fail", "makes no sense.", budget="max_cost_usd", changes=[change(), REST])
     lines = text_lines(
-        told(budget("pass"), budget("not_comparable"), broken, other, accept=("cachecost check --update x",))
+        check_object(budget("pass"), budget("not_comparable"), broken, other, accept=("cachecost check --update x",))
     )
     assert lines == [
         "✗ mine: progressive costs $26.03.",
@@ -74,11 +71,11 @@ def test_what_broke_is_told_first_and_how_to_accept_it_last() -> None:
 
 
 def test_limits_that_hold_are_counted_not_listed() -> None:
-    assert text_lines(told(budget("pass"), budget("pass"), budget("pass", scenario="other"))) == [
+    assert text_lines(check_object(budget("pass"), budget("pass"), budget("pass", scenario="other"))) == [
         "✓ mine: 2 limits hold.",
         "✓ other: progressive costs $26.03.",
     ]
-    assert text_lines(told()) == ["No budget is set, so nothing was checked."]
+    assert text_lines(check_object()) == ["No budget is set, so nothing was checked."]
 
 
 CHANGES = [
@@ -92,22 +89,22 @@ CHANGES = [
 
 @pytest.mark.parametrize(("row", "words"), CHANGES)
 def test_a_change_in_words(row: Told, words: str) -> None:
-    assert text_lines(told(budget("fail", changes=[row])))[1] == f"  {words}"
+    assert text_lines(check_object(budget("fail", changes=[row])))[1] == f"  {words}"
 
 
 def test_annotations_escape_what_github_reads() -> None:
     row = budget("fail", "costs 5%.\nmore", file="a,b:c%.yaml", changes=[change()])
-    assert annotation_lines(told(row, budget("pass"))) == [
+    assert annotation_lines(check_object(row, budget("pass"))) == [
         "::error file=a%2Cb%3Ac%25.yaml,line=12,col=5,title=cachecost max_regression::"
         "mine: progressive costs 5%25.%0Amore%0Asince call 18: tool x changed → tools written again: $1.74 [CC105]"
     ]
-    (warning,) = annotation_lines(told(budget("not_comparable", file=None, line=None, column=None)))
+    (warning,) = annotation_lines(check_object(budget("not_comparable", file=None, line=None, column=None)))
     assert warning == "::warning title=cachecost max_regression::mine: progressive costs $26.03."
 
 
 def test_junit_counts_and_survives_any_character() -> None:
     strange = budget("fail", "costs <5> & \x00\x1b[1m\ud800 “ü”.", strategy='a "b" <c>')
-    text = junit(told(strange, budget("not_comparable"), budget("pass", scenario="other")))
+    text = junit(check_object(strange, budget("not_comparable"), budget("pass", scenario="other")))
     root = ET.fromstring(text.encode("utf-8"))
     assert root.tag == "testsuites"
     assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
@@ -131,7 +128,7 @@ def test_junit_counts_and_survives_any_character() -> None:
 
 
 def test_sarif_points_at_the_limit_and_names_the_codes() -> None:
-    text = sarif(told(budget("fail", changes=[change(), REST]), budget("pass")))
+    text = sarif(check_object(budget("fail", changes=[change(), REST]), budget("pass")))
     log = json.loads(text)
     (run,) = log["runs"]
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-schema-2.1.0.json")
@@ -158,7 +155,7 @@ URIS = [("scenarios/a b.yaml", "scenarios/a%20b.yaml"), ("/srv/a b.yaml", "file:
 
 @pytest.mark.parametrize(("file", "uri"), URIS)
 def test_sarif_files_are_uris(file: str, uri: str) -> None:
-    (result,) = json.loads(sarif(told(budget("not_comparable", file=file))))["runs"][0]["results"]
+    (result,) = json.loads(sarif(check_object(budget("not_comparable", file=file))))["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
     assert result["level"] == "warning"
 
@@ -183,10 +180,10 @@ def strategy(before: str | None, now: str = "26.03") -> Told:
 
 
 NO_NEWS = [
-    told(budget("pass")),
-    told(budget("pass"), strategies=(strategy("26.03"),)),
-    told(budget("pass"), strategies=(strategy(None),)),
-    told(),
+    check_object(budget("pass")),
+    check_object(budget("pass"), strategies=(strategy("26.03"),)),
+    check_object(budget("pass"), strategies=(strategy(None),)),
+    check_object(),
 ]
 
 
@@ -197,7 +194,9 @@ def test_no_comment_without_news(nothing: Told) -> None:
 
 def test_a_comment_is_found_again_and_escapes_names() -> None:
     row = budget("fail", "costs <b>$5</b> | more.", changes=[change("`x` changed")])
-    lines = markdown(told(row, strategies=(strategy("24.10"),), accept=("cachecost check --update x",))).splitlines()
+    lines = markdown(
+        check_object(row, strategies=(strategy("24.10"),), accept=("cachecost check --update x",))
+    ).splitlines()
     assert lines[0] == MARKER == "<!-- cachecost -->"
     assert lines[1] == "### ✗ cachecost: $24.10 → $26.03 a session"
     assert lines[3] == r"mine, a \| b. 1 budget broken."

@@ -1,25 +1,15 @@
 """Fitted beside held-out recordings, what is thin, and how often ranges and error margins hold."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from decimal import Decimal
-
 import pytest
-
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
 from cachecost.views.fidelity.page import fidelity_page
 from cachecost.views.fidelity.scores import coverages, host_parts, score
-from cachecost.views.fidelity.text import (
-    basis_sentence,
-    coverage_table,
-    evidence_markdown,
-    fidelity_object,
-    headline,
-    part_table,
-)
+from cachecost.views.fidelity.text import basis_sentence, coverage_table, evidence_markdown, fidelity_object, headline, part_table
+from dataclasses import replace
+from decimal import Decimal
 
 FITTED, HELD_OUT = "logs/e.jsonl", "logs/g.jsonl"
 HIT = Judgement(
@@ -100,8 +90,8 @@ def test_ranges_are_counted_by_part() -> None:
     assert [tuple(row) for row in coverage_table(fidelity).rows] == [
         ("gemini: tokens read", "from nothing to the ideal", "2 of 3 (67%)", "1 of 1 (100%)", "thin")
     ]
-    told, _ = fidelity_object(replace(fidelity, estimates=[HIT]))["coverage"]
-    assert told["fitted"] == {"holds": 2, "calls": 3} and told["thin"] is True
+    coverage, _ = fidelity_object(replace(fidelity, estimates=[HIT]))["coverage"]
+    assert coverage["fitted"] == {"holds": 2, "calls": 3} and coverage["thin"] is True
 
 
 def test_the_first_figures_say_what_they_count() -> None:

@@ -56,21 +56,23 @@ def test_a_browser_shows_what_result_json_says_and_complains_of_nothing(page: Pa
     assert not {link[1:] for link in shown.links if link.startswith("#")} - set(shown.ids)
 
 
-@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("width", [390, pytest.param(1200, marks=pytest.mark.slow)])
 def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
-    told = json.loads(probed(arms()[0], tmp_path, WIDTHS, width))
-    assert told == {"page": [width, width], "wide": []}
+    parsed = json.loads(probed(arms()[0], tmp_path, WIDTHS, width))
+    assert parsed == {"page": [width, width], "wide": []}
 
 
 LIGHT = (1, "rgb(255, 255, 255)", "rgb(31, 41, 51)", "rgb(201, 216, 227)")
 DARK = (0, "rgb(20, 25, 31)", "rgb(230, 234, 238)", "rgb(63, 83, 100)")
 
 
-@pytest.mark.parametrize(("scheme", "paper", "ink", "read"), [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "paper", "ink", "read"), [LIGHT, pytest.param(*DARK, marks=pytest.mark.slow)], ids=["light", "dark"]
+)
 def test_light_and_dark(tmp_path: Path, page: Path, scheme: int, paper: str, ink: str, read: str) -> None:
     asked = f"--blink-settings=preferredColorScheme={scheme}"
-    told = json.loads(probed(arms()[0], tmp_path, LOOKS, 1200, asked))
-    assert told == [paper, ink, read]
+    parsed = json.loads(probed(arms()[0], tmp_path, LOOKS, 1200, asked))
+    assert parsed == [paper, ink, read]
     picture = tmp_path / "page.png"
     opened(page, asked, f"--screenshot={picture}", "--window-size=1200,2400")
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 50_000

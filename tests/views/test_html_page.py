@@ -1,22 +1,12 @@
 """The HTML report: its figures, its anchors, the same bytes each time, and nothing that it would load."""
 
 from __future__ import annotations
-
 import json
 import os
+import pytest
 import re
 import subprocess
 import sys
-from dataclasses import replace
-from decimal import Decimal
-from functools import cache
-from pathlib import Path
-
-import pytest
-from click.testing import CliRunner
-from fake_results import comparison, ledger, result, small, ten_arms
-from html_page import Page
-
 from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
 from cachecost.ledger.findings import Explanation, Finding
@@ -24,6 +14,13 @@ from cachecost.ledger.results import Assumption, BreakpointAt, CallTimeline, Run
 from cachecost.prompts.blocks import Layer
 from cachecost.views.run.page import run_page
 from cachecost.views.run.report import run_object
+from click.testing import CliRunner
+from dataclasses import replace
+from decimal import Decimal
+from fake_results import comparison, ledger, result, small, ten_arms
+from functools import cache
+from html_page import Page
+from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -54,8 +51,10 @@ def pictured_arms() -> RunResult:
         )
         for call in (3, 17)
     ]
-    told = Explanation(60, Decimal(9), Decimal("8.5"), found, main.ledgers[0].strategy)
-    return replace(made, comparisons=[replace(main, ledgers=ledgers), *made.comparisons[1:]], explanations=[told])
+    explanation = Explanation(60, Decimal(9), Decimal("8.5"), found, main.ledgers[0].strategy)
+    return replace(
+        made, comparisons=[replace(main, ledgers=ledgers), *made.comparisons[1:]], explanations=[explanation]
+    )
 
 
 @cache
@@ -64,6 +63,7 @@ def arms() -> tuple[str, Page]:
     return text, Page(text)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_any_process_and_hash_seed() -> None:
     text = arms()[0].encode()
     assert run_page(pictured_arms()).encode() == text
@@ -125,11 +125,11 @@ def test_its_figures_are_those_of_result_json(made: object) -> None:
 
 
 def same_figures(page: Page, shown: RunResult) -> None:
-    told = run_object(shown)
-    assert list(page.strategies) == [strategy["name"] for strategy in told["strategies"]]
-    asked = [strategy["cost_per_inquiry_usd"] for strategy in told["strategies"]]
+    parsed = run_object(shown)
+    assert list(page.strategies) == [strategy["name"] for strategy in parsed["strategies"]]
+    asked = [strategy["cost_per_inquiry_usd"] for strategy in parsed["strategies"]]
     places = dollar_places(Decimal(amount) for amount in asked if amount is not None)
-    for strategy in told["strategies"]:
+    for strategy in parsed["strategies"]:
         row = page.strategies[strategy["name"]]
         known = strategy["errors"] < strategy["calls"]
         assert row["cost"] == (dollars(Decimal(strategy["cost_usd"])) if known else "–")
@@ -222,6 +222,7 @@ def _light(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+@pytest.mark.slow
 def test_forty_nine_strategies_of_287_calls_make_a_light_page() -> None:
     timeline = CallTimeline(
         (BreakpointAt(21_000, "1h"), BreakpointAt(27_000, "1h")), (("thinking", 1), ("tool_use", 3), ("tool_result", 3))

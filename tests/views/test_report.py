@@ -1,21 +1,18 @@
 """The folder of a report: the same bytes each time, whole or as it was before."""
 
 from __future__ import annotations
-
 import os
+import pytest
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-import pytest
-from fake_results import comparison, ledger, result, small, ten_arms
-
 from cachecost.views.run import report
 from cachecost.views.run.files import OURS, PROVIDERS
 from cachecost.views.run.report import report_files, write_report
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fake_results import comparison, ledger, result, small, ten_arms
+from pathlib import Path
 
 HERE = Path(__file__).parent
 WRITE = """
@@ -52,6 +49,7 @@ def test_every_picture_that_the_report_links_is_there(tmp_path: Path) -> None:
         assert all((tmp_path / link).is_file() for link in links)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_any_process_whatever_it_is_set_to(tmp_path: Path, ten: dict[str, bytes]) -> None:
     (tmp_path / "matplotlibrc").write_text("font.family: monospace\nsavefig.dpi: 30\nsvg.fonttype: none\n")
     odd = {"MATPLOTLIBRC": str(tmp_path), "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONUTF8": "0", "NO_COLOR": "1"}

@@ -1,13 +1,11 @@
 """What carries the answer stands at every width; what does not is hidden by importance, and that is said."""
 
 from __future__ import annotations
-
 import pytest
-from fake_results import small, ten_arms
-from rich.cells import cell_len
-
 from cachecost.views.run.report import run_text
 from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table, fit_table, hidden_note
+from fake_results import small, ten_arms
+from rich.cells import cell_len
 
 WIDTHS = [80, 100, 110, 120, 200]
 NAMES = ["a", "a strategy with quite a long name, and a second part"]
@@ -36,12 +34,12 @@ def table(width: int, longest: int = 1) -> str:
     ],
 )
 def test_columns_go_by_importance(width: int, kept: str, hidden: str) -> None:
-    shown, _, told = table(width).partition(" | ")
+    shown, _, notes = table(width).partition(" | ")
     assert shown == kept
     names = [f"“{each}”" for each in hidden.split(", ")] if hidden else []
     last = f" and {names[-1]} " if len(names) > 1 else " "
-    assert all(each in told for each in names) and (not names or told.startswith("(column")) and last in f"{told} "
-    assert bool(told) is bool(hidden)
+    assert all(each in notes for each in names) and (not names or notes.startswith("(column")) and last in f"{notes} "
+    assert bool(notes) is bool(hidden)
 
 
 def test_a_name_that_loses_its_middle_is_said() -> None:

@@ -1,13 +1,7 @@
 """A tie is called a tie: in the verdict, in titles, in the table of variants; and columns name what they compare to."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from decimal import Decimal
-
 import pytest
-from fake_results import comparison, ledger, result, row
-
 from cachecost.analysis.comparison.summary import dollars_title, error_of_difference, summarise, who_is_cheapest
 from cachecost.analysis.comparison.verdict import verdict_of
 from cachecost.ledger.results import Comparison, Ledger
@@ -15,6 +9,9 @@ from cachecost.ledger.rows import Cost
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 from cachecost.views.run.report import report_markdown, run_object, run_text
+from dataclasses import replace
+from decimal import Decimal
+from fake_results import comparison, ledger, result, row
 
 
 def of(shares: dict[str, float], first: str | None = None, variant: str = "") -> Comparison:
@@ -40,15 +37,15 @@ def test_the_verdict_calls_a_tie_a_tie(shares: dict[str, float], first: str | No
     made = of(shares, first)
     for one in made.ledgers:
         one.rows[:] = [replace(row, inquiry=None) for row in one.rows]
-    told = verdict_of([made])
-    assert told.endswith(words)
+    verdict = verdict_of([made])
+    assert verdict.endswith(words)
 
 
 def test_less_than_rounding_is_told() -> None:
     one, two = ledger("one", 0.5, asks=0), ledger("two", 0.5, asks=0)
     two.rows[0] = replace(two.rows[0], cost=replace(two.rows[0].cost, output=two.rows[0].cost.output + Decimal("1e-6")))
-    told = verdict_of([comparison([one, two])])
-    assert told == "Both strategies cost the same within the error: $1.75."
+    verdict = verdict_of([comparison([one, two])])
+    assert verdict == "Both strategies cost the same within the error: $1.75."
 
 
 def variants(main: dict[str, float], *others: dict[str, float]) -> list[Comparison]:

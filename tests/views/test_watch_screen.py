@@ -1,29 +1,19 @@
 """The screen of `watch` as a function of a state, a time and a size."""
 
 from __future__ import annotations
-
 import json
-from decimal import Decimal
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.bill_sessions import BEGIN, SessionWriter
-
-from cachecost.analysis.next_message.watching import (
-    EXPIRY,
-    MOST_CALLS,
-    REWRITE,
-    WatchedSession,
-    find_alarms,
-    watched_moment,
-)
+from cachecost.analysis.next_message.watching import EXPIRY, MOST_CALLS, REWRITE, WatchedSession, find_alarms, watched_moment
 from cachecost.live.watching.server import FileFollower
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.watch import ScreenSize, alarm_words, call_line, screen_lines, screen_text, timeline_bars
+from conversations.session_stores import write_lines
+from decimal import Decimal
+from hypothesis import given, strategies as st
+from pathlib import Path
+from tests.bill_sessions import BEGIN, SessionWriter
 
 ID = "1e0816ef-0000-4000-8000-000000000001"
 START = BEGIN.timestamp()
@@ -43,7 +33,7 @@ def session(calls: int, pause_s: float = 5) -> SessionWriter:
 
 
 def watched(path: Path, writer: SessionWriter) -> WatchedSession:
-    path.write_text("".join(json.dumps(line) + "\n" for line in writer.lines))
+    write_lines(path, writer.lines)
     follower = FileFollower(path, ReplaySetup(RuleBook(), PriceBook()))
     found = follower.poll(0)
     follower.close()

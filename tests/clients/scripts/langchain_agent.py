@@ -13,5 +13,5 @@ agent = create_agent(
     system_prompt=session.SYSTEM,
     middleware=[AnthropicPromptCachingMiddleware()] if "middleware" in sys.argv else [],
 )
-told = agent.invoke({"messages": [{"role": "user", "content": session.QUESTION}]})
-print(told["messages"][-1].text)
+state = agent.invoke({"messages": [{"role": "user", "content": session.QUESTION}]})
+print(state["messages"][-1].text)

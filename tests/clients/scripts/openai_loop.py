@@ -12,11 +12,11 @@ client = openai.OpenAI()
 
 def functions(inner: bool) -> list[dict]:
     """The tools as functions: Chat Completions has the definition in an object of its own."""
-    told = [
+    named = [
         {"name": tool["name"], "description": tool["description"], "parameters": tool["input_schema"]}
         for tool in session.TOOLS
     ]
-    return [{"type": "function", "function": one} if inner else {"type": "function", **one} for one in told]
+    return [{"type": "function", "function": one} if inner else {"type": "function", **one} for one in named]
 
 
 def result_of(name: str, arguments: str) -> str:

@@ -46,14 +46,16 @@ class RunningCommand:
     supervisor: subprocess.Popen[bytes]
     channel: socket.socket
     listener: socket.socket
+    received: bytes = b""
+    """What came with the first message: the end of a command that was over before this process looked."""
 
     def wait(self, seconds: float) -> CommandEnd:
         """Wait until it ends, or end it after so many seconds, and what it has started with it."""
         self.channel.settimeout(seconds)
         try:
-            sent, is_late = self.channel.recv(1 << 16), False
+            sent, is_late = self.received + self.channel.recv(1 << 16), False
         except TimeoutError:
-            sent, is_late = b"", True
+            sent, is_late = self.received, True
             self.channel.shutdown(socket.SHUT_WR)
         self.channel.settimeout(END_S)
         with suppress(OSError):
@@ -139,9 +141,10 @@ class Launcher:
                 )
             message, descriptors, _, _ = socket.recv_fds(ours, 1024, 1)
             listener = socket.socket(fileno=descriptors[0]) if descriptors else shared
-            if message in (MADE, REACHABLE_SOCKETS) and listener is not None:
-                self.has_sockets = self.level == "none" or message == REACHABLE_SOCKETS
-                return RunningCommand(supervisor, ours, listener)
+            made = next((word for word in (MADE, REACHABLE_SOCKETS) if message.startswith(word)), None)
+            if made is not None and listener is not None:
+                self.has_sockets = self.level == "none" or made == REACHABLE_SOCKETS
+                return RunningCommand(supervisor, ours, listener, message.removeprefix(made))
         except BaseException:
             _close(ours, shared)
             raise
