@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from cachecost.cli import exit_code
 from cachecost.commands.recording import recording
-from cachecost.conversations.readers.call_recording import reader as calls
+from cachecost.conversations.readers import call_recording as calls
 
 ROW: dict[str, Any] = {
     "timestamp": "2026-03-07T10:00:00Z",

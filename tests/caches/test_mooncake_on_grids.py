@@ -9,7 +9,7 @@ import pytest
 from trees import rules
 
 from cachecost.caches.reporting import FixedBlockCache
-from cachecost.conversations.readers.mooncake.reader import calls
+from cachecost.conversations.readers.mooncake import calls
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer
 from cachecost.prompts.request import Request

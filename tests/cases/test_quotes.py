@@ -370,7 +370,7 @@ OPTIONS = """
 
 @pytest.mark.parametrize("line", OPTIONS.strip().splitlines())
 def test_a_breakpoint_of_its_own_has_its_own_ttl(line: str, tmp_path: Path) -> None:
-    from cachecost.conversations.readers.openai.responses import from_responses
+    from cachecost.conversations.readers.apis.openai import from_responses
 
     options, own, ttl = re.split(r" {2,}", line)
     marked = {"type": "input_text", "text": "mi", "prompt_cache_breakpoint": json.loads(own) or True}

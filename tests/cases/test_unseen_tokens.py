@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from case_files import Run, json_of, rows_of, run_in
 
-from cachecost.conversations.readers.http.exchange import from_converse_blocks, from_generate_content
+from cachecost.conversations.readers.apis.converse import from_converse_blocks
+from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.prompts.request import block_of
 from cachecost.tokens.content import hidden_content, parts_of
 from cachecost.tokens.factory import make_counter

@@ -18,8 +18,8 @@ from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.model import BlockWriter, ContentFree
-from cachecost.conversations.readers.call_recording import reader as calls
-from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers import call_recording as calls
+from cachecost.conversations.readers import request_log
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import text_block
 from cachecost.providers.prices import PriceBook

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
 
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.driver.model import DollarBudget, OverBilled, OverBudget
 from cachecost.live.driver.output import LiveResult

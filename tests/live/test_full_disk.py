@@ -20,7 +20,7 @@ from recorder_upstream import body, recorder, send, until, upstream_thread
 from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live import clock
 from cachecost.live.clock import CallLog
 from cachecost.live.driver.journal import read_journal

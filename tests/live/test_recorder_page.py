@@ -14,7 +14,7 @@ import pytest
 from recorder_upstream import NotStarted, Running, Upstream, recorder, send, until, upstream_thread
 from test_recorder_command import KEY, at, marked
 
-from cachecost.conversations.readers.call_recording.reader import RecordingLines
+from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.helper import DigestFile
 

@@ -10,7 +10,7 @@ from request_mutations import PNG, body_of
 from server_fakes import served_by
 from test_server_billed import START, meter
 
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import CallLog, SteppingClock
 from cachecost.live.server.answers.blocks import AgentAnswerer
 from cachecost.live.server.app import app_of

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from server_fakes import HEAD, Says, client_of, lines_of, post, served_by
 
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import CallLog, SteppingClock
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.state import faults_from

@@ -11,7 +11,7 @@ import pytest
 from request_mutations import body_of, headers_of, target_of
 from server_fakes import BODY, HEAD, lines_of, post, served_by
 
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import CallLog, SteppingClock
 from cachecost.live.server.answers.blocks import AgentAnswerer
 from cachecost.live.server.app import app_of

@@ -11,7 +11,7 @@ import pytest
 from server_fakes import BLOCKS, BODY, HEAD, KEY, MODEL, Says, events, get, lines_of, post, sdk_of, served_by
 from server_fakes import Letters as Meter
 
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import CallLog, ScaledClock
 from cachecost.live.keys import workspace_of
 from cachecost.live.server.app import app_of

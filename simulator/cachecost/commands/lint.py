@@ -210,7 +210,7 @@ def _body(path: Path) -> dict[str, Any] | None:
     """The body of a request in a file; None if it is a recording. Raises InputError if it is neither."""
     from cachecost.base.errors import Fault, InputError
     from cachecost.base.limits import OutOfLimits, json_value, read_at_most, read_whole
-    from cachecost.conversations.readers.http.bare_body import api_of
+    from cachecost.conversations.readers.apis.formats import api_of
 
     if str(path) != STDIN and path.stat().st_size > LARGEST_BODY:
         return None

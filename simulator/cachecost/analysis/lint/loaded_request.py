@@ -22,7 +22,7 @@ from typing import Any, Literal
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.http.bare_body import NAMES, api_of, messages_body
+from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import is_server_result, passes
@@ -550,7 +550,7 @@ class RequestLoader:
             faults = tuple(wire_faults(bare.body))
         except NotAMessage as fault:
             api = api_of(body) or "messages"
-            where = "" if api == "messages" else f"a request of {NAMES[api]}: "
+            where = "" if api == "messages" else f"a request of {APIS[api].name}: "
             raise InputError([Fault(label, f"{where}{fault}")]) from None
         host = bare.host if bare.host and self.host == AUTO_HOST else self.host
         try:
@@ -558,7 +558,7 @@ class RequestLoader:
         except CannotEvaluate as error:
             if bare.api == "messages":
                 raise
-            raise type(error)(f"{label}: a request of {NAMES[bare.api]}: {error}") from None
+            raise type(error)(f"{label}: a request of {APIS[bare.api].name}: {error}") from None
 
     def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
         """A recorded call, the `number`-th of its file; `size` it when all calls of the log are loaded.

@@ -97,14 +97,14 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 CALLS: Readers[CallReader] = Readers(
     {
-        "calls": ("readers.call_recording.reader", ('"kind"',)),
+        "calls": ("readers.call_recording", ('"kind"',)),
         "codex": ("readers.codex.reader", ('"session_meta"',)),
         "gemini-cli": ("readers.gemini_cli.reader", ('"projectHash"',)),
         "qwen-code": ("readers.qwen_code.reader", ('"parts"', '"systemPayload"')),
-        "mooncake": ("readers.mooncake.reader", ('"hash_ids"',)),
-        "anthropic-batch": ("readers.anthropic_batch.reader", ('"custom_id"', '"modelInput"')),
+        "mooncake": ("readers.mooncake", ('"hash_ids"',)),
+        "anthropic-batch": ("readers.anthropic_batch", ('"custom_id"', '"modelInput"')),
         "openai-log": (
-            "readers.openai.reader",
+            "readers.openai_log",
             (
                 '"custom_id"',
                 '"chat.completion"',
@@ -116,9 +116,9 @@ CALLS: Readers[CallReader] = Readers(
                 '"function"',
             ),
         ),
-        "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
-        "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),
-        "litellm": ("readers.litellm.reader", ('"call_type"',)),
+        "langfuse": ("readers.langfuse", ('"traceId"', '"trace_id"', '"observations"')),
+        "langsmith": ("readers.langsmith", ('"run_type"', '"run_id"', '"inputs"')),
+        "litellm": ("readers.litellm", ('"call_type"',)),
         "otel": (
             "readers.otel.reader",
             ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
@@ -131,7 +131,7 @@ CALLS: Readers[CallReader] = Readers(
         "opencode": ("readers.opencode.reader", ("^SQLite format 3", '"sessionID"', '"projectID"')),
         "crush": ("readers.crush.reader", ("^SQLite format 3",)),
         "cline": ("readers.cline.reader", ('"api_req_started"', '"sessionId"', '"session_id"')),
-        "request-log": ("readers.request_log.reader", ('"request"',)),
+        "request-log": ("readers.request_log", ('"request"',)),
         "claude-code": ("readers.claude_code.reader", ('"type"',)),
     }
 )
@@ -140,7 +140,7 @@ CALLS: Readers[CallReader] = Readers(
 They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
 """
 CONVERSATIONS: Readers[ConversationReader] = Readers(
-    {"recording": ("model", ('"kind"',)), "jp": ("readers.jp.reader", ("^[",))}
+    {"recording": ("model", ('"kind"',)), "jp": ("readers.jp", ("^[",))}
 )
 READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 

@@ -39,8 +39,8 @@ from cachecost.base.formatting import dollars
 from cachecost.conversations.call_recording import Title, records
 from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
-from cachecost.conversations.readers.call_recording import reader as recording
-from cachecost.conversations.readers.call_recording.reader import RecordingLines
+from cachecost.conversations.readers import call_recording as recording
+from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.conversations.start_times import parse_time
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.clock import CallLog, LineFile, Say, call_line, ignore, lines_in

@@ -19,9 +19,10 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.anthropic_batch.results import STATUS
-from cachecost.conversations.readers.http.bodies import answer, decode_content, join_events
-from cachecost.conversations.readers.request_log.reader import RequestLog
+from cachecost.conversations.readers.apis.formats import STATUS
+from cachecost.conversations.readers.apis.streams import join_message
+from cachecost.conversations.readers.http.bodies import answer, decode_content
+from cachecost.conversations.readers.request_log import RequestLog
 from cachecost.live.clock import moment
 from cachecost.live.keys import redact_text, redact_value, remove_secrets, secrets_of, workspace_of
 from cachecost.prompts.intake import Intake
@@ -219,7 +220,7 @@ def _inflating(coding: str, head: bytes) -> zlib._Decompress:
 
 def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
     """The message of a stream, with the fields of its last events (`stop_reason` …)."""
-    message = join_events(events, "messages")
+    message = join_message(events)
     for event in events:
         if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
             message |= event["delta"]

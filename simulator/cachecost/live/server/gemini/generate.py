@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachecost.conversations.calls import parse_usage
+from cachecost.conversations.readers.apis.gemini import camel_case, from_generate_content
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.http.exchange import camel_case, from_generate_content
 from cachecost.live.keys import workspace_of
 from cachecost.live.server.arrival import EVENTS, ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, pieces
 from cachecost.live.server.model import ApiError, ResolvedCall, invalid, missing_model, of_status

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cachecost.conversations.readers.openai.chat import from_chat
+from cachecost.conversations.readers.apis.openai import from_chat
 from cachecost.live.keys import workspace_of
 from cachecost.live.server.arrival import EVENTS, ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, pieces
 from cachecost.live.server.model import EXPLICIT, INVALID, OF_STATUS, ApiError, ResolvedCall, missing_model, of_status

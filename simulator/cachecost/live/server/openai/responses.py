@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cachecost.conversations.readers.openai.responses import from_responses
+from cachecost.conversations.readers.apis.openai import from_responses
 from cachecost.live.server.arrival import ReceivedCall, ServedResponse, Wire, as_bytes, pieces
 from cachecost.live.server.model import ApiError, ResolvedCall, invalid
 from cachecost.live.server.openai.either_api import MAKER, OpenAIApi, arguments_of, is_custom, shown_model

@@ -16,7 +16,7 @@ from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, json_line, parse_json
 from cachecost.conversations.model import CONTENTS
-from cachecost.conversations.readers.call_recording.plain_lines import PlainLineParser, RecordingState, RequestHead
+from cachecost.conversations.readers.plain_recording_lines import PlainLineParser, RecordingState, RequestHead
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import ROLES, TTL, Breakpoint, MessageThread, Request, show_found
