@@ -24,7 +24,7 @@ import json
 import re
 from base64 import b64decode
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
     faults: list[Fault] = []
     builder = ConversationBuilder()
     for event in _events(Path(path), faults):
-        _take(event, builder)
+        _add_event(event, builder)
     if faults:
         raise InputError(faults)
     conversation = builder.conversation(_name(Path(path)))
@@ -99,55 +99,55 @@ def _name(path: Path) -> str:
 # ------------------------------------------------------------------------- one event of the file
 
 
-def _take(event: JsonObject, builder: ConversationBuilder) -> None:
-    kind = event.one_of("type", TAKE)
-    at = event.time("timestamp")
-    if event.data.get("type") == kind:
-        TAKE[kind](event, at, builder)
+EVENTS = (
+    *("config_delta", "turn_start", "chat_request", "chat_response", "tool_call_request", "tool_call_response"),
+    *("inquiry_request", "inquiry_response"),
+)
+"""A turn of jp starts with its chat_request; turn_start itself is no input."""
 
 
-def _chat_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
-    builder.add_human(at, event.text("content"))
+def _add_event(event: JsonObject, builder: ConversationBuilder) -> None:
+    kind, at = event.one_of("type", EVENTS), event.time("timestamp")
+    match kind if event.data.get("type") == kind else "":
+        case "config_delta":
+            builder.settings.merge(event.mapping("delta"))
+        case "chat_request":
+            builder.add_human(at, event.text("content"))
+        case "chat_response":
+            if block := _answer_block(event):
+                builder.add_block(at, block)
+        case "tool_call_request":
+            call, name = event.text("id"), event.text("name")
+            arguments = _decode_strings(event.mapping("arguments", required=False))
+            content = {"type": "tool_use", "id": call, "name": name, "input": arguments}
+            builder.add_tool_call(at, call, block_of("assistant", content))
+        case "tool_call_response":
+            call, failed = event.text("id"), {"is_error": True} if event.flag("is_error") else {}
+            result = _decode_strings(event.text("content"))
+            content = {"type": "tool_result", "tool_use_id": call, "content": result, **failed}
+            builder.add_tool_result(at, call, block_of("user", content))
+        case "inquiry_request":
+            _add_question(event, at, builder)
+        case "inquiry_response":
+            builder.add_answer(event.text("id"), event.data.get("answer"))
 
 
-def _chat_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
+def _answer_block(event: JsonObject) -> Block | None:
     if event.has("reasoning"):
         metadata = _decode_strings(event.mapping("metadata", required=False))
-        builder.add_block(at, _thinking(event.text("reasoning"), metadata))
-    elif event.has("data"):
-        builder.add_block(
-            at, text_block("assistant", json.dumps(event.data["data"], ensure_ascii=False, separators=(",", ":")))
-        )
-    elif text := event.text("message"):
-        builder.add_block(at, text_block("assistant", text))
+        text = event.text("reasoning")
+        if REDACTED in metadata:
+            return block_of("assistant", {"type": "redacted_thinking", "data": metadata[REDACTED]})
+        signed = {"signature": metadata[SIGNATURE]} if SIGNATURE in metadata else {}
+        return block_of("assistant", {"type": "thinking", "thinking": text, **signed})
+    if event.has("data"):
+        text = json.dumps(event.data["data"], ensure_ascii=False, separators=(",", ":"))
+    else:
+        text = event.text("message")
+    return text_block("assistant", text) if text else None
 
 
-def _thinking(text: str, metadata: Mapping[str, Any]) -> Block:
-    if REDACTED in metadata:
-        return block_of("assistant", {"type": "redacted_thinking", "data": metadata[REDACTED]})
-    signed = {"signature": metadata[SIGNATURE]} if SIGNATURE in metadata else {}
-    return block_of("assistant", {"type": "thinking", "thinking": text, **signed})
-
-
-def _tool_call_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
-    call = event.text("id")
-    content = {
-        "type": "tool_use",
-        "id": call,
-        "name": event.text("name"),
-        "input": _decode_strings(event.mapping("arguments", required=False)),
-    }
-    builder.add_tool_call(at, call, block_of("assistant", content))
-
-
-def _tool_call_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
-    call = event.text("id")
-    failed = {"is_error": True} if event.flag("is_error") else {}
-    content = {"type": "tool_result", "tool_use_id": call, "content": _decode_strings(event.text("content")), **failed}
-    builder.add_tool_result(at, call, block_of("user", content))
-
-
-def _inquiry_request(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
+def _add_question(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
     question = JsonObject(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
     text, kind = question.text("text"), question.data.get("answer_type", "boolean")
     if event.mapping("source", required=False).get("source", "tool") != "tool":
@@ -157,44 +157,18 @@ def _inquiry_request(event: JsonObject, at: float, builder: ConversationBuilder)
     builder.add_question(Question(at, event.text("id"), text, answer_type, question.data.get("default")))
 
 
-def _inquiry_response(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
-    builder.add_answer(event.text("id"), event.data.get("answer"))
-
-
-def _config_delta(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
-    builder.settings.merge(event.mapping("delta"))
-
-
-def _turn_start(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
-    """A turn of jp starts with its chat_request; the event itself is no input."""
-
-
-TAKE: dict[str, Callable[[JsonObject, float, ConversationBuilder], None]] = {
-    "config_delta": _config_delta,
-    "turn_start": _turn_start,
-    "chat_request": _chat_request,
-    "chat_response": _chat_response,
-    "tool_call_request": _tool_call_request,
-    "tool_call_response": _tool_call_response,
-    "inquiry_request": _inquiry_request,
-    "inquiry_response": _inquiry_response,
-}
-
-
 def _decode_strings(value: Any) -> Any:
     """`value` with every string in it decoded from base64."""
     if isinstance(value, dict):
         return {key: _decode_strings(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_decode_strings(inner) for inner in value]
-    return _decode(value) if isinstance(value, str) else value
-
-
-def _decode(text: str) -> str:
+    if not isinstance(value, str):
+        return value
     try:
-        return b64decode(text.replace("-", "+").replace("_", "/"), validate=True).decode()
+        return b64decode(value.replace("-", "+").replace("_", "/"), validate=True).decode()
     except ValueError:
-        return text
+        return value
 
 
 # ------------------------------------------------------------------------------- what the events come to
@@ -258,15 +232,12 @@ class Settings:
         """Messages API parameters of the main thread, and the beta headers sent with it; {} for others' models."""
         if self.model is None or "/" in self.model:
             return {}
-        return {**self._thinking(), **({"betas": self.betas} if self.betas else {})}
-
-    def _thinking(self) -> dict[str, Any]:
-        if self.reasoning is None:
-            return {}
-        if self.reasoning == "off":
-            return {"thinking": {"type": "disabled"}}
+        betas = {"betas": self.betas} if self.betas else {}
+        if self.reasoning is None or self.reasoning == "off":
+            return betas if self.reasoning is None else {"thinking": {"type": "disabled"}, **betas}
         effort = EFFORTS.get(str(_within(self.reasoning, "effort")))
-        return {"thinking": {"type": "adaptive"}, **({"output_config": {"effort": effort}} if effort else {})}
+        config = {"output_config": {"effort": effort}} if effort else {}
+        return {"thinking": {"type": "adaptive"}, **config, **betas}
 
 
 def _within(value: Any, *names: str) -> Any:
@@ -292,8 +263,6 @@ class ConversationBuilder:
         self._asked_by: Counter[str] = Counter()
         self._batches: dict[tuple[int, int], int] = {}
         self._replies = 0
-
-    # ---------------------------------------------------------------------- what happens, in order
 
     def add_human(self, at: float, text: str) -> None:
         self._end_reply()
@@ -359,8 +328,6 @@ class ConversationBuilder:
             self.events.append(Results(self._results[-1][0], tuple(block for _, block in self._results)))
             self._results = []
 
-    # ---------------------------------------------------------------------------- what it comes to
-
     def conversation(self, name: str) -> Conversation:
         """The whole, in jp's order."""
         self._end_reply()
@@ -375,13 +342,9 @@ class ConversationBuilder:
         self.notes.add("inquiry", "without an answer: the default is used", unanswered)
         self.notes.add("tool call", "without a result", len(self._running))
         self.notes.report(file, warn)
-        for note in self._lacks():
-            warn(f"{file}: {note}")
-
-    def _lacks(self) -> Iterator[str]:
         if self.events and not isinstance(self.events[-1], Reply):
-            yield "the last turn has no reply"
+            warn(f"{file}: the last turn has no reply")
         if self.first is None or self.first[0] is None:
-            yield "no model is configured for the first reply"
+            warn(f"{file}: no model is configured for the first reply")
         if self.settings.attachments:
-            yield "attachments are listed, but their content is not in the file"
+            warn(f"{file}: attachments are listed, but their content is not in the file")
