@@ -29,11 +29,10 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body
 from cachecost.conversations.readers.apis.formats import answer_of as answer_of_api
 from cachecost.conversations.readers.apis.openai import from_responses, from_responses_output
-from cachecost.conversations.readers.apis.streams import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.langchain import answer_blocks, block_from, body_from_request, plain
-from cachecost.conversations.readers.parsed_calls import first_keys
+from cachecost.conversations.readers.parsed_calls import first_keys, parse_json_text
 from cachecost.conversations.readers.traces import (
     NOT_MESSAGES,
     TraceFormat,

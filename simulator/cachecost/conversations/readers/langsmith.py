@@ -25,10 +25,10 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
-from cachecost.conversations.readers.apis.streams import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.langchain import answer_blocks, body_from_request, plain
+from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.conversations.readers.traces import (
     NOT_MESSAGES,
     TraceFormat,

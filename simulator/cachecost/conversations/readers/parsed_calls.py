@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import OutOfLimits, json_prefix
+from cachecost.base.limits import OutOfLimits, json_prefix, json_value
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.input_files import Warn, first_line, read_input
 from cachecost.conversations.json_object import JsonObject, json_lines
@@ -92,6 +92,16 @@ class CallBuilder:
             id=parsed.id,
             line=parsed.line,
         )
+
+
+def parse_json_text(value: Any) -> Any:
+    """JSON that stands as text, parsed; anything else, and what is cut off, as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json_value(value)
+    except ValueError:
+        return value
 
 
 def first_keys(head: bytes) -> set[str]:

@@ -17,9 +17,8 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, status_in
-from cachecost.conversations.readers.apis.streams import parse_json_text
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, must_hold, objects
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, must_hold, objects, parse_json_text
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import parse_model_name

@@ -14,16 +14,6 @@ Events = list[Piece]
 ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
-def parse_json_text(value: Any) -> Any:
-    """JSON that stands as text, parsed; anything else, and what is cut off, as it is."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
-        return value
-    try:
-        return json_value(value)
-    except ValueError:
-        return value
-
-
 def join_message(events: Events) -> Piece:
     """A Messages answer; the error event if there is nothing else. Raises NotAMessage, as all of these."""
     message: Piece = {}

@@ -18,8 +18,8 @@ from typing import Any
 from cachecost.base.limits import whole_number
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
 from cachecost.conversations.readers.apis.openai import SHORT, Turns, from_chat_message, tool_use, tools
-from cachecost.conversations.readers.apis.streams import parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, require_object
+from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.prompts.request import BREAKPOINT, NotAMessage
 
 Attributes = Mapping[str, Any]

@@ -21,14 +21,13 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.apis.formats import status_in
-from cachecost.conversations.readers.apis.streams import parse_json_text
 from cachecost.conversations.readers.common.json_values import by_start
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.otel.claude_code import claude_calls, event_name
 from cachecost.conversations.readers.otel.messages import Attributes, answer_of_span, is_cut, request_of
 from cachecost.conversations.readers.otel.printed import is_printed
 from cachecost.conversations.readers.otel.spans import OtelSpan, model_calls, read_spans
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, first_keys, must_hold
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, first_keys, must_hold, parse_json_text
 from cachecost.conversations.readers.traces import text_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage
