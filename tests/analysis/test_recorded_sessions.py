@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cachecost.conversations.calls import BillTotal, RecordedCall
-from cachecost.conversations.readers.call_recording.reader import calls
+from cachecost.conversations.readers.call_recording import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -11,8 +11,8 @@ from case_files import Run
 
 from cachecost.analysis.lint import lint
 from cachecost.base.errors import InputError
-from cachecost.conversations.readers.http.bare_body import api_of
-from cachecost.conversations.readers.http.exchange import from_converse
+from cachecost.conversations.readers.apis.converse import from_converse
+from cachecost.conversations.readers.apis.formats import api_of
 from command_runs import run_here
 
 Body = dict[str, Any]

@@ -1,17 +1,9 @@
 """A dollar is right by construction: the moment, the tier, the region, the fees, and what a gateway says it charged."""
 
 from __future__ import annotations
-
 import json
-import re
-from collections.abc import Mapping
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
-
 import pytest
-from case_files import Run, copy_case, json_of, rows_of, run_in
-
+import re
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import models_in
@@ -20,7 +12,12 @@ from cachecost.conversations.json_object import steps_to_records
 from cachecost.conversations.readers.claude_code.transcript import read_steps
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
+from case_files import Run, copy_case, json_of, rows_of, run_in
+from collections.abc import Mapping
 from conversations.session_stores import write_lines
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 MTOK = Decimal("1e-6")
 PEAK = "2026-11-20T02:00:00Z"
@@ -372,7 +369,7 @@ OPTIONS = """
 
 @pytest.mark.parametrize("line", OPTIONS.strip().splitlines())
 def test_a_breakpoint_of_its_own_has_its_own_ttl(line: str, tmp_path: Path) -> None:
-    from cachecost.conversations.readers.openai.responses import from_responses
+    from cachecost.conversations.readers.apis.openai import from_responses
 
     options, own, ttl = re.split(r" {2,}", line)
     marked = {"type": "input_text", "text": "mi", "prompt_cache_breakpoint": json.loads(own) or True}

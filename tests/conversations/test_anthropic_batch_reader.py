@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.anthropic_batch.reader import calls, sniff
+from cachecost.conversations.readers.anthropic_batch import calls, sniff
 from cachecost.providers.usage import Usage
 
 MODEL = "claude-opus-4-6"

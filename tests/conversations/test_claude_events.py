@@ -12,7 +12,6 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.readers.detect import detect, read_calls
-from cachecost.conversations.readers.otel.bill import session_files
 from cachecost.conversations.readers.otel.reader import calls
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -232,58 +231,3 @@ def test_a_damaged_printed_record_is_an_error_with_its_line(tmp_path: Path, dama
     with pytest.raises(InputError, match=r"damaged log record: ") as told:
         read(tmp_path, console(REQUEST), damage)
     assert told.value.faults[0].line == console(REQUEST).count("\n") + 2
-
-
-# ------------------------------------------------------------------------------------------- by session
-
-
-def test_sessions_have_the_calls_of_the_reader(tmp_path: Path) -> None:
-    events = [request(1), request(2, session_id="s2"), failed(3), request(4, prompt_id="p2"), request(5)]
-    path = saved(tmp_path, collected(*events))
-    files = session_files(path)
-    assert [(one.client, one.path, [call.id for call in one.calls]) for one in files] == [
-        ("claude-code", str(path), ["req_1", "req_4", "req_5"]),
-        ("claude-code", str(path), ["req_2"]),
-    ]
-    made = {call.id: call.usage for one in files for call in one.calls}
-    assert made == {call.id: call.billed for call in calls(path) if call.billed}
-    first, second, third = files[0].calls
-    assert (first.before, first.events, first.version, first.end) == (0, (), "2.1.330", first.start + 1.5)
-    assert (second.before, second.events) == (1, ("human", "error"))
-    assert (third.before, third.events) == (2, ("human",))
-
-
-def test_what_lies_between_two_calls(tmp_path: Path) -> None:
-    events = [
-        collected(request(1), request(2, query_source="agent:builtin:Explore"), request(3, query_source="compact")),
-        collected(request(4), request(5, model="claude-haiku-4-5"), request(6, effort="low", model="claude-haiku-4-5")),
-        collected(request(7, effort="low", model="claude-haiku-4-5", speed="fast"), version="2.2.0"),
-    ]
-    (file,) = session_files(saved(tmp_path, *events))
-    assert [(call.agent, call.before, call.events) for call in file.calls] == [
-        ("", 0, ()),
-        ("Explore", 0, ()),
-        ("compact", 0, ()),
-        ("", 1, ("compaction",)),
-        ("", 4, ("model",)),
-        ("", 5, ("effort",)),
-        ("", 6, ("client",)),
-    ]
-    assert [call.modes for call in file.calls[-2:]] == [(), ("fast",)]
-
-
-def test_a_damaged_line_is_named_and_the_rest_is_billed(tmp_path: Path) -> None:
-    path = saved(tmp_path, collected(request(1)), '{"resourceLogs": [', collected(request(2)))
-    (file,) = session_files(path)
-    assert [call.id for call in file.calls] == ["req_1", "req_2"]
-    assert [line for line, _ in file.damaged] == [2]
-
-
-def test_spans_of_other_tracers_have_sessions_too(tmp_path: Path) -> None:
-    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "claude-opus-4-6", "gen_ai.conversation.id": "c"}
-    usage = {"gen_ai.usage.input_tokens": 9, "gen_ai.usage.cache_write.input_tokens": 4}
-    path = saved(tmp_path, exported(span({**chat, **usage})))
-    (file,) = session_files(path)
-    assert (file.client, file.calls[0].session, file.calls[0].total_input) == ("otel", "c", 9)
-    (call,) = calls(path)
-    assert call.billed and (call.billed.write_5m, call.billed.input_tokens) == (4, 5)

@@ -29,9 +29,9 @@ from cachecost.conversations.editing.cutting import (
     parse_ranges,
 )
 from cachecost.conversations.model import BlockWriter, ContentFree, Conversation, Human, Inquiry, Reply, Results
-from cachecost.conversations.readers.call_recording import reader as calls
+from cachecost.conversations.readers import call_recording as calls
+from cachecost.conversations.readers import request_log
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log import reader as request_log
 from cachecost.prompts.blocks import Part
 from cachecost.prompts.request import block_of, text_block
 

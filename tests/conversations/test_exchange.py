@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.calls import Iteration
-from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
 

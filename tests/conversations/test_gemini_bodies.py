@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall
-from cachecost.conversations.readers.http.exchange import HttpExchange, from_candidate, from_generate_content, read
+from cachecost.conversations.readers.apis.gemini import from_candidate, from_generate_content
+from cachecost.conversations.readers.http.exchange import HttpExchange, read
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage

@@ -15,8 +15,8 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.request_log import incremental as growing
-from cachecost.conversations.readers.request_log.reader import RequestLog
+from cachecost.conversations.readers import repeated_lines as growing
+from cachecost.conversations.readers.request_log import RequestLog
 from cachecost.conversations.start_times import PIECE, BufferLine
 from cachecost.prompts.intake import Intake, plain_message
 from cachecost.prompts.request import parse_message

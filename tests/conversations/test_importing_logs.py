@@ -13,7 +13,7 @@ import pytest
 
 from cachecost.base.atomic_files import CannotWrite
 from cachecost.conversations.importing import ImportOptions, import_files
-from cachecost.conversations.readers.call_recording import reader as calls
+from cachecost.conversations.readers import call_recording as calls
 from cachecost.prompts.blocks import Block
 from cachecost.providers.prices import PriceBook
 

@@ -12,7 +12,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results
-from cachecost.conversations.readers.jp.reader import read, sniff
+from cachecost.conversations.readers.jp import read, sniff
 from cachecost.prompts.request import block_of, text_block
 
 START = seconds("2026-01-02T10:00:00")

@@ -14,7 +14,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import BillTotal, RecordedCall
-from cachecost.conversations.readers.langfuse.reader import calls, sniff
+from cachecost.conversations.readers.langfuse import calls, sniff
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

@@ -14,7 +14,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import BillTotal, RecordedCall
-from cachecost.conversations.readers.langsmith.reader import calls, sniff
+from cachecost.conversations.readers.langsmith import calls, sniff
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

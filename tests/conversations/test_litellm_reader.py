@@ -12,7 +12,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import quiet
-from cachecost.conversations.readers.litellm.reader import calls, sniff
+from cachecost.conversations.readers.litellm import calls, sniff
 from cachecost.prompts.blocks import Block
 from cachecost.providers.usage import Usage
 from served_hosts import served_by

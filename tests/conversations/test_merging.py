@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cachecost.conversations.importing import ImportOptions, ImportReport, import_files
-from cachecost.conversations.readers.call_recording.reader import calls
+from cachecost.conversations.readers.call_recording import calls
 from cachecost.conversations.readers.claude_code.reader import LACKS
 from conversations.test_transcript_reader import CALL, RESULT, SAYS, Line, answer, user
 

@@ -14,8 +14,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.http.bare_body import DamagedNetstring, values
-from cachecost.conversations.readers.http.mitmproxy import calls, sniff
+from cachecost.conversations.readers.http.mitmproxy import DamagedNetstring, calls, sniff, values
 from cachecost.providers.usage import Usage
 
 BODY = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [{"role": "user", "content": "Which way?"}]}

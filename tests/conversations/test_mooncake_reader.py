@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.call_recording import reader as recordings
-from cachecost.conversations.readers.mooncake import reader as mooncake
-from cachecost.conversations.readers.mooncake.reader import MODEL, calls, sniff
-from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers import call_recording as recordings
+from cachecost.conversations.readers import mooncake, request_log
+from cachecost.conversations.readers.mooncake import MODEL, calls, sniff
 
 Row = dict[str, Any]
 

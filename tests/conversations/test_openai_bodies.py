@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.readers.openai.chat import from_chat, from_chat_message
-from cachecost.conversations.readers.openai.responses import from_responses, from_responses_output
+from cachecost.conversations.readers.apis.openai import (
+    from_chat,
+    from_chat_message,
+    from_responses,
+    from_responses_output,
+)
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage, Request
 

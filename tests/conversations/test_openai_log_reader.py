@@ -13,9 +13,9 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers import request_log
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.openai.reader import calls, sniff
-from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers.openai_log import calls, sniff
 from cachecost.providers.prices import terms_of
 from cachecost.providers.usage import Usage
 from served_hosts import served_by

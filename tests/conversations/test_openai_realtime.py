@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.conversations.readers.detect import detect
-from cachecost.conversations.readers.openai.reader import calls, sniff
+from cachecost.conversations.readers.openai_log import calls, sniff
 from cachecost.providers.usage import Usage
 
 Row = dict[str, Any]

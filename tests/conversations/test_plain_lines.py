@@ -14,8 +14,8 @@ from test_call_recording import log_file, recorded, saved, shape, slow_folder
 
 from cachecost.base.errors import InputError
 from cachecost.base.limits import DEEPEST
-from cachecost.conversations.readers.call_recording import reader
-from cachecost.conversations.readers.call_recording.plain_lines import PlainLineParser
+from cachecost.conversations.readers import call_recording as reader
+from cachecost.conversations.readers.plain_recording_lines import PlainLineParser
 
 Row = dict[str, Any]
 SCALARS = (None, True, -1, 0, 1, 2, 1.0, 1e400, 10**13, 10**30, "", "user", "noon", "2026-01-01", "\ud800", "é")

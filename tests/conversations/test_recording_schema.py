@@ -29,8 +29,8 @@ from cachecost.conversations.model import (
     Reply,
     Results,
 )
-from cachecost.conversations.readers.call_recording.reader import TTLS
-from cachecost.conversations.readers.request_log import reader as request_log
+from cachecost.conversations.readers import request_log
+from cachecost.conversations.readers.call_recording import TTLS
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import ROLES, block_of, text_block

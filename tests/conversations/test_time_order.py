@@ -16,7 +16,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.input_files import quiet
-from cachecost.conversations.readers.call_recording.reader import calls
+from cachecost.conversations.readers.call_recording import calls
 from cachecost.conversations.readers.common.peek import TIMES
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.start_times import in_file_order, order_by_time

@@ -9,8 +9,8 @@ from typing import Any
 
 from server_fakes import post
 
-from cachecost.conversations.readers.common.dialects import ParsedCall
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
+from cachecost.conversations.readers.parsed_calls import ParsedCall
 
 Wire = dict[str, Any]
 KEY = "sk-planted-0123456789"

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import pytest
 import shutil
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live.driver.budget import DollarBudget, OverBilled, OverBudget
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.driver.run import LiveResult

@@ -10,7 +10,7 @@ import pytest
 from driver_fake import BILLED, KEY, FakeApi, FakeClock, Killed, driven, journal_of, small_plan
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live.driver.journal import read_journal
 
 PLAN = small_plan()

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.conversations.readers.request_log.reader import calls
+from cachecost.conversations.readers.request_log import calls
 from cachecost.live import clock, request_log
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.recorder.writing import DigestFile, calls_in

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from cachecost.base.errors import CannotEvaluate
 from cachecost.tokens import raw, tokenizers
-from cachecost.tokens.raw import CHOSEN, ensure_ranks
+from cachecost.analysis.comparison.assumptions import CHOSEN
+from cachecost.tokens.raw import ensure_ranks
 from cachecost.tokens.tokenizers import CACHE_VARIABLE, Cl100k, ENCODING, RANKS, RANKS_FOLDER, encoder
 from collections.abc import Iterator
 from hashlib import sha256

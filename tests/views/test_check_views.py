@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import pytest
 from cachecost.account.causes import causes
-from cachecost.analysis.explain.codes import codes
+from cachecost.analysis.lint.finding import codes
 from cachecost.views.check.github import annotation_lines
 from cachecost.views.check.junit import render as junit
 from cachecost.views.check.markdown import MARKER, render as markdown

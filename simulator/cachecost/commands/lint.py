@@ -1,33 +1,20 @@
 """`cachecost lint`: static checks of requests, and of consecutive requests."""
 
 from __future__ import annotations
-
+import click
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
-
 from cachecost.base.errors import exit_code
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    SharedOptions,
-    counter_option,
-    csv_option,
-    format_option,
-    json_option,
-    report_skipped,
-    shared_options,
-    skip_option,
-    write_rows,
-)
+from cachecost.commands.options import SharedOptions, counter_option, csv_option, format_option, json_option, report_skipped, shared_options, skip_option, write_rows
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.workloads import print_left_out
 from cachecost.providers.hosts import AUTO_HOST
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding, RequestLoader
@@ -210,7 +197,7 @@ def _body(path: Path) -> dict[str, Any] | None:
     """The body of a request in a file; None if it is a recording. Raises InputError if it is neither."""
     from cachecost.base.errors import Fault, InputError
     from cachecost.base.limits import OutOfLimits, json_value, read_at_most, read_whole
-    from cachecost.conversations.readers.http.bare_body import api_of
+    from cachecost.conversations.readers.apis.formats import api_of
 
     if str(path) != STDIN and path.stat().st_size > LARGEST_BODY:
         return None

@@ -307,7 +307,7 @@ def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOpti
 
 def _header_of(path: Path) -> Title:
     """What the header of a recording says; its reader is imported where it is needed, for start-up counts."""
-    from cachecost.conversations.readers.call_recording import reader
+    from cachecost.conversations.readers import call_recording as reader
 
     return reader.title(path)
 

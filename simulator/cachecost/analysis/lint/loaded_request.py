@@ -5,40 +5,26 @@ cover; a tokenizer counts the rest.
 """
 
 from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
-
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.http.bare_body import NAMES, api_of, messages_body
+from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
+from cachecost.conversations.readers.claude_code.transcript import NAMES
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
 from cachecost.prompts.compare import path, texts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import is_server_result, passes
 from cachecost.prompts.render import AS_COUNTED, CannotCount, PrefixSizes, Prompt, Renderer, since_compaction
-from cachecost.prompts.request import (
-    Breakpoint,
-    NotAMessage,
-    Request,
-    SentBreakpoints,
-    accepts_breakpoint,
-    as_sent,
-    block_at,
-    breakpoint_fault,
-    content_blocks,
-    own_breakpoint,
-    sent_breakpoints,
-    wire_path,
-)
+from cachecost.prompts.request import Breakpoint, NotAMessage, Request, SentBreakpoints, accepts_breakpoint, as_sent, block_at, breakpoint_fault, content_blocks, own_breakpoint, sent_breakpoints, wire_path
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 Confirmation = Literal["", "confirmed"]
 
@@ -339,7 +325,7 @@ class RequestLoader:
             faults = tuple(wire_faults(bare.body))
         except NotAMessage as fault:
             api = api_of(body) or "messages"
-            where = "" if api == "messages" else f"a request of {NAMES[api]}: "
+            where = "" if api == "messages" else f"a request of {APIS[api].name}: "
             raise InputError([Fault(label, f"{where}{fault}")]) from None
         host = bare.host if bare.host and self.host == AUTO_HOST else self.host
         try:
@@ -347,7 +333,7 @@ class RequestLoader:
         except CannotEvaluate as error:
             if bare.api == "messages":
                 raise
-            raise type(error)(f"{label}: a request of {NAMES[bare.api]}: {error}") from None
+            raise type(error)(f"{label}: a request of {APIS[bare.api].name}: {error}") from None
 
     def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
         """A recorded call, the `number`-th of its file; `size` it when all calls of the log are loaded.

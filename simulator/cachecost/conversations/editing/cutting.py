@@ -28,7 +28,7 @@ from cachecost.conversations.input_files import Warn, byte_lines, open_input, qu
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.logs import join_in_order
 from cachecost.conversations.model import BlockWriter, Content, Conversation, Reply, Results, encode_record
-from cachecost.conversations.readers.call_recording import reader as our_calls
+from cachecost.conversations.readers import call_recording as our_calls
 from cachecost.conversations.readers.detect import CONVERSATIONS, detect, read_calls, read_conversation
 
 RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)

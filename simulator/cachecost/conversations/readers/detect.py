@@ -97,14 +97,14 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 CALLS: Readers[CallReader] = Readers(
     {
-        "calls": ("readers.call_recording.reader", ('"kind"',)),
+        "calls": ("readers.call_recording", ('"kind"',)),
         "codex": ("readers.codex.reader", ('"session_meta"',)),
         "gemini-cli": ("readers.gemini_cli.reader", ('"projectHash"',)),
         "qwen-code": ("readers.qwen_code.reader", ('"parts"', '"systemPayload"')),
-        "mooncake": ("readers.mooncake.reader", ('"hash_ids"',)),
-        "anthropic-batch": ("readers.anthropic_batch.reader", ('"custom_id"', '"modelInput"')),
+        "mooncake": ("readers.mooncake", ('"hash_ids"',)),
+        "anthropic-batch": ("readers.anthropic_batch", ('"custom_id"', '"modelInput"')),
         "openai-log": (
-            "readers.openai.reader",
+            "readers.openai_log",
             (
                 '"custom_id"',
                 '"chat.completion"',
@@ -116,9 +116,9 @@ CALLS: Readers[CallReader] = Readers(
                 '"function"',
             ),
         ),
-        "langfuse": ("readers.langfuse.reader", ('"traceId"', '"trace_id"', '"observations"')),
-        "langsmith": ("readers.langsmith.reader", ('"run_type"', '"run_id"', '"inputs"')),
-        "litellm": ("readers.litellm.reader", ('"call_type"',)),
+        "langfuse": ("readers.langfuse", ('"traceId"', '"trace_id"', '"observations"')),
+        "langsmith": ("readers.langsmith", ('"run_type"', '"run_id"', '"inputs"')),
+        "litellm": ("readers.litellm", ('"call_type"',)),
         "otel": (
             "readers.otel.reader",
             ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
@@ -131,7 +131,7 @@ CALLS: Readers[CallReader] = Readers(
         "opencode": ("readers.opencode.reader", ("^SQLite format 3", '"sessionID"', '"projectID"')),
         "crush": ("readers.crush.reader", ("^SQLite format 3",)),
         "cline": ("readers.cline.reader", ('"api_req_started"', '"sessionId"', '"session_id"')),
-        "request-log": ("readers.request_log.reader", ('"request"',)),
+        "request-log": ("readers.request_log", ('"request"',)),
         "claude-code": ("readers.claude_code.reader", ('"type"',)),
     }
 )
@@ -140,7 +140,7 @@ CALLS: Readers[CallReader] = Readers(
 They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
 """
 CONVERSATIONS: Readers[ConversationReader] = Readers(
-    {"recording": ("model", ('"kind"',)), "jp": ("readers.jp.reader", ("^[",))}
+    {"recording": ("model", ('"kind"',)), "jp": ("readers.jp", ("^[",))}
 )
 READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
 
@@ -159,17 +159,25 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     Raises InputError if no reader knows the file and there is no `otherwise` or no JSON in it, or if none has the name
     `format_`.
     """
+    if format_ != "auto" and format_ not in READERS:
+        known = ", ".join(["auto", *READERS])
+        message = f"format: expected one of {known}; got {format_!r}{nearest(format_, READERS)}"
+        raise InputError([Fault(str(path), message)])
     if format_ != "auto":
-        return _check_name(path, format_), "named with --format"
+        return format_, "named with --format"
     if otherwise and not path.is_file():
         return otherwise, "it can be read only once"
     for whole in _heads(path):
         head, _ = skip_comments(whole)
         for name in READERS.possible(head):
-            if reason := _sniff(READERS[name], path, head):
+            reader: Any = READERS[name]  # one whose files do not show it at the beginning looks at the whole file
+            looks_inside = hasattr(reader, "sniff_file") and path.is_file()
+            if reason := reader.sniff_file(path, head) if looks_inside else reader.sniff(head):
                 return name, reason
     error = _unrecognized(path, head)
-    if otherwise and (not head.strip() or _has_json(head)):
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    # the errors of what begins as JSON does, or has a line that does, say more than that it is no log
+    if otherwise and (not head.strip() or text[:1] in (b"{", b"[") or b'\n{"' in text):
         return otherwise, error.faults[0].message
     raise error
 
@@ -183,12 +191,6 @@ def _unrecognized(path: Path, head: bytes) -> InputError:
     return Unrecognized(path, READERS.nearest(head, path.suffix.lower()))
 
 
-def _has_json(head: bytes) -> bool:
-    """Whether the file, or a line of it, begins as JSON does: its errors say more than that it is no log."""
-    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    return text[:1] in (b"{", b"[") or b'\n{"' in text
-
-
 def _heads(path: Path) -> Iterator[bytes]:
     """The beginning of a file, then a longer one: no line may hide the next because it does not fit.
 
@@ -196,7 +198,9 @@ def _heads(path: Path) -> Iterator[bytes]:
     """
     with open_input(path) as stream:
         head = stream.read(SHORT_HEAD_BYTES)
-        if len(head) == SHORT_HEAD_BYTES and _is_object(skip_comments(head)[0].partition(b"\n")[0]):
+        first = skip_comments(head)[0].partition(b"\n")[0]
+        is_whole = len(first) < SHORT_HEAD_BYTES and first[:1] == b"{" and first.rstrip()[-1:] == b"}"
+        if len(head) == SHORT_HEAD_BYTES and is_whole:
             yield head
         head += stream.read(HEAD_BYTES - len(head))
         yield head
@@ -208,11 +212,6 @@ def _heads(path: Path) -> Iterator[bytes]:
             yield head + b"\n" + stream.read(HEAD_BYTES)
 
 
-def _is_object(line: bytes) -> bool:
-    """Whether a first line that ends before its piece of the file looks like a whole object."""
-    return len(line) < SHORT_HEAD_BYTES and line[:1] == b"{" and line.rstrip()[-1:] == b"}"
-
-
 def _skip_line(stream: BinaryIO) -> bool:
     """Read to the end of a line; False if that is the end of the file, or further than lines may be long."""
     pieces = (stream.readline(HEAD_BYTES) for _ in range(LINE.value() // HEAD_BYTES))
@@ -220,23 +219,10 @@ def _skip_line(stream: BinaryIO) -> bool:
     return last.endswith(b"\n")
 
 
-def _sniff(reader: Reader, path: Path, head: bytes) -> str | None:
-    """Why a file is in the format of a reader. Where its beginning does not show that, the reader looks at the file."""
-    sniff_file = getattr(reader, "sniff_file", None)
-    return sniff_file(path, head) if sniff_file and path.is_file() else reader.sniff(head)
-
-
 def is_companion(path: Path, name: str, folder: Path) -> bool:
     """Whether a file of the format `name` is no log of its own, as it belongs to another one in `folder`."""
     belongs = getattr(READERS[name], "is_companion", None)
     return bool(belongs and belongs(path, folder))
-
-
-def _check_name(path: Path, name: str) -> str:
-    if name in READERS:
-        return name
-    known = ", ".join(["auto", *READERS])
-    raise InputError([Fault(str(path), f"format: expected one of {known}; got {name!r}{nearest(name, READERS)}")])
 
 
 def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> Conversation:

@@ -22,7 +22,7 @@ import msgspec
 from cachecost.base.atomic_files import InUse
 from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import BillTotal, RecordedCall
-from cachecost.conversations.readers.call_recording.reader import RecordingLines
+from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.recorder.log_lines import LineReader
 from cachecost.prompts.intake import Intake

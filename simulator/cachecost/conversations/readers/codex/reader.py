@@ -14,10 +14,10 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.apis.openai import from_responses_output
 from cachecost.conversations.readers.codex.rollout import SUMMARY, Rollout
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import RoleBlocks, SessionRequests, take_lines
-from cachecost.conversations.readers.openai.responses import from_responses_output
 
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
 ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}

@@ -13,11 +13,11 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import Body, RoleBlocks, SessionRequests
 from cachecost.conversations.readers.gemini_cli.files import read_session
-from cachecost.conversations.readers.http.exchange import from_generate_content
 
 LACKS = (
     "Gemini CLI's sessions lack system prompt and tools: sized by the bill; "

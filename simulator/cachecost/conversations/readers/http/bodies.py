@@ -5,8 +5,6 @@ encoding. Recorders disagree whether they keep a body as it came or unpacked, an
 that are plainly text are taken as unpacked.
 
 Finds the API, the host and the model of an HTTP request: the API from its path, the host from its machine.
-
-Joins the events of a streamed answer to the answer that the API returns without streaming.
 """
 
 from __future__ import annotations
@@ -14,19 +12,22 @@ from __future__ import annotations
 import re
 import zlib
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from cachecost.base.limits import LINE, OutOfLimits, json_value
 from cachecost.conversations.input_files import GZIP
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.prompts.exact_json import out_of_limits
 from cachecost.prompts.request import BareWord, NotAMessage, show_found
 from cachecost.providers.hosts import host_at, host_names, serving_host
+
+if TYPE_CHECKING:
+    from cachecost.conversations.readers.apis.formats import Api
+    from cachecost.conversations.readers.apis.streams import Events
 
 DECODERS: Mapping[str, tuple[str, ...]] = {
     "br": ("brotli", "brotlicffi"),
@@ -36,7 +37,6 @@ DECODERS: Mapping[str, tuple[str, ...]] = {
 SENT = (b"event:", b"data:", b"id:", b"retry:", b":")
 """How server-sent events begin."""
 FRAMES = "vnd.amazon.eventstream"
-Events = list[dict[str, Any]]
 
 
 class Misplaced(NotAMessage):
@@ -148,8 +148,15 @@ def parse_array(data: bytes, at: str) -> Events:
 
 
 def _sent_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
-    """Server-sent events that are JSON objects. An incomplete last one is dropped."""
-    sent = list(_sent_data(data))
+    """Server-sent events that are JSON objects, each up to an empty line. An incomplete last one is dropped."""
+    sent: list[bytes] = []
+    lines: list[bytes] = []
+    for line in [*data.splitlines(), b""]:
+        if line.startswith(b"data:"):
+            lines.append(line[5:])
+        elif not line and lines:
+            sent.append(b"\n".join(lines))
+            lines = []
     is_whole = data.endswith((b"\n\n", b"\r\n\r\n"))
     for number, one in enumerate(sent, 1):
         if not one.strip().startswith(b"{"):
@@ -161,17 +168,6 @@ def _sent_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
                 raise
 
 
-def _sent_data(data: bytes) -> Iterator[bytes]:
-    """The data of each event: its lines, up to the empty line that ends it."""
-    lines: list[bytes] = []
-    for line in [*data.splitlines(), b""]:
-        if line.startswith(b"data:"):
-            lines.append(line[5:])
-        elif not line and lines:
-            yield b"\n".join(lines)
-            lines = []
-
-
 # -------------------------------------------------------------------------------------- Amazon's event streams
 
 
@@ -181,29 +177,25 @@ def _frame_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
     while start + 16 <= len(data):
         whole = int.from_bytes(data[start : start + 4], "big")
         headers = int.from_bytes(data[start + 4 : start + 8], "big")
-        if zlib.crc32(data[start : start + 8]) != int.from_bytes(data[start + 8 : start + 12], "big"):
-            raise NotAMessage(at, "an event stream", BareWord(f"a damaged frame at byte {start}"))
-        if start + whole > len(data):
-            return
         frame = data[start : start + whole]
-        if whole < headers + 16 or zlib.crc32(frame[:-4]) != int.from_bytes(frame[-4:], "big"):
+        is_cut = start + whole > len(data)
+        is_known = zlib.crc32(data[start : start + 8]) == int.from_bytes(data[start + 8 : start + 12], "big")
+        if is_known and is_cut:
+            return
+        if not is_known or whole < headers + 16 or zlib.crc32(frame[:-4]) != int.from_bytes(frame[-4:], "big"):
             raise NotAMessage(at, "an event stream", BareWord(f"a damaged frame at byte {start}"))
-        yield _payload(frame[12 + headers : -4], at)
+        payload = json_object(frame[12 + headers : -4], at) if whole > headers + 16 else {}
+        packed = payload.get("bytes")
+        if isinstance(packed, str):
+            try:
+                payload = json_object(b64decode(packed, validate=True), at)
+            except ValueError:
+                raise NotAMessage(at, "base64 in a frame", packed) from None
+        yield payload
         start += whole
 
 
-def _payload(data: bytes, at: str) -> dict[str, Any]:
-    payload = json_object(data, at) if data else {}
-    packed = payload.get("bytes")
-    if not isinstance(packed, str):
-        return payload
-    try:
-        return json_object(b64decode(packed, validate=True), at)
-    except ValueError:
-        raise NotAMessage(at, "base64 in a frame", packed) from None
-
-
-Api = Literal["messages", "chat", "responses", "converse", "gemini"]
+# ------------------------------------------------------------------------------------------------- addresses
 
 NO_CALL = "not a model call"
 COUNTS = "token counting"
@@ -289,200 +281,3 @@ def route_of_answer(url: str, answer: bytes) -> Route | None:
     if "/" in url:
         return None
     return next((Route(api, None) for api, pattern in ANSWERS if pattern.search(answer, 0, ANSWER_HEAD)), None)
-
-
-Piece = dict[str, Any]
-
-
-def join_events(events: Events, api: Api) -> Piece:
-    """The answer of a stream of this API. Raises NotAMessage."""
-    return _JOINERS[api](events)
-
-
-# --------------------------------------------------------------------------------------------------- Anthropic
-
-
-def _message(events: Events) -> Piece:
-    """A Messages answer; the error event if there is nothing else."""
-    message: Piece = {}
-    blocks: dict[int, Piece] = {}
-    for event in events:
-        kind = event.get("type")
-        if kind == "message_start":
-            message = dict(object_or_empty(event.get("message")))
-        elif kind == "content_block_start":
-            blocks[_number(event, "index")] = dict(object_or_empty(event.get("content_block")))
-        elif kind == "content_block_delta":
-            _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), object_or_empty(event.get("delta")))
-        elif kind == "message_delta":
-            usage = object_or_empty(message.get("usage"))
-            message["usage"] = _largest_counts(usage, object_or_empty(event.get("usage")))
-        elif kind == "error" and not message:
-            return event
-    return {**message, "content": [_finish_block(block) for block in blocks.values()]} if message else {}
-
-
-def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
-    """Add a delta to its block; the input of a tool comes as JSON in pieces."""
-    for name, value in delta.items():
-        if name == "citation":
-            block["citations"] = [*(block.get("citations") or []), value]
-        elif isinstance(value, str) and name != "type":
-            block[name] = f"{block.get(name) or ''}{value}"
-        elif name != "type":
-            block[name] = value
-
-
-def _finish_block(block: Piece) -> Piece:
-    """The block once its last delta has come. Input that is cut off stays the text it is."""
-    pieces = block.pop("partial_json", None)
-    return {**block, "input": _parse_json(pieces)} if pieces else block
-
-
-def _parse_json(text: Any) -> Any:
-    try:
-        return json_value(text) if isinstance(text, str) else text
-    except ValueError:
-        return text
-
-
-def _largest_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
-    """The larger of each count; other values are those of `other`."""
-    both = dict(one)
-    for name, value in other.items():
-        before = both.get(name)
-        if isinstance(value, Mapping):
-            both[name] = _largest_counts(object_or_empty(before), value)
-        elif isinstance(value, int) and isinstance(before, int):
-            both[name] = max(before, value)
-        elif value is not None:
-            both[name] = value
-    return both
-
-
-def _number(event: Mapping[str, Any], name: str) -> int:
-    value = event.get(name)
-    if not isinstance(value, int):
-        raise NotAMessage(name, "the number of a block", value)
-    return value
-
-
-# ------------------------------------------------------------------------------------------------------ OpenAI
-
-
-def _completion(events: Events) -> Piece:
-    """A chat completion: its first choice, and the usage, which is in one of the last chunks."""
-    whole: Piece = {}
-    message: Piece = {"role": "assistant"}
-    calls: dict[int, Piece] = {}
-    for event in events:
-        whole |= {name: event[name] for name in ("id", "model", "created", "usage", "error") if event.get(name)}
-        choices = event.get("choices")
-        each = choices if isinstance(choices, list) else []
-        first = next((one for one in each if isinstance(one, Mapping) and not one.get("index")), {})
-        _extend_message(message, calls, object_or_empty(first.get("delta")))
-    if calls:
-        message["tool_calls"] = list(calls.values())
-    return {**whole, "choices": [{"message": message}]}
-
-
-def _extend_message(message: Piece, calls: dict[int, Piece], delta: Mapping[str, Any]) -> None:
-    for name, value in delta.items():
-        if name == "tool_calls" and isinstance(value, list):
-            for piece in value:
-                _add_call(calls, object_or_empty(piece))
-        elif isinstance(value, str) and name != "role":
-            message[name] = f"{message.get(name) or ''}{value}"
-
-
-def _add_call(calls: dict[int, Piece], piece: Mapping[str, Any]) -> None:
-    number = _number(piece, "index") if "index" in piece else len(calls)
-    call = calls.setdefault(number, {"type": "function", "function": {"arguments": ""}})
-    if piece.get("id"):
-        call["id"] = piece["id"]
-    told, function = object_or_empty(piece.get("function")), call["function"]
-    if told.get("name"):
-        function["name"] = told["name"]
-    function["arguments"] += str(told.get("arguments") or "")
-
-
-def _response(events: Events) -> Piece:
-    """The response that the last event holds whole; of a stream that was cut off, the items that were done."""
-    ended = [event for event in events if isinstance(event.get("response"), Mapping) and "output" in event["response"]]
-    if ended and ended[-1].get("type") in ("response.completed", "response.incomplete", "response.failed"):
-        return dict(ended[-1]["response"])
-    items = [event.get("item") for event in events if event.get("type") == "response.output_item.done"]
-    return {**(ended[-1]["response"] if ended else {}), "output": [item for item in items if item]}
-
-
-# ------------------------------------------------------------------------------------------------------ Google
-
-
-def _candidate(events: Events) -> Piece:
-    """An answer of Gemini: the parts of its first candidate, and the last usage. Pieces of one text become one."""
-    whole: Piece = {}
-    parts: list[Piece] = []
-    for event in events:
-        whole |= {name: value for name, value in event.items() if value}
-        candidates = event.get("candidates")
-        first = object_or_empty(candidates[0]) if isinstance(candidates, list) and candidates else {}
-        told = object_or_empty(first.get("content")).get("parts")
-        for part in told if isinstance(told, list) else []:
-            _add_part(parts, object_or_empty(part))
-    return {**whole, "candidates": [{"content": {"role": "model", "parts": parts}}]}
-
-
-def _add_part(parts: list[Piece], part: Mapping[str, Any]) -> None:
-    last = parts[-1] if parts else {}
-    if "text" in part and "text" in last and bool(part.get("thought")) == bool(last.get("thought")):
-        parts[-1] = {**last, **part, "text": f"{last['text']}{part['text']}"}
-    else:
-        parts.append(dict(part))
-
-
-# ------------------------------------------------------------------------------------------------------ Amazon
-
-
-def _converse(events: Events) -> Piece:
-    """A Converse answer. The kind of an event is clear from its fields; the frame's header is not needed."""
-    blocks: dict[int, Piece] = {}
-    whole: Piece = {}
-    for event in events:
-        number = _number(event, "contentBlockIndex") if "contentBlockIndex" in event else -1
-        block = blocks.setdefault(number, {})
-        for name, value in object_or_empty(event.get("start")).items():
-            block[name] = dict(object_or_empty(value))
-        for name, value in object_or_empty(event.get("delta")).items():
-            _add(block, name, value)
-        if "usage" in event:
-            whole["usage"] = event["usage"]
-    content = [_whole_block(block) for block in blocks.values() if block]
-    return {**whole, "output": {"message": {"role": "assistant", "content": content}}}
-
-
-def _add(block: Piece, name: str, value: Any) -> None:
-    if isinstance(value, str):
-        block[name] = f"{block.get(name) or ''}{value}"
-        return
-    inner = block[name] = dict(object_or_empty(block.get(name)))
-    for key, piece in object_or_empty(value).items():
-        inner[key] = f"{inner.get(key) or ''}{piece}" if isinstance(piece, str) else piece
-
-
-def _whole_block(block: Piece) -> Piece:
-    if "toolUse" in block:
-        use = object_or_empty(block["toolUse"])
-        return {"toolUse": {**use, "input": _parse_json(use.get("input") or "{}")}}
-    thought = object_or_empty(block.get("reasoningContent"))
-    if thought and "redactedContent" not in thought:
-        return {"reasoningContent": {"reasoningText": thought}}
-    return block
-
-
-_JOINERS: Mapping[Api, Callable[[Events], Piece]] = {
-    "messages": _message,
-    "chat": _completion,
-    "responses": _response,
-    "converse": _converse,
-    "gemini": _candidate,
-}

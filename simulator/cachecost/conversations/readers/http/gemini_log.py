@@ -18,9 +18,10 @@ from typing import Any
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.dialects import must_hold, objects
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
+from cachecost.conversations.readers.parsed_calls import must_hold, objects
 
 EXPECTED = "a log of generateContent"
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
@@ -53,7 +54,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 def _exchange(row: JsonObject) -> HttpExchange:
-    body, answer = _rest_body(row.mapping("request")), _answer(row)
+    body, answer = row.mapping("request"), row.data.get("response")
+    config, contents = body.get("config"), body.get("contents")
+    body = {**(config if isinstance(config, dict) else {}), **body}  # the SDK has it beside the rest
+    if isinstance(contents, str):
+        body["contents"] = [{"role": "user", "parts": [{"text": contents}]}]
+    if not isinstance(answer, list):
+        answer, usage = row.mapping("response", required=False), row.mapping("usage", required=False)
+        answer = {"usageMetadata": usage, **answer} if usage else answer
     url = _url(row, body.pop("model", None), answer)
     session = row.text("session", "")
     return HttpExchange(
@@ -70,30 +78,12 @@ def _exchange(row: JsonObject) -> HttpExchange:
     )
 
 
-def _rest_body(body: dict[str, Any]) -> dict[str, Any]:
-    """A body as the API takes it: what the SDK has in `config` beside the rest, a text as a person's message."""
-    config, contents = body.get("config"), body.get("contents")
-    found = {**(config if isinstance(config, dict) else {}), **body}
-    if isinstance(contents, str):
-        found["contents"] = [{"role": "user", "parts": [{"text": contents}]}]
-    return found
-
-
-def _answer(row: JsonObject) -> Any:
-    """The answer, or the answers of a stream; with the row's own usage where it has none."""
-    answer = row.data.get("response")
-    if isinstance(answer, list):
-        return answer
-    answer, usage = row.mapping("response", required=False), row.mapping("usage", required=False)
-    return {"usageMetadata": usage, **answer} if usage else answer
-
-
 def _url(row: JsonObject, requested: Any, answer: Any) -> str:
     if url := row.text("url", ""):
         return url
     last = answer[-1] if isinstance(answer, list) and answer else answer
-    answered = last.get("modelVersion") if isinstance(last, dict) else None
-    names = [name for name in (row.data.get("model"), requested, answered) if isinstance(name, str) and name]
+    names = [row.data.get("model"), requested, object_or_empty(last).get("modelVersion")]
+    names = [name for name in names if isinstance(name, str) and name]
     if not names:
         row.fault("model", MODEL_EXPECTED)
     pattern = URLS["vertex" if row.text("host", "") == "vertex" else "gemini"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
@@ -21,7 +20,13 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
+from cachecost.conversations.readers.http.exchange import (
+    ExchangeLog,
+    HttpExchange,
+    encode_body,
+    headers_of,
+    is_status,
+)
 from cachecost.prompts.request import show_found
 
 ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
@@ -51,11 +56,13 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 def _exchange(entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-    posted = request.within(request.mapping("postData", required=False), "postData")
-    content = response.within(response.mapping("content", required=False), "content")
-    status: int = response.get("status", "an HTTP status", _is_status, 0)
+    posted, content = (
+        half.within(half.mapping(name, required=False), name)
+        for half, name in ((request, "postData"), (response, "content"))
+    )
+    status: int = response.get("status", "an HTTP status", lambda value: is_status(value, 0, -1), 0)
     timings = entry.mapping("timings", required=False)
-    told = [timings.get(name) for name in BEFORE_FIRST_BYTE]
+    spent = [timings.get(name) for name in BEFORE_FIRST_BYTE]
     return HttpExchange(
         url=request.text("url"),
         method=request.text("method"),
@@ -65,23 +72,17 @@ def _exchange(entry: JsonObject, request: JsonObject, response: JsonObject) -> H
         response_headers=_headers(response),
         response=_bytes(content),
         started=iso(entry.time("startedDateTime")),
-        first_token_s=sum(float(one) for one in told if isinstance(one, (int, float)) and one > 0) / 1000,
+        first_token_s=sum(float(one) for one in spent if isinstance(one, (int, float)) and one > 0) / 1000,
         request_at=f"{posted.place}text",
         response_at=f"{content.place}text",
     )
 
 
 def _headers(half: JsonObject) -> dict[str, str]:
-    pairs = [(str(one.data.get("name")), str(one.data.get("value"))) for one in half.objects("headers")]
-    return headers_of(pairs)
+    return headers_of((str(one.data.get("name")), str(one.data.get("value"))) for one in half.objects("headers"))
 
 
 def _bytes(body: JsonObject) -> bytes:
     text = body.text("text", "")
-    if body.text("encoding", "") != "base64":
-        return text.encode("utf-8", "surrogatepass")
-    return decode_base64(body, "text", text)
-
-
-def _is_status(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and (value in (0, -1) or 100 <= value <= 599)
+    is_coded = body.text("encoding", "") == "base64"
+    return decode_base64(body, "text", text) if is_coded else encode_body(body, "text", text)

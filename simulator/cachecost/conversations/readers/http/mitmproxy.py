@@ -7,24 +7,25 @@ ended; calls are sorted by when the request came.
 
 A last flow that is cut off is left out. Flows without an answer (the client hung up) tell nothing of what was billed
 and are left out; so do bodies that the proxy was told to stream tell no usage. The workspace is not told.
+
+A file has typed netstrings: LENGTH:DATA and a byte for the type, one value after another.
 """
 
 from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 from cachecost.base.errors import Fault
+from cachecost.base.limits import LINE
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs
-from cachecost.conversations.readers.http.bare_body import DamagedNetstring, TruncatedNetstring, values
+
 from cachecost.conversations.readers.http.bodies import NO_CALL
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
 from cachecost.prompts.request import show_found
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
 
 FLOW = re.compile(
     rb"\d{2,12}:(?:7:version|4:type|2:id|5:error|11:client_conn|11:server_conn|11:intercepted|9:is_replay|6:marked"
@@ -48,7 +49,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
             log.notes.skip("entry", NO_CALL)
         else:
             entry = JsonObject(flow, log.faults, str(path), None, f"flows[{number}].")
-            log.add_entry(entry, _exchange, answer_required=False)
+            log.add_entry(entry, _exchange, answers=False)
     yield from log.end(warn, by_time=True)
 
 
@@ -99,3 +100,107 @@ def _text(value: Any) -> str:
 def _bytes(half: JsonObject) -> bytes:
     value: bytes = half.get("content", "bytes", lambda value: isinstance(value, bytes), b"", required=False)
     return value
+
+
+# ------------------------------------------------------------------------------------------ typed netstrings
+
+MOST_DIGITS = 12
+DEEPEST = 40
+PIECE = 1 << 20
+
+
+class DamagedNetstring(ValueError):
+    """Bytes that are not a typed netstring, and their position."""
+
+    def __init__(self, at: int, what: str) -> None:
+        super().__init__(f"{what} at byte {at}")
+
+
+class TruncatedNetstring(DamagedNetstring):
+    """A value whose end is missing."""
+
+
+def values(stream: BinaryIO) -> Iterator[Any]:
+    """The values of a file. Raises DamagedNetstring, or TruncatedNetstring if the file ends within a value."""
+    at = 0
+    while head := stream.read(1):
+        length, digits = _length(stream, head, at)
+        most = LINE.value()
+        data = _data(stream, min(length, most) + 1)
+        if length > most and len(data) > most:
+            raise DamagedNetstring(at, str(LINE.error()))
+        if len(data) < length + 1:
+            raise TruncatedNetstring(at, "an incomplete value")
+        start = at + digits + 1
+        yield _Parser(data, start).value(0, length, data[length], 0)
+        at = start + length + 1
+
+
+def _length(stream: BinaryIO, head: bytes, at: int) -> tuple[int, int]:
+    """(the length before the colon, how many digits it has)."""
+    digits = head
+    while len(digits) <= MOST_DIGITS and digits.isdigit():
+        byte = stream.read(1)
+        if byte == b":":
+            return int(digits), len(digits)
+        if not byte:
+            raise TruncatedNetstring(at, "an incomplete length")
+        digits += byte
+    raise DamagedNetstring(at, "expected a length")
+
+
+def _data(stream: BinaryIO, length: int) -> bytes:
+    """Up to `length` bytes; memory is only taken for bytes that exist."""
+    pieces = []
+    while length > 0 and (piece := stream.read(min(PIECE, length))):
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+class _Parser:
+    """One value that is whole in memory; `offset` is where its data begin in the file."""
+
+    def __init__(self, data: bytes, offset: int) -> None:
+        self._data = data
+        self._offset = offset
+
+    def value(self, start: int, end: int, kind: int, depth: int) -> Any:
+        if depth > DEEPEST:
+            raise self._error(start, "nested too deeply")
+        if kind not in b"]}":
+            return self._scalar(self._data[start:end], kind, start)
+        items = list(self._items(start, end, depth + 1))
+        if kind == ord("]"):
+            return items
+        keys = [key.decode("latin-1") if isinstance(key, bytes) else key for key in items[::2]]  # old files have bytes
+        if len(items) % 2 or not all(isinstance(key, str) for key in keys):
+            raise self._error(start, "expected pairs of keys and values")
+        return dict(zip(keys, items[1::2], strict=True))
+
+    def _scalar(self, data: bytes, kind: int, start: int) -> Any:
+        if kind == ord(","):
+            return data
+        try:
+            if kind == ord(";"):
+                return data.decode()
+            if kind in b"#^":
+                return int(data) if kind == ord("#") else float(data)
+            return {b"true!": True, b"false!": False, b"~": None}[data + bytes([kind])]
+        except (ValueError, KeyError):
+            raise self._error(start, "a value that does not match its type") from None
+
+    def _items(self, start: int, end: int, depth: int) -> Iterator[Any]:
+        while start < end:
+            colon = self._data.find(b":", start, min(end, start + MOST_DIGITS + 1))
+            digits = self._data[start:colon] if colon > start else b""
+            if not digits.isdigit():
+                raise self._error(start, "expected a length")
+            first, last = colon + 1, colon + 1 + int(digits)
+            if last >= end:
+                raise self._error(start, "a length beyond the end of its value")
+            yield self.value(first, last, self._data[last], depth)
+            start = last + 1
+
+    def _error(self, start: int, what: str) -> DamagedNetstring:
+        return DamagedNetstring(self._offset + start, what)

@@ -18,238 +18,166 @@ Date header and `captured_at`: calls stand in the order of the file.
 """
 
 from __future__ import annotations
-
 import json
 import re
 from binascii import unhexlify
+from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
+from cachecost.conversations.readers.http.bodies import decode_base64
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of, is_status
+from cachecost.conversations.readers.http.vcr import parse_moment
+from cachecost.conversations.readers.parsed_calls import objects
+from cachecost.prompts.request import show_found
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
-from cachecost.conversations.readers.common.dialects import objects
-from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
-from cachecost.conversations.readers.http.vcr import parse_moment
-from cachecost.prompts.request import show_found
+ReadBody = Callable[[JsonObject, JsonObject], tuple[bytes, str]]
+"""Of an entry and one of its halves: (the bytes of the body, the field that has it)."""
 
 
-@dataclass(frozen=True, slots=True)
+# ---------------------------------------------------------------------------------------------------- bodies
+
+
+def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+    """A body: {b64}, MockServer's {type, json | string | base64Bytes}, the data of an SDK's object or of the events of
+    a stream, JSON or a text."""
+    body = half.data.get("body")
+    if isinstance(body, list) and body and all(isinstance(one, Mapping) and "__data__" in one for one in body):
+        return b"".join(b"data: " + encode_body(half, "body", one["__data__"]) + b"\n\n" for one in body), "body"
+    if isinstance(body, Mapping) and ("type" in body or set(body) == {"b64"}):
+        coded = next((key for key in ("b64", "base64Bytes") if key in body), None)
+        if coded is not None:
+            return decode_base64(half, f"body.{coded}", body[coded]), "body"
+        if not {"json", "string"}.isdisjoint(body):
+            body = body.get("json", body.get("string"))
+    if isinstance(body, Mapping) and "__data__" in body:
+        body = body["__data__"]
+    return encode_body(half, "body", body), "body"
+
+
+def _chunks_or_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+    """The pieces of a stream, which stand beside the halves."""
+    chunks = entry.objects("chunks")
+    pieces = b"".join(decode_base64(one, "b64", one.text("b64", "")) for one in chunks)
+    return (pieces, "body") if chunks else _body(entry, half)
+
+
+def _hex_pieces(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+    """nock's answer; bytes are hex, in an array of pieces."""
+    answer = half.data.get("response")
+    if not (isinstance(answer, list) and answer and all(isinstance(one, str) for one in answer)):
+        return encode_body(half, "response", answer), "response"
+    try:
+        return unhexlify("".join(answer)), "response"
+    except ValueError:
+        half.fault("response", "expected pieces of bytes in hex; got another text")
+        return b"", "response"
+
+
+def _body_pattern(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+    patterns = half.objects("bodyPatterns")
+    equal = [one.data[name] for one in patterns for name in ("equalToJson", "equalTo") if name in one.data]
+    return encode_body(half, "bodyPatterns", equal[0] if equal else None), "bodyPatterns"
+
+
+def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+    """WireMock's answer."""
+    name = "jsonBody" if "jsonBody" in half.data else "body"
+    coded = half.data.get("base64Body")
+    if coded is not None:
+        return decode_base64(half, "base64Body", coded), name
+    return encode_body(half, name, half.data.get(name)), name
+
+
+def _coded_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+    """Hoverfly's answer, in base64 where it says so."""
+    is_coded, body = half.flag("encodedBody"), half.text("body", "")
+    return decode_base64(half, "body", body) if is_coded else encode_body(half, "body", body), "body"
+
+
+def _body_parts(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+    parts = half.get("BodyParts", "an array of texts", are_texts, [], required=False)
+    return b"".join(decode_base64(half, f"BodyParts[{n}]", one) for n, one in enumerate(parts)), "BodyParts"
+
+
+# ---------------------------------------------------------------------------------------------------- the table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderForm:
-    """How a recorder's files begin, where their entries are, and the exchange of an entry.
+    """How a recorder's files begin, where their entries are, and where an entry has what.
 
     `entries` is the path to the array of entries; empty: the value itself, and the only entry where it is an object.
+    `halves` are the fields of request and response, "" the entry itself; `url` those of the URL, of which one must be
+    there with `needs_url`. `view` is the request under plain names. A missing status is `no_status`; None: an error.
     """
 
     name: str
     begins: re.Pattern[bytes]
-    entries: tuple[str, ...]
-    parse: Callable[[JsonObject], HttpExchange]
+    entries: tuple[str, ...] = ()
+    halves: tuple[str, str] = ("request", "response")
+    view: Callable[[JsonObject], JsonObject] = lambda request: request
+    url: tuple[str, ...] = ("url",)
+    needs_url: bool = False
+    method: str = "method"
+    headers: tuple[str, ...] = ("headers",)
+    answer_headers: tuple[str, ...] = ("headers",)
+    sent: ReadBody = _body
+    answered: ReadBody = _body
+    status: str = "status"
+    no_status: int | None = None
+    started: tuple[str, ...] = ()
+    may_be_lines: bool = False
+
+    def exchange(self, entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+        request = self.view(request)
+        (sent, sent_at), (answered, answered_at) = self.sent(entry, request), self.answered(entry, response)
+        is_missing = self.no_status is not None and self.status not in response.data
+        status = self.no_status if is_missing else response.get(self.status, "an HTTP status", is_status, 0)
+        found = next((str(request.data[name]) for name in self.url if request.data.get(name)), "")
+        url = request.text(self.url[0]) if self.needs_url else found
+        request_headers, headers = _headers(request, self.headers), _headers(response, self.answer_headers)
+        times = [str(entry.data[name]) for name in self.started if entry.data.get(name)]
+        return HttpExchange(
+            url=url,
+            method=request.text(self.method, "POST"),
+            request_headers=request_headers,
+            request=sent,
+            status=status,
+            response_headers=headers,
+            response=answered,
+            started=parse_moment(times[0] if times else "") or parse_moment(headers.get("date", "")),
+            line=request.line or 0,
+            request_at=f"{request.place}{sent_at}",
+            response_at=f"{response.place}{answered_at}",
+        )
 
 
-def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like one of these recordings; None if they do not."""
-    form = _form_of(head)
-    return f"it begins like a recording of {form.name}" if form else None
-
-
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of the file. Raises InputError with every error, each with its entry."""
-    data = read_input(path)
-    form, value = _form_of(data), parse_json(data)
-    are_lines = isinstance(value, ValueError) and (
-        form is not None and form.parse is _single and str(value).startswith("Extra data")
-    )
-    if isinstance(value, ValueError) and not are_lines:
-        raise InputError([Fault(str(path), reason(value))])
-    if form is None:
-        known = ", ".join(one.name for one in FORMS)
-        raise InputError([Fault(str(path), f"expected a recording of one of {known}; got {show_found(value)}")])
-    log = ExchangeLog(path, keep_content)
-    for entry in objects(path, log.faults, warn) if are_lines else _entries(form, value, path, log.faults):
-        before = len(entry.faults)
-        exchange = form.parse(entry)
-        if len(entry.faults) == before:
-            log.add(exchange)
-    yield from log.end(warn, by_time=False)
-
-
-def _form_of(head: bytes) -> RecorderForm | None:
-    text = head.removeprefix(b"\xef\xbb\xbf")
-    return next((form for form in FORMS if form.begins.match(text)), None)
-
-
-def _entries(form: RecorderForm, value: Any, path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
-    items, place = value, ".".join(form.entries)
-    for name in form.entries:
-        items = items.get(name) if isinstance(items, dict) else None
-    if not form.entries and isinstance(items, dict):
-        yield JsonObject(items, faults, str(path))
-        return
-    if not isinstance(items, list):
-        faults.append(Fault(str(path), f"{place or 'the file'}: expected an array of entries; got {show_found(items)}"))
-        return
-    for number, item in enumerate(items):
-        if isinstance(item, dict):
-            yield JsonObject(item, faults, str(path), None, f"{place}[{number}].")
-        else:
-            faults.append(Fault(str(path), f"{place}[{number}]: expected an object; got {show_found(item)}"))
-
-
-# ------------------------------------------------------------------------------------------------ values
-
-
-def _halves(entry: JsonObject, request: str, response: str) -> tuple[JsonObject, JsonObject]:
-    return entry.within(entry.mapping(request), request), entry.within(entry.mapping(response), response)
-
-
-def _status(half: JsonObject, name: str) -> int:
-    found: int = half.get(name, "an HTTP status", _is_status, 0)
-    return found
-
-
-def _is_status(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599
-
-
-def _dump(value: Any) -> bytes:
-    """A body: a text as it is, anything else as JSON; nothing where there is none."""
-    if value is None:
-        return b""
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else json.dumps(value).encode()
-
-
-def _headers(value: Any) -> dict[str, str]:
-    """The headers: by name, or as [name, value, name, value …]. A value may be a list, of which the last counts."""
+def _headers(half: JsonObject, names: tuple[str, ...]) -> dict[str, str]:
+    """The headers: by name, or as [name, value, name, value …]. A value may be a list."""
+    value = next((half.data[name] for name in names if name in half.data), None)
     if isinstance(value, list):
-        value = {str(name): told for name, told in zip(value[::2], value[1::2], strict=False)}
-    pairs = value.items() if isinstance(value, Mapping) else ()
-    return headers_of((str(name), str(told[-1] if isinstance(told, list) and told else told)) for name, told in pairs)
+        value = {str(name): one for name, one in zip(value[::2], value[1::2], strict=False)}
+    return headers_of(value if isinstance(value, Mapping) else {})
 
 
-def _exchange(
-    request: JsonObject, response: JsonObject, bodies: tuple[bytes, bytes], status: int, url: str, **names: str
-) -> HttpExchange:
-    """The exchange of two halves. `names` are the recorder's: `method`, `headers`, `answer_headers`, and where the
-    bodies are (`body`, `answer`); `started` is a time."""
-    name = names.get("headers", "headers")
-    headers = _headers(response.data.get(names.get("answer_headers", name)))
-    return HttpExchange(
-        url=url,
-        method=request.text(names.get("method", "method"), "POST"),
-        request_headers=_headers(request.data.get(name)),
-        request=bodies[0],
-        status=status,
-        response_headers=headers,
-        response=bodies[1],
-        started=parse_moment(names.get("started", "")) or parse_moment(headers.get("date", "")),
-        line=request.line or 0,
-        request_at=f"{request.place}{names.get('body', 'body')}",
-        response_at=f"{response.place}{names.get('answer', 'body')}",
-    )
+def _whole_url(request: JsonObject) -> JsonObject:
+    """nock's entry, whose URL is in two parts."""
+    url = request.text("scope") + request.text("path")
+    return JsonObject({**request.data, "url": url}, request.faults, request.file, request.line, request.place)
 
 
-# ------------------------------------------------------------------------------------------------ recorders
-
-
-def _nock(entry: JsonObject) -> HttpExchange:
-    answer = entry.data.get("response")
-    if isinstance(answer, list) and answer and all(isinstance(one, str) for one in answer):
-        try:
-            raw = unhexlify("".join(answer))
-        except ValueError:
-            entry.fault("response", "expected pieces of bytes in hex; got another text")
-            raw = b""
-    else:
-        raw = _dump(answer)
-    url = entry.text("scope") + entry.text("path")
-    bodies, status = (_dump(entry.data.get("body")), raw), _status(entry, "status")
-    told = "rawHeaders" if "rawHeaders" in entry.data else "headers"
-    names = {"headers": "reqheaders", "answer_headers": told, "answer": "response"}
-    return _exchange(entry, entry, bodies, status, url, **names)
-
-
-def _wiremock(entry: JsonObject) -> HttpExchange:
-    request, response = _halves(entry, "request", "response")
-    patterns = request.objects("bodyPatterns")
-    told = next((one.data[name] for one in patterns for name in ("equalToJson", "equalTo") if name in one.data), None)
-    coded = response.data.get("base64Body")
-    if coded is not None:
-        answer = decode_base64(response, "base64Body", coded)
-    else:
-        answer = _dump(response.data.get("jsonBody", response.data.get("body")))
-    url = str(request.data.get("url") or request.data.get("urlPath") or "")
-    names = {"body": "bodyPatterns", "answer": "jsonBody" if "jsonBody" in response.data else "body"}
-    return _exchange(request, response, (_dump(told), answer), _status(response, "status"), url, **names)
-
-
-def _mockserver(entry: JsonObject) -> HttpExchange:
-    request, response = _halves(entry, "httpRequest", "httpResponse")
-    bodies = _body_of_mockserver(request), _body_of_mockserver(response)
-    return _exchange(request, response, bodies, _status(response, "statusCode"), request.text("path"))
-
-
-def _body_of_mockserver(half: JsonObject) -> bytes:
-    """A body: the value itself, or {type, json | string | base64Bytes}."""
-    body = half.data.get("body")
-    if not isinstance(body, Mapping) or "type" not in body or {"json", "string", "base64Bytes"}.isdisjoint(body):
-        return _dump(body)
-    if "base64Bytes" in body:
-        return decode_base64(half, "body.base64Bytes", body["base64Bytes"])
-    return _dump(body.get("json", body.get("string")))
-
-
-def _hoverfly(entry: JsonObject) -> HttpExchange:
-    request, response = _halves(entry, "request", "response")
-    told = {name: _matched(request, name) for name in ("method", "scheme", "destination", "path", "body")}
-    plain = JsonObject({**told, "headers": request.data.get("headers")}, entry.faults, entry.file, None, request.place)
-    is_coded = response.flag("encodedBody")
-    body = response.text("body", "")
-    answer = decode_base64(response, "body", body) if is_coded else _dump(body)
-    url = f"{told['scheme'] or 'https'}://{told['destination']}{told['path']}"
-    return _exchange(plain, response, (_dump(told["body"]), answer), _status(response, "status"), url)
-
-
-def _matched(request: JsonObject, name: str) -> str:
-    """The value of the first matcher of a field; "" where there is none."""
-    matchers = request.objects(name)
-    return matchers[0].text("value", "") if matchers else ""
-
-
-def _httpreplay(entry: JsonObject) -> HttpExchange:
-    request, response = _halves(entry, "Request", "Response")
-    parts = request.get("BodyParts", "an array of texts", are_texts, [], required=False)
-    sent = b"".join(decode_base64(request, f"BodyParts[{n}]", one) for n, one in enumerate(parts))
-    answer = decode_base64(response, "Body", response.text("Body", ""))
-    names = {"headers": "Header", "method": "Method", "body": "BodyParts", "answer": "Body"}
-    return _exchange(request, response, (sent, answer), _status(response, "StatusCode"), request.text("URL"), **names)
-
-
-def _single(entry: JsonObject) -> HttpExchange:
-    request, response = _halves(entry, "request", "response")
-    chunks = entry.objects("chunks")
-    if chunks:
-        answer = b"".join(decode_base64(one, "b64", one.text("b64", "")) for one in chunks)
-    else:
-        answer = _body_of_single(response)
-    status = _status(response, "status") if "status" in response.data else 200
-    url = str(request.data.get("url") or request.data.get("uri") or "")
-    started = str(entry.data.get("captured_at") or entry.data.get("recorded_at") or "")
-    return _exchange(request, response, (_body_of_single(request), answer), status, url, started=started)
-
-
-def _body_of_single(half: JsonObject) -> bytes:
-    """A body: {b64}, the data of an SDK's object or of the events of a stream, JSON or a text."""
-    body = half.data.get("body")
-    if isinstance(body, Mapping) and set(body) == {"b64"}:
-        return decode_base64(half, "body.b64", body["b64"])
-    if isinstance(body, list) and body and all(isinstance(one, Mapping) and "__data__" in one for one in body):
-        return b"".join(b"data: " + _dump(one["__data__"]) + b"\n\n" for one in body)
-    return _dump(body["__data__"] if isinstance(body, Mapping) and "__data__" in body else body)
+def _first_matchers(request: JsonObject) -> JsonObject:
+    """Hoverfly's request: the value of the first matcher of each field; "" where there is none."""
+    found = {name: request.objects(name)[:1] for name in ("method", "scheme", "destination", "path", "body")}
+    plain: dict[str, Any] = {name: one[0].text("value", "") if one else "" for name, one in found.items()}
+    plain["url"] = f"{plain['scheme'] or 'https'}://{plain['destination']}{plain['path']}"
+    plain["headers"] = request.data.get("headers")
+    return JsonObject(plain, request.faults, request.file, None, request.place)
 
 
 def _begins(text: str) -> re.Pattern[bytes]:
@@ -264,19 +192,106 @@ CHUNKS = r'(?:"chunks"\s*:\s*\[[^\[\]]*\]\s*,\s*)?'
 """The pieces of a stream, which sorted keys put before the request."""
 
 FORMS = (
-    RecorderForm("nock", _begins(rf'\s*\[\s*\{{\s*{FIELDS}"(?:scope|rawHeaders|reqheaders)"\s*:'), (), _nock),
-    RecorderForm("MockServer", _begins(rf'\s*\[\s*\{{\s*{FIELDS}"(?:httpRequest|httpResponse)"\s*:'), (), _mockserver),
-    RecorderForm("WireMock", _begins(r'\s*\{\s*"mappings"\s*:\s*\['), ("mappings",), _wiremock),
     RecorderForm(
-        "WireMock",
-        _begins(rf'\s*\{{\s*{FIELDS}"request"\s*:\s*\{{(?:(?!"response"\s*:).)*?"bodyPatterns"\s*:'),
-        (),
-        _wiremock,
+        name="nock",
+        begins=_begins(rf'\s*\[\s*\{{\s*{FIELDS}"(?:scope|rawHeaders|reqheaders)"\s*:'),
+        halves=("", ""),
+        view=_whole_url,
+        headers=("reqheaders",),
+        answer_headers=("rawHeaders", "headers"),
+        answered=_hex_pieces,
     ),
-    RecorderForm("Hoverfly", _begins(r'\s*\{\s*"data"\s*:\s*\{\s*"pairs"\s*:\s*\['), ("data", "pairs"), _hoverfly),
-    RecorderForm("httpreplay", _begins(rf'\s*\{{\s*{FIELDS}"(?:Converter|Entries)"\s*:'), ("Entries",), _httpreplay),
     RecorderForm(
-        "one exchange", _begins(rf'\s*\{{\s*{FIELDS}{CHUNKS}{FIELDS}"request"\s*:\s*\{{\s*{PLACE}'), (), _single
+        name="MockServer",
+        begins=_begins(rf'\s*\[\s*\{{\s*{FIELDS}"(?:httpRequest|httpResponse)"\s*:'),
+        halves=("httpRequest", "httpResponse"),
+        url=("path",),
+        needs_url=True,
+        status="statusCode",
+    ),
+    *(
+        RecorderForm(
+            name="WireMock",
+            begins=begins,
+            entries=entries,
+            url=("url", "urlPath"),
+            sent=_body_pattern,
+            answered=_json_body,
+        )
+        for begins, entries in (
+            (_begins(r'\s*\{\s*"mappings"\s*:\s*\['), ("mappings",)),
+            (_begins(rf'\s*\{{\s*{FIELDS}"request"\s*:\s*\{{(?:(?!"response"\s*:).)*?"bodyPatterns"\s*:'), ()),
+        )
+    ),
+    RecorderForm(
+        name="Hoverfly",
+        begins=_begins(r'\s*\{\s*"data"\s*:\s*\{\s*"pairs"\s*:\s*\['),
+        entries=("data", "pairs"),
+        view=_first_matchers,
+        answered=_coded_body,
+    ),
+    RecorderForm(
+        name="httpreplay",
+        begins=_begins(rf'\s*\{{\s*{FIELDS}"(?:Converter|Entries)"\s*:'),
+        entries=("Entries",),
+        halves=("Request", "Response"),
+        url=("URL",),
+        needs_url=True,
+        method="Method",
+        headers=("Header",),
+        answer_headers=("Header",),
+        sent=_body_parts,
+        answered=lambda entry, half: (decode_base64(half, "Body", half.text("Body", "")), "Body"),
+        status="StatusCode",
+    ),
+    RecorderForm(
+        name="one exchange",
+        begins=_begins(rf'\s*\{{\s*{FIELDS}{CHUNKS}{FIELDS}"request"\s*:\s*\{{\s*{PLACE}'),
+        url=("url", "uri"),
+        answered=_chunks_or_body,
+        no_status=200,
+        started=("captured_at", "recorded_at"),
+        may_be_lines=True,
     ),
 )
 """In the order in which they are tried: the most specific first."""
+
+
+def sniff(head: bytes) -> str | None:
+    """Why the first bytes of a file look like one of these recordings; None if they do not."""
+    form = _form_of(head)
+    return f"it begins like a recording of {form.name}" if form else None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of the file. Raises InputError with every error, each with its entry."""
+    data = read_input(path)
+    form, value = _form_of(data), parse_json(data)
+    are_lines = form is not None and form.may_be_lines and str(value).startswith("Extra data")
+    if isinstance(value, ValueError) and not are_lines:
+        raise InputError([Fault(str(path), reason(value))])
+    if form is None:
+        known = ", ".join(one.name for one in FORMS)
+        raise InputError([Fault(str(path), f"expected a recording of one of {known}; got {show_found(value)}")])
+    log = ExchangeLog(path, keep_content)
+    for entry in objects(path, log.faults, warn) if are_lines else _entries(form, value, log):
+        log.add_entry(entry, form.exchange, form.halves)
+    yield from log.end(warn, by_time=False)
+
+
+def _form_of(head: bytes) -> RecorderForm | None:
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    return next((form for form in FORMS if form.begins.match(text)), None)
+
+
+def _entries(form: RecorderForm, value: Any, log: ExchangeLog) -> Iterator[JsonObject]:
+    items, place = value, ".".join(form.entries)
+    for name in form.entries:
+        items = items.get(name) if isinstance(items, dict) else None
+    if not form.entries and isinstance(items, dict):
+        yield JsonObject(items, log.faults, str(log.path))
+    elif isinstance(items, list):
+        yield from log.entries(items, place)
+    else:
+        message = f"{place or 'the file'}: expected an array of entries; got {show_found(items)}"
+        log.faults.append(Fault(str(log.path), message))

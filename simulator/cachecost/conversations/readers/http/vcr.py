@@ -26,9 +26,8 @@ and edited by hand; keys of JSON may have been sorted. Sessions and workspaces a
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of
 from cachecost.prompts.request import show_found
 
 LISTS = ("interactions", "http_interactions")
@@ -79,40 +78,32 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    for interaction in _interactions(path, log.faults):
+    for interaction in _interactions(path, log):
         log.add_entry(interaction, _exchange)
     yield from log.end(warn, by_time=False)
 
 
-def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
+def _interactions(path: Path, log: ExchangeLog) -> Iterable[JsonObject]:
     """The interactions of a file. Raises InputError where it cannot be read."""
     value, lines = _document(path)
     if isinstance(value, dict) and "requests" in value:
-        yield from _pairs(path, value, lines, faults)
-        return
+        return _pairs(path, value, lines, log.faults)
     name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
     items = value[name] if name else value
-    if not isinstance(items, list):
-        place = f"{name}: " if name else ""
-        faults.append(Fault(str(path), f"{place}expected an array of interactions; got {show_found(items)}"))
-        return
-    for number, item in enumerate(items):
-        line = lines.get(id(item))
-        if isinstance(item, dict):
-            yield JsonObject(item, faults, str(path), line, f"{name}[{number}].")
-        else:
-            faults.append(Fault(str(path), f"{name}[{number}]: expected an object; got {show_found(item)}"))
+    if isinstance(items, list):
+        return log.entries(items, name, lines)
+    place = f"{name}: " if name else ""
+    log.faults.append(Fault(str(path), f"{place}expected an array of interactions; got {show_found(items)}"))
+    return ()
 
 
 def _pairs(path: Path, value: dict[str, Any], lines: Mapping[int, int], faults: list[Fault]) -> Iterator[JsonObject]:
     """The interactions of a file that keeps requests and responses apart, in two lists of the same length."""
-    told = {name: value.get(name) for name in HALVES}
-    lists = [items for items in told.values() if isinstance(items, list)]
-    if len(lists) < len(HALVES):
-        wrong = ((name, items) for name, items in told.items() if not isinstance(items, list))
-        faults += (Fault(str(path), f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
+    requests, responses = halves = [value.get(name) for name in HALVES]
+    wrong = [(name, items) for name, items in zip(HALVES, halves, strict=True) if not isinstance(items, list)]
+    faults += (Fault(str(path), f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
+    if not isinstance(requests, list) or not isinstance(responses, list):
         return
-    requests, responses = lists
     if len(requests) != len(responses):
         words = f"expected {len(requests):,}, one for each request; got {len(responses):,}"
         faults.append(Fault(str(path), f"responses: {words}"))
@@ -137,16 +128,16 @@ def _document(path: Path) -> tuple[Any, dict[int, int]]:
 
 
 def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-    answer_headers = headers_of(_headers(response))
+    request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
     return HttpExchange(
         url=request.text("uri") if "uri" in request.data else request.text("url"),
         method=request.text("method"),
-        request_headers=headers_of(_headers(request)),
+        request_headers=request_headers,
         request=_body(request),
         status=_status(response),
-        response_headers=answer_headers,
+        response_headers=headers,
         response=_body(response),
-        started=_start_time(interaction, answer_headers.get("date")),
+        started=_start_time(interaction, headers.get("date")),
         first_token_s=_first_byte(response),
         request_at=f"{request.place}body",
         response_at=f"{response.place}body",
@@ -154,52 +145,36 @@ def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject
     )
 
 
-def _headers(half: JsonObject) -> Iterator[tuple[str, str]]:
-    for name, value in half.mapping("headers", required=False).items():
-        values = value if isinstance(value, list) else [value]
-        yield from ((name, str(each)) for each in values)
-
-
 def _body(half: JsonObject) -> bytes:
     """The body's bytes, however they are kept."""
-    told = half.data
+    kept = half.data
     for name in JSON_BODIES:
-        if told.get(name) is not None:
-            return _json(half, name, told[name])
-    segments = told.get("bodySegments", told.get("body_segments"))
+        if kept.get(name) is not None:
+            return encode_body(half, name, kept[name], is_json=True)
+    segments = kept.get("bodySegments", kept.get("body_segments"))
     if isinstance(segments, list) and segments:
-        return _json(half, "bodySegments", segments[0] if len(segments) == 1 else segments)
-    value = next((told[name] for name in BODIES if told.get(name) not in (None, "")), None)
+        return encode_body(half, "bodySegments", segments[0] if len(segments) == 1 else segments, is_json=True)
+    value = next((kept[name] for name in BODIES if kept.get(name) not in (None, "")), None)
     if isinstance(value, Mapping) and set(value) == {"type", "content"}:
         value = {"string": value["content"]} if value["type"] == "text" else value["content"]
     if isinstance(value, Mapping) and "base64_string" in value:
         return decode_base64(half, "body.base64_string", value["base64_string"])
     if isinstance(value, Mapping) and "string" not in value:
-        return _json(half, "body", value)
+        return encode_body(half, "body", value)
     if isinstance(value, Mapping):
         value = value["string"]
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    if value is None or isinstance(value, bytes):
-        return value or b""
+    if value is None or isinstance(value, (str, bytes)):
+        return encode_body(half, "body", value)
     half.fault("body", f"expected a text or bytes; got {show_found(value)}")
     return b""
-
-
-def _json(half: JsonObject, name: str, value: Any) -> bytes:
-    try:
-        return json.dumps(value).encode()
-    except TypeError:
-        half.fault(name, "expected values of JSON; got bytes")
-        return b""
 
 
 def _status(response: JsonObject) -> int:
     """The HTTP status: `status: {code}`, or a field next to it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
-    for told in (code, *(response.data.get(name) for name in STATUSES), status):
-        number = whole_number(str(told).partition(" ")[0]) or 0
+    for stated in (code, *(response.data.get(name) for name in STATUSES), status):
+        number = whole_number(str(stated).partition(" ")[0]) or 0
         if 100 <= number <= 599:
             return number
     response.fault("status", f"expected an HTTP status; got {show_found(code if code is not None else status)}")
@@ -235,5 +210,5 @@ def _first_byte(response: JsonObject) -> float:
         return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(duration))
     if isinstance(duration, int) and not isinstance(duration, bool):
         return max(0, duration) * UNITS["ns"]
-    told = curl.get("starttransfer_time") if isinstance(curl, Mapping) else None
-    return float(told) if isinstance(told, (int, float)) and told > 0 else 0.0
+    spent = curl.get("starttransfer_time") if isinstance(curl, Mapping) else None
+    return float(spent) if isinstance(spent, (int, float)) and spent > 0 else 0.0

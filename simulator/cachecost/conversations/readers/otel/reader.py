@@ -5,33 +5,30 @@ OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace ar
 tracer was told to write them, breakpoints only where it wrote down the request itself. Spans have no order: calls
 are sorted by their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice
 or thinking in most conventions, what was cut at the limit of an attribute's length, or content that was stored
-elsewhere. The events of Claude Code (claude_events.py) have the bills of its calls and nothing of what was sent.
+elsewhere. The events of Claude Code (claude_code.py) have the bills of its calls and nothing of what was sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
+from cachecost.base.structs import replace
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.common.dialects import (
-    CallBuilder,
-    ParsedCall,
-    must_hold,
-    parse_json_text,
-    status_in,
-)
+from cachecost.conversations.readers.apis.formats import status_in
 from cachecost.conversations.readers.common.json_values import by_start
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.otel.messages import Attributes, answer_of_span, is_cut, model_calls, request_of
-from cachecost.conversations.readers.otel.spans import ClaudeCall, OtelSpan, is_printed, spans, split_claude_calls
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.otel.claude_code import claude_calls, event_name
+from cachecost.conversations.readers.otel.messages import Attributes, answer_of_span, is_cut, request_of
+from cachecost.conversations.readers.otel.printed import is_printed
+from cachecost.conversations.readers.otel.spans import OtelSpan, model_calls, read_spans
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, first_keys, must_hold, parse_json_text
+from cachecost.conversations.readers.traces import text_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import host_at, host_names, parse_model_name
@@ -54,7 +51,7 @@ CONTENT = ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` holds OpenTelemetry spans; None if it does not."""
-    keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")))
+    keys = first_keys(head)
     for name in ("resourceSpans", "resourceLogs"):
         if name in keys:
             return f'its first object has "{name}"'
@@ -67,63 +64,25 @@ def sniff(head: bytes) -> str | None:
     return "it has printed log records" if is_printed(head) else None
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetryFile:
-    """What a file holds: `calls` in the order of their start, `events` those of Claude Code by the id of their call.
-
-    `values` is the number of JSON values in the file.
-    """
-
-    calls: list[RecordedCall]
-    events: dict[str, ClaudeCall]
-    values: int
-
-
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
-    found = read_telemetry(path, faults, warn, keep_content)
-    must_hold(path, EXPECTED, found.values, faults)
-    yield from found.calls
-
-
-def read_telemetry(path: Path, faults: list[Fault], warn: Warn = quiet, keep_content: bool = False) -> TelemetryFile:
-    """The calls of a file, also of one with errors, which are added to `faults`. Raises InputError if unreadable."""
-    notes = ReaderNotes()
-    builder = CallBuilder(keep_content)
-    values, found = spans(path, faults, warn)
-    claude, others = split_claude_calls(found, notes)
-    told = []
-    each: Iterator[ClaudeCall | OtelSpan] = chain(claude, model_calls(others, notes))
-    for one in each:
+    notes, builder = ReaderNotes(), CallBuilder(keep_content)
+    values, found = read_spans(path, faults, warn)
+    others = [span for span in found if event_name(span) is None]
+    calls = []
+    for span, parsed, agent in (
+        *claude_calls((span for span in found if event_name(span) is not None), notes),
+        *((span, None, "") for span in model_calls(others, notes)),
+    ):
         try:
-            if isinstance(one, ClaudeCall):
-                told.append(_claude_call(one, builder))
-            else:
-                told.append(builder.build(_parse_call(one, notes)))
+            call = builder.build(parsed or _parse_call(span, notes))
+            calls.append(replace(call, agent=agent) if agent else call)
         except NotAMessage as fault:
-            faults.append(Fault(one.at.file, f"{one.at.place}attributes: {fault}", one.at.line))
+            faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
     notes.report(path, warn)
-    return TelemetryFile(by_start(told, {span.trace for span in others}), {one.id: one for one in claude}, values)
-
-
-def _claude_call(event: ClaudeCall, builder: CallBuilder) -> RecordedCall:
-    """The call of an event of Claude Code: its bill, without what was sent."""
-    model, host = parse_model_name(event.model, "")
-    speed = {"speed": "fast"} if event.is_fast else {}
-    parsed = ParsedCall(
-        body={"messages": [], "model": model, **speed},
-        usage=event.usage,
-        timestamp=iso(event.start),
-        first_token_s=event.first_token_s,
-        host=event.host or host,
-        status=event.status,
-        source="claude-code",
-        session=event.session,
-        id=event.id,
-        line=event.at.line or 0,
-    )
-    return replace(builder.build(parsed), agent=event.agent)
+    must_hold(path, EXPECTED, values, faults)
+    yield from by_start(calls, {span.trace for span in others})
 
 
 def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
@@ -135,7 +94,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
         body = {"messages": []}
         cut = any(is_cut(attributes.get(name)) for name in CONTENT)
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
-    model, host = parse_model_name(_first(attributes, MODELS), _first(attributes, PROVIDERS))
+    model, host = parse_model_name(text_at(attributes, MODELS), text_at(attributes, PROVIDERS))
     limit = attributes.get("gen_ai.request.max_tokens")
     return ParsedCall(
         body={**({"max_tokens": limit} if limit else {}), **body, "model": model},
@@ -145,8 +104,8 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
         first_token_s=_seconds(attributes),
         host=_host(attributes, model, host),
         status=status,
-        session=_first(attributes, SESSIONS) or span.trace,
-        id=_first(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
+        session=text_at(attributes, SESSIONS) or span.trace,
+        id=text_at(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
         line=span.at.line or 0,
     )
 
@@ -157,7 +116,7 @@ def _usage(attributes: Attributes) -> Usage | None:
     own = output.get("usage") if isinstance(output, Mapping) else None
     if isinstance(own, Mapping) and "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")
-    told = {name: _number(value) for name, value in attributes.items() if name.startswith(USAGE)}
+    counts = {name: _number(value) for name, value in attributes.items() if name.startswith(USAGE)}
     metadata = parse_json_text(attributes.get(METADATA))
     by_provider = metadata.values() if isinstance(metadata, Mapping) else ()
     for one in (found for found in by_provider if isinstance(found, Mapping)):
@@ -167,8 +126,8 @@ def _usage(attributes: Attributes) -> Usage | None:
         written = one.get("cacheCreationInputTokens") or (
             raw.get("cacheWriteInputTokens") if isinstance(raw, Mapping) else 0
         )
-        told |= {AI_WRITTEN: written} if written and not told.get(AI_WRITTEN) else {}
-    return usage_from(told, "usage", "otel") if told else None
+        counts |= {AI_WRITTEN: written} if written and not counts.get(AI_WRITTEN) else {}
+    return usage_from(counts, "usage", "otel") if counts else None
 
 
 def _number(value: Any) -> Any:
@@ -178,9 +137,8 @@ def _number(value: Any) -> Any:
 
 
 def _status(span: OtelSpan) -> int:
-    told = (str(span.attributes.get(name, "")) for name in STATUS)
     errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
-    numbers = (whole_number(one) or 0 for one in told)
+    numbers = (whole_number(str(span.attributes.get(name, ""))) or 0 for name in STATUS)
     return next((number for number in numbers if 400 <= number <= 599), status_in(" ".join(errors)))
 
 
@@ -191,9 +149,5 @@ def _host(attributes: Attributes, model: str, provider: str | None) -> str | Non
 
 
 def _seconds(attributes: Attributes) -> float:
-    told = next((attributes[name] for name in FIRST_TOKEN if name in attributes), 0.0)
-    return float(told) if isinstance(told, (int, float)) and told >= 0 else 0.0
-
-
-def _first(attributes: Attributes, names: tuple[str, ...]) -> str:
-    return next((str(attributes[name]) for name in names if attributes.get(name)), "")
+    first = next((attributes[name] for name in FIRST_TOKEN if name in attributes), 0.0)
+    return float(first) if isinstance(first, (int, float)) and first >= 0 else 0.0

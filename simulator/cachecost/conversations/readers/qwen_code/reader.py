@@ -13,10 +13,10 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import object_at
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import RoleBlocks, SessionRequests, take_lines
-from cachecost.conversations.readers.http.exchange import from_generate_content
 from cachecost.conversations.readers.qwen_code.session import QwenSession
 
 LACKS = (

@@ -21,22 +21,12 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.common.dialects import (
-    FAILED,
-    Body,
-    CallBuilder,
-    ParsedCall,
-    answer_of,
-    from_messages,
-    is_anthropic,
-    must_hold,
-    objects,
-    parse_json_text,
-)
+from cachecost.conversations.readers.apis.formats import FAILED, Body, answer_of, from_messages, is_anthropic
+from cachecost.conversations.readers.apis.openai import from_chat, from_responses
 from cachecost.conversations.readers.common.json_values import array_at, by_start, object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.openai.chat import from_chat
-from cachecost.conversations.readers.openai.responses import from_responses
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, first_keys, must_hold, objects
+from cachecost.conversations.readers.traces import object_within, value_at, values_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import parse_model_name
@@ -47,6 +37,7 @@ MODEL_CALLS = ("completion", "text_completion", "anthropic_messages", "responses
 """Call types, without the `a` and the `_stream` of their asynchronous and streaming kinds."""
 PASSED_THROUGH = ("pass_through_endpoint", "llm_passthrough_route", "")
 """Calls of any kind; those with messages are model calls."""
+USAGES = ("metadata/usage_object", "response/usage")
 NO_MESSAGES = "without messages: only usage is known"
 NO_SYSTEM = "without a system prompt: LiteLLM does not log it for this endpoint"
 TRUNCATED = "with text truncated by LiteLLM: sizes are too small"
@@ -57,7 +48,7 @@ CUT = "litellm_truncated"
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a LiteLLM log; None if it is not."""
-    keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")))
+    keys = first_keys(head)
     if "call_type" not in keys:
         return None
     if {"request_id", "spend"} <= keys:
@@ -69,10 +60,10 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in the order of their start. Raises InputError with every error; what the log lacks goes to `warn`."""
     faults: list[Fault] = []
     log = _LiteLLMLog(CallBuilder(keep_content))
-    rows, found = 0, []
+    rows, found = 0, list[RecordedCall]()
     for row in objects(path, faults, warn):
         rows += 1
-        found += log.take(row)
+        found += log.calls(row)
     must_hold(path, EXPECTED, rows, faults)
     log.notes.report(path, warn)
     yield from by_start(found, log.traces)
@@ -86,10 +77,14 @@ class _LiteLLMLog:
     notes: ReaderNotes = field(default_factory=ReaderNotes)
     traces: set[str] = field(default_factory=set)
 
-    def take(self, row: JsonObject) -> list[RecordedCall]:
+    def calls(self, row: JsonObject) -> Iterator[RecordedCall]:
         """The call of a row, if the row is a model call."""
         call_type = row.text("call_type")
-        if not _is_model_call(call_type, row):
+        kinds = {(kind := call_type.removesuffix("_stream")), kind.removeprefix("a")}
+        is_call = bool(kinds & {*MODEL_CALLS})
+        if kinds & {*PASSED_THROUGH}:
+            is_call = not _is_missing(_request(row)[1])
+        if not is_call:
             self.notes.skip("entry", f"call_type '{call_type}' is not a model call")
         elif not row.data.get("model") and _status(row):
             self.notes.skip("entry", "failed before a model was called")
@@ -97,30 +92,24 @@ class _LiteLLMLog:
             self.notes.skip("entry", "from LiteLLM's own cache, not billed by a provider")
         else:
             try:
-                return [self.builder.build(self._parse_call(row, call_type))]
+                yield self.builder.build(self._parse_call(row, call_type))
             except NotAMessage as fault:
                 row.faults.append(Fault(row.file, f"{row.place}{fault}", row.line))
-        return []
 
     def _parse_call(self, row: JsonObject, call_type: str) -> ParsedCall:
         parameters, messages = _request(row)
         model, host = parse_model_name(row.text("model"), row.text("custom_llm_provider", ""))
-        status = _status(row)
-        start = _moment(row, "startTime")
+        status, start, response = _status(row), _moment(row, "startTime"), value_at(row.data, "response")
         self.notes.add("call", NO_MESSAGES, _is_missing(messages) and status is None)
         body = _body(model, call_type, messages, parameters)
-        self.notes.add(
-            "call",
-            NO_SYSTEM,
-            bool(body["messages"])
-            and (not body.get("system") and "completion" not in call_type and _proxy_body(row) is None),
-        )
+        has_system = body.get("system") or "completion" in call_type or _proxy_messages(row)
+        self.notes.add("call", NO_SYSTEM, bool(body["messages"]) and not has_system)
         self.notes.add("call", TRUNCATED, CUT in str(row.data.get("proxy_server_request", "")))
         return ParsedCall(
             body=body,
             usage=None if status else _usage(row),
-            answer=[] if status else _answer(parse_json_text(row.data.get("response"))),
-            served=object_or_empty(parse_json_text(row.data.get("response"))),
+            answer=[] if status else _answer(response),
+            served=object_or_empty(response),
             timestamp=iso(start),
             first_token_s=_first_token(row, start),
             host=host,
@@ -139,68 +128,44 @@ class _LiteLLMLog:
         return named or trace
 
 
-def _is_model_call(call_type: str, row: JsonObject) -> bool:
-    kind = call_type.removesuffix("_stream")
-    if kind in PASSED_THROUGH or kind.removeprefix("a") in PASSED_THROUGH:
-        return not _is_missing(_request(row)[1])
-    return kind in MODEL_CALLS or kind.removeprefix("a") in MODEL_CALLS
-
-
 def _request(row: JsonObject) -> tuple[Mapping[str, Any], Any]:
     """(parameters, messages): of the body that came to the proxy, where a spend log has it, else as logged."""
-    body = _proxy_body(row)
-    if body is not None:
-        rest = {name: value for name, value in body.items() if name not in ("messages", "input", "model")}
-        return rest, body.get("messages") or body.get("input")
-    return object_or_empty(row.data.get("model_parameters")), parse_json_text(row.data.get("messages"))
+    if messages := _proxy_messages(row):
+        body = object_within(row.data, "proxy_server_request")
+        return {name: value for name, value in body.items() if name not in ("messages", "input", "model")}, messages
+    return object_or_empty(row.data.get("model_parameters")), value_at(row.data, "messages")
 
 
-def _proxy_body(row: JsonObject) -> Mapping[str, Any] | None:
-    """The body that came to the proxy, where the database keeps it."""
-    body = parse_json_text(row.data.get("proxy_server_request"))
-    has_messages = isinstance(body, Mapping) and bool(body.get("messages") or body.get("input"))
-    return body if has_messages else None
+def _proxy_messages(row: JsonObject) -> Any:
+    """The messages that came to the proxy, where the database keeps its body."""
+    body = object_within(row.data, "proxy_server_request")
+    return body.get("messages") or body.get("input")
 
 
 def _status(row: JsonObject) -> int | None:
     """None if the call succeeded, else the provider's HTTP status."""
-    metadata = _metadata(row)
-    if "failure" not in (row.data.get("status"), metadata.get("status")):
+    if "failure" not in values_at(row.data, ("status", "metadata/status")):
         return None
-    error = row.data.get("error_information") or metadata.get("error_information")
-    code = whole_number(str(error.get("error_code"))) if isinstance(error, Mapping) else None
+    error = object_within(row.data, "error_information", "metadata/error_information")
+    code = whole_number(str(error.get("error_code")))
     return code if code is not None and 400 <= code <= 599 else FAILED
-
-
-def _metadata(row: JsonObject) -> Mapping[str, Any]:
-    return object_or_empty(parse_json_text(row.data.get("metadata")))
 
 
 def _usage(row: JsonObject) -> Usage:
     """The provider's usage as LiteLLM kept it; else what its own columns count."""
-    metadata, response = _metadata(row), parse_json_text(row.data.get("response"))
-    kept = metadata.get("usage_object")
-    if isinstance(kept, Mapping) and kept:
-        return usage_from(kept, "metadata.usage_object", _shape(kept))
-    told = response.get("usage") if isinstance(response, Mapping) else None
-    if isinstance(told, Mapping) and told:
-        return usage_from(told, "response.usage", _shape(told))
-    more = object_or_empty(metadata.get("additional_usage_values"))
+    for path in USAGES:
+        if kept := object_within(row.data, path):
+            return usage_from(kept, path.replace("/", "."), "litellm" if "prompt_tokens" in kept else "auto")
     columns = {name: row.whole(name, 0) for name in ("prompt_tokens", "completion_tokens")}
-    return usage_from({**more, **columns}, "row", "litellm")
-
-
-def _shape(usage: Mapping[str, Any]) -> str:
-    return "litellm" if "prompt_tokens" in usage else "auto"
+    return usage_from({**object_within(row.data, "metadata/additional_usage_values"), **columns}, "row", "litellm")
 
 
 def _moment(row: JsonObject, name: str) -> float:
     """Seconds since the epoch: a payload counts them, a database writes ISO 8601."""
-    value = row.data.get(name)
-    if isinstance(value, str):
+    if isinstance(row.data.get(name), str):
         return row.time(name)
-    told = row.get(name, "seconds since the epoch or an ISO 8601 time", _is_time, None)
-    return 0.0 if told is None else float(told)
+    found = row.get(name, "seconds since the epoch or an ISO 8601 time", _is_time, None)
+    return 0.0 if found is None else float(found)
 
 
 def _is_time(value: object) -> bool:
@@ -213,9 +178,6 @@ def _first_token(row: JsonObject, start: float) -> float:
         return 0.0
     first, end = _moment(row, "completionStartTime"), _moment(row, "endTime")
     return round(first - start, 6) if start < first < end else 0.0
-
-
-# ----------------------------------------------------------------------------------------- request and answer
 
 
 def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, Any]) -> Body:
@@ -231,19 +193,14 @@ def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, An
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     messages = array_at(messages, "messages", "an array of messages")
-    if "anthropic" in call_type or is_anthropic(messages):
-        return from_messages({**parameters, "model": model, "messages": messages})
-    return from_chat({**parameters, "model": model, "messages": messages})
+    convert = from_messages if "anthropic" in call_type or is_anthropic(messages) else from_chat
+    return convert({**parameters, "model": model, "messages": messages})
 
 
 def _is_missing(messages: Any) -> bool:
     """Whether there are no messages, or LiteLLM's word for what it took out."""
-    return not messages or REDACTED in (messages, _only_content(messages))
-
-
-def _only_content(messages: Any) -> Any:
     alone = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
-    return alone.get("content") if isinstance(alone, Mapping) else None
+    return not messages or REDACTED in (messages, object_or_empty(alone).get("content"))
 
 
 def _answer(response: Any) -> list[Body] | str:

@@ -24,30 +24,29 @@ apart (rule 11). In truth many run at once, and Anthropic provides cache hits in
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.anthropic_batch.results import (
-    NO_RESULT,
-    REFUSED,
-    BatchResult,
-    parse_host_result,
-    parse_result,
-)
-from cachecost.conversations.readers.common.dialects import CallBuilder, ParsedCall, objects
+from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.prompts.request import NotAMessage, show_found
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, objects
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.request import NotAMessage, content_blocks, show_found
+from cachecost.providers.usage import Usage
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 LIST = re.compile(rb"\s*\[\s*(?={)")
 POSTED = re.compile(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"')
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
+KINDS = ("succeeded", "errored", "canceled", "expired")
 UNREADABLE = "refused by the API, and not a valid request"
 
 
@@ -73,6 +72,72 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from batch.calls()
 
 
+# ----------------------------------------------------------------------------------------------------- results
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The answer's blocks, usage and id; or the status of a request that failed. All are empty if nothing is known."""
+
+    usage: Usage | None = None
+    answer: Sequence[Mapping[str, Any]] = ()
+    status: int | None = None
+    id: str = ""
+    iterations: tuple[Iteration, ...] = ()
+
+
+NO_RESULT = BatchResult()
+
+
+def _parse_result(entry: JsonObject) -> BatchResult:
+    """The result of a line with a `result`; what is wrong becomes an error."""
+    stated = entry.mapping("result")
+    if stated is not entry.data.get("result"):
+        return NO_RESULT
+    result = entry.within(stated, "result")
+    kind = result.one_of("type", KINDS)
+    if kind != stated.get("type"):
+        return NO_RESULT
+    if kind == "succeeded":
+        return _parse_answer(result, "message")
+    if kind != "errored":
+        return BatchResult(status=NOT_RUN)
+    error = result.mapping("error")
+    inner = error["error"] if isinstance(error.get("error"), Mapping) else error  # some tools keep only the inner one
+    return BatchResult(status=STATUS.get(str(inner.get("type")), REFUSED))
+
+
+def _parse_host_result(entry: JsonObject, answer: str) -> BatchResult:
+    """The result of a line of Bedrock or Google Cloud, whose answer is in the field `answer`."""
+    if entry.data.get(answer):
+        return _parse_answer(entry, answer)
+    error = entry.data.get("error")
+    if error is None:
+        return BatchResult(status=REFUSED) if entry.data.get("status") else NO_RESULT
+    code = object_or_empty(error).get("errorCode")
+    return BatchResult(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
+
+
+def _parse_answer(place: JsonObject, name: str) -> BatchResult:
+    """The result of a request that was answered with the message in field `name`."""
+    message = place.mapping(name)
+    if not message:
+        return NO_RESULT
+    path = f"{place.place}{name}"
+    try:
+        usage = usage_from(message.get("usage"), f"{path}.usage", "anthropic")  # type: ignore[arg-type]
+        content = content_blocks(message.get("content"), f"{path}.content")
+        passes = array_at(message["usage"].get("iterations") or [], f"{path}.usage.iterations")
+        iterations = [iteration_of(one, f"{path}.usage.iterations.{number}") for number, one in enumerate(passes)]
+    except NotAMessage as fault:
+        place.faults.append(Fault(place.file, str(fault), place.line))
+        return NO_RESULT
+    return BatchResult(usage, content, id=str(message.get("id") or ""), iterations=tuple(iterations))
+
+
+# ---------------------------------------------------------------------------------------------------- requests
+
+
 class _AnthropicBatch:
     """A batch while it is read: first what became of its requests, then the requests."""
 
@@ -93,7 +158,7 @@ class _AnthropicBatch:
             if "result" in entry.data:
                 known = JsonObject(entry.data, self.faults, entry.file, entry.line, entry.place)
                 name = _unique(known, self.results)
-                self.results[name] = (entry.line, parse_result(known))
+                self.results[name] = (entry.line, _parse_result(known))
 
     def calls(self) -> Iterator[RecordedCall]:
         yield from self._requests()
@@ -134,15 +199,15 @@ class _AnthropicBatch:
 
     def _host_call(self, entry: JsonObject, field: str, host: str, answer: str) -> RecordedCall | None:
         body = entry.mapping(field)
-        result = parse_host_result(entry, answer)
+        result = _parse_host_result(entry, answer)
         model = _model(entry.data) or self._model_of_job()
-        is_told = model and body is entry.data[field]
-        return self._build_call(entry, field, {**body, "model": model}, result, host) if is_told else None
+        is_known = model and body is entry.data[field]
+        return self._build_call(entry, field, {**body, "model": model}, result, host) if is_known else None
 
     def _build_call(
         self, entry: JsonObject, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
     ) -> RecordedCall | None:
-        told = ParsedCall(
+        parsed = ParsedCall(
             body=body,
             usage=result.usage,
             answer=result.answer,
@@ -154,7 +219,7 @@ class _AnthropicBatch:
             line=entry.line or 0,
         )
         try:
-            return self.builder.build(told)
+            return self.builder.build(parsed)
         except NotAMessage as fault:
             if result.status == REFUSED:
                 self.notes.skip("request", UNREADABLE)
@@ -165,8 +230,8 @@ class _AnthropicBatch:
     def _model_of_job(self) -> str:
         """The first model named in a host's file; "" and one error (not one per line) if there is none."""
         if self.job_model is None:
-            told = (_model(entry.data) for entry in _entries(self.path, [], quiet))
-            self.job_model = next(filter(None, told), "")
+            named = (_model(entry.data) for entry in _entries(self.path, [], quiet))
+            self.job_model = next(filter(None, named), "")
             if not self.job_model:
                 names = " or ".join(answer for _, answer in HOSTS.values())
                 self.faults.append(
@@ -208,7 +273,7 @@ def _unique(entry: JsonObject, earlier: Container[str]) -> str:
 
 def _model(data: Mapping[str, Any]) -> str:
     for place in (name for request, (_, answer) in HOSTS.items() for name in (request, answer)):
-        told = data.get(place)
-        if isinstance(told, Mapping) and isinstance(told.get("model"), str):
-            return str(told["model"])
+        model = object_or_empty(data.get(place)).get("model")
+        if isinstance(model, str):
+            return model
     return ""

@@ -1,8 +1,9 @@
 """A fast path to the lines that most of a recording consists of: blocks that follow from their content, and calls with
 the fields that most calls have.
 
-A line is read here only if it is certain that reader.py would read the same of it, without an error. msgspec checks the
-fields and their types; what it cannot check is checked before anything is kept. All other lines are left to reader.py.
+A line is read here only if it is certain that call_recording.py would read the same of it, without an error. msgspec
+checks the fields and their types; what it cannot check is checked before anything is kept. All other lines are left to
+call_recording.py.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ decode_call = msgspec.json.Decoder(PlainCall).decode
 
 
 class NotPlain(Exception):
-    """A line that only reader.py can read."""
+    """A line that only call_recording.py can read."""
 
 
 CANNOT_READ = (NotPlain, Differs, KeyError, IndexError, ValueError, OverflowError, RecursionError)

@@ -73,13 +73,13 @@ class _MooncakeTrace:
     def call(self, line: JsonObject) -> RecordedCall:
         self.lines += 1
         thread = self._thread(line)
-        told: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
-        if told < self._arrived:
+        at: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
+        if at < self._arrived:
             line.fault(
-                "timestamp", f"expected {self._arrived:.15g} or later (lines are in order of arrival); got {told:.15g}"
+                "timestamp", f"expected {self._arrived:.15g} or later (lines are in order of arrival); got {at:.15g}"
             )
-        self._arrived = max(self._arrived, told)
-        start = told / 1000
+        self._arrived = max(self._arrived, at)
+        start = at / 1000
         answer = given_block(
             "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
         )

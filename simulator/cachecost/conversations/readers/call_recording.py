@@ -1,14 +1,7 @@
 """Reads our recordings of calls (their format: call_recording.py) as the calls of the log they were made from."""
 
 from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from datetime import date
-from decimal import Decimal
-from pathlib import Path
-from typing import Any, cast
-
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
@@ -16,11 +9,16 @@ from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs, json_line, parse_json
 from cachecost.conversations.model import CONTENTS
-from cachecost.conversations.readers.call_recording.plain_lines import PlainLineParser, RecordingState, RequestHead
-from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
+from cachecost.conversations.readers.plain_recording_lines import PlainLineParser, RecordingState, RequestHead
+from cachecost.prompts.blocks import Block, Layer, Message, NOTHING, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
-from cachecost.prompts.request import ROLES, TTL, Breakpoint, MessageThread, Request, show_found
+from cachecost.prompts.request import Breakpoint, MessageThread, ROLES, Request, TTL, show_found
 from cachecost.providers.usage import Usage, usage_of
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
 
 __all__ = ["RecordingLines", "calls", "sniff", "title"]
 TTLS = ("5m", "1h")
@@ -68,8 +66,7 @@ class RecordingLines:
             call: RecordedCall | bool | None = self._parser.parse_plain_line(raw, self._number)
             if call is False and (line := json_line(self._path, self._number, raw, self._parser.faults, quiet)):
                 call = self._parser.parse_line(line)
-            if isinstance(call, RecordedCall):
-                found.append(call)
+            found += [call] if isinstance(call, RecordedCall) else []
         if self._parser.faults:
             raise InputError(self._parser.faults)
         return found
@@ -156,7 +153,7 @@ class _CallRecordingParser:
             first_token_s=float(line.get("first_token_s", "a number", _is_number, 0.0, required=False)),
             host=line.text("host") if line.has("host") else None,
             workspace=line.text("workspace", ""),
-            status=line.get("status", "a whole number", _is_int, None, required=False),
+            status=line.get("status", "a whole number", lambda value: type(value) is int, None, required=False),
             is_batch=line.has("service") and bool(line.one_of("service", ("batch",))),
             billed=usage,
             iterations=tuple(map(_iteration, line.objects("iterations"))),
@@ -205,7 +202,7 @@ class _CallRecordingParser:
 
     def _before(self, line: JsonObject) -> Thread:
         """The messages that an earlier call had already."""
-        after = line.get("after", "[call, number of its messages]", _is_pair_of_numbers, None, required=False)
+        after = line.get("after", "[call, number of its messages]", _are_two_counts, None, required=False)
         if after is None:
             return self.state.root
         call, length = after
@@ -298,10 +295,6 @@ def _iteration(parsed: JsonObject) -> Iteration:
     return one
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
@@ -321,5 +314,5 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_pair_of_numbers(value: object) -> bool:
+def _are_two_counts(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))

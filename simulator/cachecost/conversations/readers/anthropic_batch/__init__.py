@@ -1,1 +1,0 @@
-"""Reads batches of the Messages API."""

@@ -1,0 +1,1 @@
+"""The APIs of models: bodies, answers and streams of each, converted to the Messages API."""

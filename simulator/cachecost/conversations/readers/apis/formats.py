@@ -1,0 +1,238 @@
+"""The APIs of models: what converts a body, an answer and a stream of each; and those of which a log names no API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from cachecost.conversations.calls import Iteration
+from cachecost.conversations.readers.apis.converse import KINDS, from_converse, from_converse_blocks
+from cachecost.conversations.readers.apis.gemini import from_candidate, from_generate_content
+from cachecost.conversations.readers.apis.openai import (
+    from_chat,
+    from_chat_message,
+    from_responses,
+    from_responses_output,
+)
+from cachecost.conversations.readers.apis.streams import (
+    Events,
+    Piece,
+    join_candidate,
+    join_completion,
+    join_converse,
+    join_message,
+    join_response,
+)
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.request import NotAMessage, content_blocks
+from cachecost.providers.hosts import host_of_model, parse_model_name
+
+Body = dict[str, Any]
+Api = Literal["messages", "chat", "responses", "converse", "gemini"]
+
+
+class ApiFormat(NamedTuple):
+    """One API. `body` makes a Messages body of a request to a model, `answer` blocks of an answer, `join` an answer of
+    events; each raises NotAMessage. `usage` is the shape of its usage, `asked` a field that each of its bodies has,
+    `host` the only host that has it."""
+
+    name: str
+    body: Callable[[Mapping[str, Any], str], Body]
+    answer: Callable[[Mapping[str, Any]], list[Body]]
+    join: Callable[[Events], Piece]
+    usage: str
+    asked: str = "messages"
+    host: str = ""
+
+
+def _at(value: Mapping[str, Any], name: str, kind: type) -> Any:
+    found = value.get(name)
+    if not isinstance(found, kind):
+        raise NotAMessage(name, "an array" if kind is list else "an object", found)
+    return found
+
+
+def chat_answer(choices: Sequence[Any]) -> list[Body]:
+    """The blocks of the first of the choices of a chat completion; none where it has no message."""
+    message = choices[0].get("message") if choices and isinstance(choices[0], Mapping) else None
+    return from_chat_message(message) if isinstance(message, Mapping) else []
+
+
+def _converse_answer(whole: Mapping[str, Any]) -> list[Body]:
+    message = _at(_at(whole, "output", dict), "message", dict)
+    return from_converse_blocks(message.get("content") or [], "output.message.content")
+
+
+APIS: Mapping[Api, ApiFormat] = {
+    "messages": ApiFormat(
+        "Anthropic's Messages API",
+        lambda body, model: {**body, "model": model or None},
+        lambda whole: list(_at(whole, "content", list)),
+        join_message,
+        "anthropic",
+    ),
+    "converse": ApiFormat(
+        "Bedrock's Converse API", from_converse, _converse_answer, join_converse, "bedrock", host="bedrock"
+    ),
+    "chat": ApiFormat(
+        "OpenAI's Chat Completions API",
+        lambda body, model: from_chat({**body, "model": model or None}),
+        lambda whole: chat_answer(_at(whole, "choices", list)),
+        join_completion,
+        "openai",
+    ),
+    "responses": ApiFormat(
+        "OpenAI's Responses API",
+        lambda body, model: from_responses({**body, "model": model or None}),
+        lambda whole: from_responses_output(_at(whole, "output", list)),
+        join_response,
+        "openai",
+        "input",
+    ),
+    "gemini": ApiFormat(
+        "Gemini's generateContent",
+        from_generate_content,
+        from_candidate,
+        join_candidate,
+        "gemini",
+        "contents",
+        "gemini",
+    ),
+}
+
+
+# ------------------------------------------------------------------------------ a body without an address
+
+OF_CONVERSE = frozenset({"modelId", "inferenceConfig", "toolConfig", "additionalModelRequestFields"})
+OF_CHAT = frozenset(
+    {"max_completion_tokens", "reasoning_effort", "response_format", "functions", "parallel_tool_calls", "logit_bias"}
+)
+OF_MESSAGES = frozenset({"system", "cache_control", "thinking", "output_config", "anthropic_version"})
+ROLES_OF_CHAT = frozenset({"developer", "tool", "function"})
+
+
+class BareBody(NamedTuple):
+    """A body as one of the Messages API. `host` is "" where neither its API nor its model shows one."""
+
+    api: Api
+    body: dict[str, Any]
+    host: str
+
+
+def api_of(body: Mapping[str, Any]) -> Api | None:
+    """Whose API a body that stands alone is for; None if it is no request."""
+    messages = body.get("messages")
+    if "contents" in body:
+        return "gemini"
+    if not isinstance(messages, list):
+        is_input = "input" in body and "model" in body
+        return "responses" if is_input else "messages" if "messages" in body else None
+    if OF_CONVERSE & body.keys() or any(
+        "type" not in block and KINDS & block.keys()
+        for message in _objects(messages)
+        for block in _objects(message.get("content"))
+    ):
+        return "converse"
+    if OF_MESSAGES & body.keys():
+        return "messages"
+    # the Messages API has no message of a tool, and none of the system before the first of the user
+    roles = [str(message.get("role")) for message in _objects(messages)]
+    is_chat = OF_CHAT & body.keys() or any("function" in tool for tool in _objects(body.get("tools")))
+    is_chat = is_chat or not ROLES_OF_CHAT.isdisjoint(roles) or roles[:1] == ["system"]
+    return "chat" if is_chat or host_of_model(str(body.get("model"))) not in ("", "anthropic") else "messages"
+
+
+def messages_body(body: Mapping[str, Any]) -> BareBody:
+    """The body as one of the Messages API. Raises NotAMessage with a path in the body as it is."""
+    api = api_of(body) or "messages"
+    if api == "messages":
+        return BareBody(api, dict(body), "")
+    name, form = body.get("modelId") or body.get("model"), APIS[api]
+    if not isinstance(name, str) or not name:
+        key = "modelId" if api == "converse" else "model"
+        raise NotAMessage(key, "a model id, which this API has in the URL" if form.host else "a model id", name)
+    model, host = parse_model_name(name.removeprefix("models/"), form.host)
+    return BareBody(api, form.body(body, model), host or form.host or host_of_model(model))
+
+
+def body_from(body: Mapping[str, Any]) -> Body:
+    """The Messages body of a request that a tool logged of whichever API. Raises NotAMessage."""
+    if "messages" not in body and "input" in body:
+        return from_responses(body)
+    has_schema = any("input_schema" in tool for tool in _objects(body.get("tools")))
+    return from_messages(body) if "system" in body or has_schema or is_anthropic(body["messages"]) else from_chat(body)
+
+
+def is_anthropic(messages: Any) -> bool:
+    """Whether tools are spoken of in Anthropic's blocks."""
+    blocks = [block for message in _objects(messages) for block in _objects(message.get("content"))]
+    return any(block.get("type") in ("tool_use", "tool_result") for block in blocks)
+
+
+def from_messages(body: Mapping[str, Any]) -> Body:
+    """A Messages body whose system prompt may have been logged as its first messages."""
+    system: list[Any] = []
+    messages = list(body["messages"])
+    while messages and isinstance(messages[0], Mapping) and messages[0].get("role") == "system":
+        system += content_blocks(messages.pop(0).get("content") or [], "system")
+    return {**body, "messages": messages, **({"system": system} if system else {})}
+
+
+def answer_of(response: Any) -> list[Body] | str:
+    """The blocks of an answer of whichever API; none where there is none. Raises NotAMessage."""
+    if not isinstance(response, Mapping):
+        return response if isinstance(response, str) else []
+    if isinstance(response.get("output"), list):
+        return from_responses_output(response["output"])
+    if choices := _objects(response.get("choices")):
+        return chat_answer(choices)
+    content = response.get("content") or []
+    return content if isinstance(content, str) else [_without_nulls(block) for block in content]
+
+
+def _without_nulls(block: Any) -> Any:
+    if not isinstance(block, Mapping):
+        return block
+    return {name: value for name, value in block.items() if value is not None}
+
+
+def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+# ------------------------------------------------------------------------------------ what failed, and passes
+
+REFUSED, FAILED = 400, 500
+"""The HTTP status of a refusal, and of a failure, that states none."""
+NOT_RUN = 499
+"""A batch was canceled or expired before the request was sent. Not an HTTP status that any API uses."""
+STATUS = {
+    "invalid_request_error": REFUSED,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The HTTP status that goes with a type of error (Anthropic's errors page)."""
+CODES = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
+"""The HTTP status of an error code of OpenAI's."""
+STATED = re.compile(r"(?:Error code|status_code|HTTP)\W{0,3}([45]\d\d)\b")
+"""How the SDKs' errors, as texts, state it."""
+
+
+def status_in(error: str) -> int:
+    """The HTTP status that the text of an error names."""
+    found = STATED.search(error)
+    return int(found[1]) if found else FAILED
+
+
+def iteration_of(raw: Any, path: str) -> Iteration:
+    """One entry of `usage.iterations`. Raises NotAMessage."""
+    usage = usage_from(raw, path, "anthropic")
+    return Iteration(str(raw.get("type") or "message"), usage, str(raw.get("model") or ""))

@@ -1,0 +1,432 @@
+"""Converts requests and answers of OpenAI's Chat Completions and Responses APIs to the Messages API.
+
+Read from the types of OpenAI's SDKs and its API reference (November 2026), and from what gateways add to them:
+`cache_control` on parts, messages and tools (LiteLLM, OpenRouter), `thinking_blocks` (LiteLLM), `reasoning_content`
+(DeepSeek and others). `prompt_cache_breakpoint` becomes a breakpoint; its 30 minutes become our 5m TTL. The model of a
+request in explicit mode becomes the one that caches so (`gpt-6.1-sol-explicit`).
+
+Instructions at the start (role system or developer) are the system prompt; later ones stay in place.
+Results of tools that follow each other are one user message. Parameters that do not affect the prompt are dropped.
+
+Items of Responses become blocks: messages and reasoning, calls of tools and what they returned. An item of another kind
+(searches and runs of OpenAI's own tools, compaction) is a block as it stands, said by the assistant. What a
+`previous_response_id` or a `conversation` brings in is on OpenAI's side, and not in the body. How many of the system
+blocks are `instructions` is a parameter, as some models do not cache those.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cachecost.base.errors import nearest
+from cachecost.base.limits import json_value
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
+from cachecost.prompts.intake import PARAMETERS
+from cachecost.prompts.request import BREAKPOINT, NotAMessage
+
+Body = dict[str, Any]
+DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,(.*)", re.DOTALL)
+OPENAI_BREAKPOINT = "prompt_cache_breakpoint"
+BREAKPOINTS = (BREAKPOINT, OPENAI_BREAKPOINT)
+TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
+LONG = ("1h", "12h", "24h")
+"""TTLs of `prompt_cache_options` that become our 1h TTL."""
+SHORT: Body = {"type": "ephemeral"}
+EXPLICIT = "explicit"
+CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
+
+
+def ttl_parameter(body: Mapping[str, Any]) -> Body:
+    """The `cache_control` of each breakpoint of a request, implicit ones too, that has no TTL of its own."""
+    return _breakpoint(object_or_empty(body.get("prompt_cache_options")).get("ttl"))
+
+
+def _breakpoint(ttl: Any) -> Body:
+    return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
+
+
+def cache_parameters(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> Body:
+    """The model of a request, and the breakpoint that OpenAI places itself.
+
+    The model has the mode of its cache where that is explicit: the id of those rules. A gateway sends other makers'
+    models the same parameter: they have no such mode. The breakpoint stands only where `pieces` (messages or items)
+    have some of the client's too, or where it has another TTL than the host's default: without it, breakpoints alone
+    would mean that the host places none. In explicit mode it does not.
+    """
+    model = body.get("model")
+    if object_or_empty(body.get("prompt_cache_options")).get("mode") == EXPLICIT:
+        if isinstance(model, str) and "gpt-" in model:
+            model = f"{model.removesuffix(f'-{EXPLICIT}')}-{EXPLICIT}"
+        return {"model": model}
+    has_own = isinstance(pieces, list) and any(map(_has_own, pieces))
+    is_long = breakpoint is not SHORT and "gpt-" in str(model)
+    return {"model": model, **({BREAKPOINT: breakpoint} if has_own or is_long else {})}
+
+
+def _has_own(piece: Any) -> bool:
+    """Whether a message or an item, or one of its parts, has a breakpoint of OpenAI's kind."""
+    if not isinstance(piece, Mapping):
+        return False
+    inner = [part for name in ("content", "output") if isinstance(piece.get(name), list) for part in piece[name]]
+    return any(isinstance(one, Mapping) and one.get(OPENAI_BREAKPOINT) for one in (piece, *inner))
+
+
+def copy_breakpoint(block: Body, raw: Mapping[str, Any], breakpoint: Body) -> Body:
+    """`block` with the breakpoint of `raw`: a `cache_control` (gateways accept it), or OpenAI's own. Its TTL wins over
+    the request's."""
+    theirs = raw.get(OPENAI_BREAKPOINT)
+    if isinstance(theirs, Mapping) and theirs.get("ttl") is not None:
+        breakpoint = _breakpoint(theirs["ttl"])
+    own = raw.get(BREAKPOINT) or (breakpoint if theirs else None)
+    return {**block, BREAKPOINT: own} if own else block
+
+
+def parts(content: Any, path: str, breakpoint: Body) -> list[Body]:
+    """The blocks of a `content`: a text, parts, or nothing. Raises NotAMessage."""
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    items = array_at(content, path, "a text or an array of parts")
+    return [part(one, f"{path}.{number}", breakpoint) for number, one in enumerate(items)]
+
+
+def part(raw: Any, path: str, breakpoint: Body) -> Body:
+    """The block of one content part; an unknown kind stays unchanged."""
+    kind = require_object(raw, path, "a content part object").get("type")
+    if not isinstance(kind, str):
+        raise NotAMessage(f"{path}.type", "the part's type", kind)
+    if kind in TEXTS or kind == "refusal":
+        name = "refusal" if kind == "refusal" else "text"
+        if not isinstance(raw.get(name), str):
+            raise NotAMessage(f"{path}.{name}", "a text", raw.get(name))
+        block = {"type": "text", "text": raw[name]}
+    elif kind in ("image_url", "input_image"):
+        block = _image(raw, path)
+    elif kind in ("file", "input_file"):
+        inner = raw["file"] if isinstance(raw.get("file"), Mapping) else raw
+        title = {"title": inner["filename"]} if inner.get("filename") else {}
+        block = {"type": "document", "source": _source(inner.get("file_data") or inner.get("file_url"), inner), **title}
+    else:
+        block = {name: value for name, value in raw.items() if name not in BREAKPOINTS}
+    return copy_breakpoint(block, raw, breakpoint)
+
+
+def _image(raw: Mapping[str, Any], path: str) -> Body:
+    """An image. Its `detail` stays, because it decides the tokens."""
+    image = raw.get("image_url")
+    inner = image if isinstance(image, Mapping) else raw
+    url = inner.get("url") if isinstance(image, Mapping) else image
+    if url is None and raw.get("file_id") is None:
+        raise NotAMessage(f"{path}.image_url", "an image's URL", None)
+    detail = inner.get("detail") or "auto"
+    return {"type": "image", "source": _source(url, raw), **({} if detail == "auto" else {"detail": detail})}
+
+
+def _source(url: Any, file: Mapping[str, Any]) -> Body:
+    data = DATA_URL.fullmatch(url) if isinstance(url, str) else None
+    if data:
+        return {"type": "base64", "media_type": data[1], "data": data[2]}
+    return {"type": "file", "file_id": file.get("file_id")} if url is None else {"type": "url", "url": url}
+
+
+# -------------------------------------------------------------------------------------- tool calls
+
+
+def tool_use(called: Any, name: str, arguments: Any) -> Body:
+    """A call of a tool. Arguments that are no JSON object stay the text that the model wrote."""
+    given = {} if arguments is None else arguments
+    if isinstance(arguments, str):
+        try:
+            value = json_value(arguments or "{}")
+            given = value if isinstance(value, dict) else arguments
+        except ValueError:
+            pass
+    return {"type": "tool_use", "id": called, "name": name, "input": given}
+
+
+def tool_result(called: Any, blocks: list[Body]) -> Body:
+    """The tool_result block; a single text is written as a string."""
+    alone = blocks[0] if len(blocks) == 1 else {}
+    plain = alone.get("type") == "text" and BREAKPOINT not in alone
+    return {"type": "tool_result", "tool_use_id": called, "content": alone["text"] if plain else blocks}
+
+
+# -------------------------------------------------------------------------- tools and parameters
+
+
+def tools(raw: Any, path: str, breakpoint: Body) -> list[Body]:
+    """The definitions. A function's stands in Chat under "function", in Responses on the tool itself."""
+    items = array_at(raw, path, "an array of tools")
+    return [
+        _tool(require_object(one, f"{path}.{number}", "a tool object"), breakpoint) for number, one in enumerate(items)
+    ]
+
+
+def tool_settings(definitions: Any, tool_choice: Any, parallel: Any, breakpoint: Body) -> Body:
+    """`tools` and `tool_choice`, as far as they are set. Raises NotAMessage."""
+    chosen = choice(tool_choice, parallel if definitions else None)
+    return {
+        **({"tools": tools(definitions, "tools", breakpoint)} if definitions is not None else {}),
+        **({"tool_choice": chosen} if chosen else {}),
+    }
+
+
+def _tool(raw: Mapping[str, Any], breakpoint: Body) -> Body:
+    kind = raw.get("type")
+    inner = raw.get(str(kind))
+    tool = inner if isinstance(inner, Mapping) else raw
+    if kind == "function" or (kind is None and "parameters" in raw):
+        names = {"name": "name", "description": "description", "parameters": "input_schema"}
+        more = {name: tool[name] for name in ("strict", "defer_loading") if tool.get(name)}
+        block = {ours: tool[theirs] for theirs, ours in names.items() if tool.get(theirs) is not None} | more
+    else:
+        block = dict(raw) if tool is raw else {"type": kind, **tool}
+    bare = {name: value for name, value in block.items() if name not in BREAKPOINTS}
+    return copy_breakpoint(copy_breakpoint(bare, tool, breakpoint), raw, breakpoint)
+
+
+def choice(raw: Any, parallel: Any) -> Body | None:
+    """The `tool_choice`, or None. Raises NotAMessage."""
+    chosen = _choice(raw)
+    if parallel is False and (chosen or {}).get("type") != "none":
+        return {**(chosen or {"type": "auto"}), "disable_parallel_tool_use": True}
+    return chosen
+
+
+def _choice(raw: Any) -> Body | None:
+    if raw is None:
+        return None
+    if isinstance(raw, str) and raw in CHOICES:
+        return {"type": CHOICES[raw]}
+    if not isinstance(raw, Mapping):
+        raise NotAMessage("tool_choice", "auto, none, required or an object", raw)
+    kind = str(raw.get("type"))
+    inner = raw[kind] if isinstance(raw.get(kind), Mapping) else raw
+    if kind in ("auto", "any", "none"):
+        return dict(raw)
+    if kind == "allowed_tools":
+        return {"type": CHOICES.get(str(inner.get("mode")), "auto")}
+    return {"type": "tool", "name": inner.get("name") or kind}
+
+
+def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, format_: Any) -> Body:
+    """What else shapes the prompt: the limit of the output, effort and format; and what gateways take as ours.
+
+    OpenAI's own `context_management` is an array, and no part of the prompt.
+    """
+    kept = {name: body[name] for name in (*PARAMETERS, BREAKPOINT) if body.get(name) is not None}
+    kept.pop("tool_choice", None)
+    if isinstance(kept.get("context_management"), list):
+        del kept["context_management"]
+    limit = next((body[name] for name in limits if body.get(name) is not None), None)
+    config = {} if effort is None else {"effort": effort}
+    if isinstance(format_, Mapping) and format_.get("type") not in (None, "text"):
+        inner = format_.get("json_schema")  # Chat nests the schema in it, Responses does not
+        schema = (inner if isinstance(inner, Mapping) else format_).get("schema")
+        config["format"] = {"type": format_["type"], **({} if schema is None else {"schema": schema})}
+    ours = kept.get("output_config") or {}
+    return {
+        **kept,
+        **({} if limit is None else {"max_tokens": limit}),
+        **({"output_config": {**config, **ours}} if config and isinstance(ours, Mapping) else {}),
+    }
+
+
+# ------------------------------------------------------------------------------------------ messages
+
+
+def role_of(message: Mapping[str, Any], path: str, roles: Sequence[str]) -> str:
+    """The role of a message, which is one of `roles`. Raises NotAMessage."""
+    role = message.get("role")
+    if role not in roles:
+        raise NotAMessage(f"{path}.role", f"one of {', '.join(roles)}", role, nearest(str(role), roles))
+    return str(role)
+
+
+class Turns:
+    """Collects system blocks and messages. Consecutive pieces of one message are joined."""
+
+    def __init__(self) -> None:
+        self.system: list[Body] = []
+        self.messages: list[dict[str, Any]] = []
+        self._open = ""
+
+    def add(self, role: str, blocks: Sequence[Body], result: bool = False, joins: bool = False) -> None:
+        """Add one piece. `result`: a tool result, joined to the results before it; `joins`: joined to the piece before
+        it if that has the same role."""
+        kind = "result" if result else role if joins else ""
+        if role == "system" and not self.messages:
+            self.system += blocks
+        elif kind and kind == self._open:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": list(blocks)})
+        self._open = kind
+
+    def body(self) -> Body:
+        """The fields of a Messages body."""
+        return {**({"system": self.system} if self.system else {}), "messages": self.messages}
+
+
+# ------------------------------------------------------------------------------------- Chat Completions
+
+ROLES = ("assistant", "developer", "function", "system", "tool", "user")
+LIMITS = ("max_completion_tokens", "max_tokens")
+
+
+def from_chat(body: Mapping[str, Any]) -> Body:
+    """A Chat Completions request as a Messages body. Raises NotAMessage with the path in `body`."""
+    messages = array_at(body.get("messages"), "messages", "an array of messages")
+    breakpoint, turns = ttl_parameter(body), Turns()
+    for number, message in enumerate(messages):
+        _add_message(turns, message, f"messages.{number}", breakpoint)
+    definitions = body.get("tools") if body.get("tools") is not None else body.get("functions")
+    chosen, old = body.get("tool_choice"), body.get("function_call")
+    if chosen is None:
+        chosen = {"type": "function", **old} if isinstance(old, Mapping) else old
+    return {
+        **cache_parameters(body, messages, breakpoint),
+        **parameters(body, LIMITS, body.get("reasoning_effort"), body.get("response_format")),
+        **tool_settings(definitions, chosen, body.get("parallel_tool_calls"), breakpoint),
+        **turns.body(),
+    }
+
+
+def from_chat_message(message: Mapping[str, Any]) -> list[Body]:
+    """The blocks of an assistant's message: thinking, text, calls of tools. Raises NotAMessage."""
+    return _assistant_blocks(message, "message", SHORT)
+
+
+def _add_message(turns: Turns, raw: Any, path: str, breakpoint: Body) -> None:
+    message = require_object(raw, path, "a message object")
+    role = role_of(message, path, ROLES)
+    if role == "assistant":
+        turns.add("assistant", _assistant_blocks(message, path, breakpoint))
+        return
+    blocks = parts(message.get("content"), f"{path}.content", breakpoint)
+    if role in ("tool", "function"):
+        called = message.get("tool_call_id") or message.get("name")
+        turns.add("user", [copy_breakpoint(tool_result(called, blocks), message, breakpoint)], result=True)
+    else:
+        turns.add("user" if role == "user" else "system", _breakpoint_last_block(blocks, message, breakpoint))
+
+
+def _breakpoint_last_block(blocks: list[Body], message: Mapping[str, Any], breakpoint: Body) -> list[Body]:
+    if not blocks or BREAKPOINT in blocks[-1]:
+        return blocks
+    return [*blocks[:-1], copy_breakpoint(blocks[-1], message, breakpoint)]
+
+
+def _assistant_blocks(message: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
+    content, thinking = message.get("content"), message.get("thinking_blocks")
+    shown = [] if content == "" else parts(content, f"{path}.content", breakpoint)
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(thinking, list) and thinking:
+        place = f"{path}.thinking_blocks"
+        blocks = [dict(require_object(one, f"{place}.{n}", "a block object")) for n, one in enumerate(thinking)]
+    else:
+        blocks = [{"type": "thinking", "thinking": thought}] if isinstance(thought, str) else []
+    blocks += shown
+    if isinstance(message.get("refusal"), str):
+        blocks.append({"type": "text", "text": message["refusal"]})
+    place, old = f"{path}.tool_calls", message.get("function_call")
+    calls = array_at(message.get("tool_calls") or [], place, "an array of calls")
+    blocks += [_tool_call(require_object(one, f"{place}.{n}", "a call object")) for n, one in enumerate(calls)]
+    if isinstance(old, Mapping):
+        blocks.append(tool_use(old.get("name"), str(old.get("name")), old.get("arguments")))
+    return _breakpoint_last_block(blocks, message, breakpoint)
+
+
+def _tool_call(raw: Mapping[str, Any]) -> Body:
+    kind = str(raw.get("type") or "function")
+    call = raw.get(kind)
+    if not isinstance(call, Mapping):
+        return dict(raw) if "type" in raw else tool_use(raw.get("id"), str(raw.get("name")), raw.get("arguments"))
+    return tool_use(raw.get("id"), str(call.get("name")), call.get("input" if kind == "custom" else "arguments"))
+
+
+# ------------------------------------------------------------------------------------------- Responses
+
+ITEM_ROLES = ("assistant", "developer", "system", "user")
+OUTPUT_LIMITS = ("max_output_tokens", "max_tokens")
+
+
+def from_responses(body: Mapping[str, Any]) -> Body:
+    """A Responses request as a Messages body. Raises NotAMessage with the path in `body`."""
+    breakpoint, turns = ttl_parameter(body), Turns()
+    instructions, items = body.get("instructions"), body.get("input")
+    if isinstance(instructions, list):
+        _add_items(turns, instructions, "instructions", breakpoint)
+    elif instructions is not None:
+        turns.add("system", parts(instructions, "instructions", breakpoint))
+    counted = {"instruction_blocks": len(turns.system)} if turns.system else {}
+    if isinstance(items, str):
+        turns.add("user", parts(items, "input", breakpoint))
+    elif items is not None or body.get("prompt") is None:
+        _add_items(turns, items, "input", breakpoint)
+    reasoning, text = object_or_empty(body.get("reasoning")), object_or_empty(body.get("text"))
+    return {
+        **cache_parameters(body, items, breakpoint),
+        **counted,
+        **parameters(body, OUTPUT_LIMITS, reasoning.get("effort"), text.get("format")),
+        **({} if text.get("verbosity") is None else {"verbosity": text["verbosity"]}),
+        **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), breakpoint),
+        **turns.body(),
+    }
+
+
+def from_responses_output(output: list[Any]) -> list[Body]:
+    """The blocks of an `output`. Raises NotAMessage."""
+    turns = Turns()
+    _add_items(turns, output, "output", SHORT)
+    return [block for message in ({"content": turns.system}, *turns.messages) for block in message["content"]]
+
+
+def _add_items(turns: Turns, items: Any, path: str, breakpoint: Body) -> None:
+    expected = "a text or an array of items" if path == "input" else "an array of items"
+    for number, item in enumerate(array_at(items, path, expected)):
+        place = f"{path}.{number}"
+        _add_item(turns, require_object(item, place, "an item object"), place, breakpoint)
+
+
+def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body) -> None:
+    kind = item.get("type")
+    if kind == "message" or (kind is None and "role" in item):
+        role = role_of(item, path, ITEM_ROLES)
+        blocks = parts(item.get("content"), f"{path}.content", breakpoint)
+        turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
+    elif str(kind).endswith("_output"):
+        result = tool_result(item.get("call_id"), _tool_output(item, path, breakpoint))
+        turns.add("user", [copy_breakpoint(result, item, breakpoint)], result=True)
+    elif kind in ("function_call", "custom_tool_call"):
+        arguments = item.get("arguments" if kind == "function_call" else "input")
+        turns.add("assistant", [tool_use(item.get("call_id"), str(item.get("name")), arguments)], joins=True)
+    elif kind == "reasoning":
+        turns.add("assistant", [_reasoning(item)], joins=True)
+    elif isinstance(kind, str) or "id" in item:
+        turns.add("assistant", [{"type": "item_reference", **item}], joins=True)
+    else:
+        raise NotAMessage(f"{path}.type", "the item's type", kind)
+
+
+def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
+    """What a tool returned: a text, parts, or an object of its own kind."""
+    output = item.get("output")
+    if isinstance(output, Mapping) or (
+        isinstance(output, list)
+        and not all((isinstance(one, Mapping) and str(one.get("type")).startswith("input_")) for one in output)
+    ):
+        return [{"type": "text", "text": json.dumps(output)}]
+    return parts(output, f"{path}.output", breakpoint)
+
+
+def _reasoning(item: Mapping[str, Any]) -> Body:
+    """A thinking block: the summary is what is shown, the encrypted content what is sent."""
+    lists = [item[name] for name in ("summary", "content") if isinstance(item.get(name), list)]
+    pieces = [str(piece.get("text") or "") for one in lists for piece in one if isinstance(piece, Mapping)]
+    sealed = {"signature": item["encrypted_content"]} if item.get("encrypted_content") else {}
+    return {"type": "thinking", "thinking": "\n\n".join(pieces), **sealed}

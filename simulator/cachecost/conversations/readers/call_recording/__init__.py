@@ -1,1 +1,0 @@
-"""Reads recordings of calls, in content or content-free."""

@@ -1,0 +1,260 @@
+"""Reads Langfuse generations: pages of its API, traces, and exports from its website or to blob storage.
+
+Source: Langfuse's documentation (blob storage export fields, observations API v2), its server's export streams and
+its SDK 5.0, read 2026-11. JSON Lines, an array, `{"data": […]}`, or traces with their `observations`; names in
+camelCase or snake_case, contents as JSON or as JSON in a text. An observation of type GENERATION is a call. Pages
+list the newest first, so calls are sorted by their start. Conversation is the session, else the trace.
+
+Langfuse fixes no form of inputs and outputs. Known here: messages as OpenAI's, Anthropic's or LangChain's; an object
+with them and the tools; a Responses request; a text. LangChain's handler puts the definitions of tools at the end of
+the messages, as messages of role tool whose content is a tool.
+
+Not in an export: system prompts, tools, thinking and breakpoints that the instrumentation did not log (LangChain's
+handler converts tools to OpenAI's format and loses their breakpoints; OpenAI's wrapper logs no tool choice), the HTTP
+status of most failures, and the TTL of writes where only their sum was sent. Where no usage was sent, Langfuse counts
+tokens itself; the export does not say where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cachecost.base.limits import whole_number
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.apis.formats import Body
+from cachecost.conversations.readers.apis.formats import answer_of as answer_of_api
+from cachecost.conversations.readers.apis.openai import from_responses, from_responses_output
+from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.langchain import answer_blocks, block_from, body_from_request, plain
+from cachecost.conversations.readers.parsed_calls import first_keys, parse_json_text
+from cachecost.conversations.readers.traces import (
+    NOT_MESSAGES,
+    TraceFormat,
+    View,
+    moment_of,
+    object_within,
+    read_traces,
+    text_at,
+    text_message,
+    value_at,
+)
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.request import show_found
+from cachecost.providers.usage import Usage
+
+TRACE_IDS = {"traceId", "trace_id"}
+OWN_KEYS = {
+    *("usageDetails", "usage_details", "parentObservationId", "parent_observation_id"),
+    *("providedModelName", "provided_model_name", "statusMessage", "status_message", "internalModelId"),
+}
+"""Keys that, together with a trace id, only an observation has."""
+BEFORE_INPUT = {"traceId", "startTime", "completionStartTime", "modelParameters"}
+"""What stands before an input that is longer than the beginning of a file."""
+TRACE_KEYS = {"projectId", "project_id", "timestamp", "bookmarked", "htmlPath", "sessionId", "trace", "latency"}
+TRACE_SESSION = "session of the trace"
+LIST = re.compile(rb'"(?:data|observations)"\s*:\s*\[')
+ITEMS = ("function_call", "function_call_output", "reasoning", "message", "custom_tool_call", "web_search_call")
+"""Types of what a Responses request and its answer are lists of."""
+USAGES = ("usageDetails", "usage_details", "usage")
+"""`usage` is that of old versions, with a unit."""
+PROVIDERS = ("ls_provider", "gen_ai.provider.name", "gen_ai.system")
+"""Metadata keys of LangChain and OpenTelemetry that name the provider."""
+COUNTS = ("input", "output", "total", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` holds observations; None if it does not."""
+    keys = first_keys(head)
+    if _is_observation(keys):
+        return f'its first object has a "{min(keys & TRACE_IDS)}" and a "{min(keys & OWN_KEYS)}"'
+    if keys >= BEFORE_INPUT:
+        return 'its first object has a "traceId" and a "modelParameters"'
+    if "observations" in keys and keys & TRACE_KEYS:
+        return 'its first object is a trace with "observations"'
+    inside = LIST.search(head) if "data" in keys else None
+    found = set(top_keys(head[inside.end() :])) if inside else set()
+    if _is_observation(found) or ("observations" in found and found & TRACE_KEYS):
+        return 'its "data" contains observations'
+    return None
+
+
+def _is_observation(keys: set[str]) -> bool:
+    return bool(keys & TRACE_IDS and keys & OWN_KEYS and keys & {"type", "startTime", "start_time"})
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of time. Raises InputError with every error; what the export lacks goes to `warn`."""
+    yield from read_traces(OBSERVATIONS, path, warn, keep_content)
+
+
+def _observations(row: JsonObject) -> Iterator[JsonObject]:
+    """The observations in a row: a page of observations or of traces, one trace, or one observation.
+
+    Inside a trace, each has the session of the trace in the field `TRACE_SESSION`.
+    """
+    inside = row.data.get("observations")
+    if isinstance(inside, list):
+        trace = row.data.get("trace")
+        session = text_at(trace if isinstance(trace, dict) else row.data, ("sessionId", "session_id"))
+        if any(isinstance(one, str) for one in inside):
+            row.fault("observations", "expected observations; got only their ids (as in a list of traces)")
+            return
+        for inner in row.objects("observations"):
+            yield JsonObject({**inner.data, TRACE_SESSION: session}, row.faults, row.file, row.line, inner.place)
+    elif isinstance(row.data.get("data"), list):
+        for inner in row.objects("data"):
+            yield from _observations(inner)
+    else:
+        yield row
+
+
+# ------------------------------------------------------------------------------------------ input and output
+
+
+def _body(row: View, model: str) -> tuple[Body, str]:
+    parameters = object_or_empty(value_at(row, "modelParameters", "model_parameters"))
+    parameters = {name: parse_json_text(one) for name, one in parameters.items()}  # objects are written as texts
+    value = value_at(row, "input")
+    if value is None or value in ([], {}):
+        return {"messages": []}, "without input: only usage is known"
+    if isinstance(value, list):
+        value = {"messages": value}
+    if not isinstance(value, Mapping):
+        return body_from_request({**parameters, "model": model, "messages": text_message(value)}), ""
+    request = {**parameters, **value, "model": model}
+    messages = _messages(value)
+    is_request = messages is None and ("input" in value or "instructions" in value)
+    if is_request or (messages is not None and any(map(_is_item, messages))):
+        items = value.get("input") if messages is None else messages
+        return from_responses({**request, "input": [] if items is None else items}), ""
+    if messages is None or not all(map(_is_message, messages)):
+        return {"messages": text_message(value if messages is None else messages)}, NOT_MESSAGES
+    tools = [one["content"] for one in messages if _is_definition(one)]
+    said = [one for one in messages if not _is_definition(one)]
+    more = {"tools": [*(request.get("tools") or []), *tools]} if tools else {}
+    return body_from_request({**request, "messages": said, **more}), ""
+
+
+def _messages(value: Mapping[str, Any]) -> list[Any] | None:
+    """The messages of an input. LangChain may wrap them in a list of conversations that has one element."""
+    messages = value.get("messages")
+    if _is_message(value):
+        return [value]
+    if isinstance(value.get("prompt"), str):
+        return text_message(value["prompt"])
+    if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
+        return messages[0]
+    return messages if isinstance(messages, list) else None
+
+
+def _is_message(one: Any) -> bool:
+    if not isinstance(one, Mapping):
+        return False
+    return isinstance(one.get("role"), str) or "lc" in one or ("content" in one and isinstance(one.get("type"), str))
+
+
+def _is_item(one: Any) -> bool:
+    """Whether it is an item of Responses that is no message."""
+    return isinstance(one, Mapping) and one.get("type") in ITEMS and one.get("type") != "message" and "role" not in one
+
+
+def _is_definition(one: Mapping[str, Any]) -> bool:
+    return one.get("role") == "tool" and "tool_call_id" not in one and isinstance(one.get("content"), Mapping)
+
+
+def _answer(row: View) -> list[Body] | str:
+    """The blocks of an output; of an unknown kind of output, its text as logged."""
+    value, text = value_at(row, "output"), row.get("output")
+    found = _answer_of_list(value) if isinstance(value, list) else _answer_of(value)
+    if found is not None:
+        return found
+    return text if isinstance(text, str) else str(text_message(value)[0]["content"])
+
+
+def _answer_of(value: Any) -> list[Body] | str | None:
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, str) else []
+    if "choices" in value or isinstance(value.get("output"), list):
+        return answer_of_api(value)
+    if _is_message(value) or "content" in value or "tool_calls" in value:
+        return answer_blocks(plain({"role": "assistant", **value}, "output"))
+    return None
+
+
+def _answer_of_list(values: Sequence[Any]) -> list[Body] | str | None:
+    last = values[-1] if values else None
+    if isinstance(last, Mapping) and last.get("type") in ITEMS:
+        return from_responses_output(list(values))
+    if _is_message(last):
+        return _answer_of(last)
+    if all(isinstance(one, Mapping) and isinstance(one.get("type"), str) for one in values):
+        return [block_from(one, f"output.{number}", {}) for number, one in enumerate(values)]
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------- usage
+
+
+def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
+    """The usage, or None. Raises NotAMessage.
+
+    What came as attributes of OpenTelemetry is read as such, where the metadata keeps it: older servers copied its
+    input, which includes the cached tokens, into the buckets, where it should not.
+    """
+    attributes = object_within(row, "metadata/attributes")
+    sent = {name: _number(value) for name, value in attributes.items() if name.startswith("gen_ai.usage.")}
+    counts = {name: value for name, value in sent.items() if isinstance(value, int)}
+    if any("cache" in name and value for name, value in counts.items()):
+        return usage_from(counts, "metadata.attributes", "otel")
+    for name in USAGES:
+        value = parse_json_text(row.get(name))
+        if value and not isinstance(value, Mapping):
+            entry.fault(name, f"expected an object; got {show_found(value)}")
+        buckets = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}
+        if buckets.get("unit", "TOKENS") == "TOKENS" and any(isinstance(one, int) and one for one in buckets.values()):
+            return usage_from(_without_writes(buckets), name, "langfuse")
+    return None
+
+
+def _without_writes(buckets: dict[str, Any]) -> dict[str, Any]:
+    """LiteLLM subtracts the tokens read from the input, but not the tokens written (issue 26919). This shows in its
+    total, which counts each token once."""
+    counts = [buckets[name] for name in COUNTS if isinstance(buckets.get(name), int)]
+    if len(counts) < len(COUNTS) or not all(counts):
+        return buckets
+    sent, output, total, read, written = counts
+    partly = sent + read + output == total and sent >= written
+    return {**buckets, "input": sent - written} if partly else buckets
+
+
+def _number(count: Any) -> Any:
+    """ClickHouse writes large numbers as texts, and sums as numbers with a point."""
+    if isinstance(count, float) and count.is_integer():
+        return int(count)
+    number = whole_number(count) if isinstance(count, str) and count.isascii() else None
+    return count if number is None else number
+
+
+OBSERVATIONS = TraceFormat(
+    expected="observations of Langfuse",
+    kind="type",
+    kinds=("generation",),
+    model=("model", "providedModelName", "provided_model_name"),
+    provider=tuple(f"{place}/{name}" for place in ("metadata", "metadata/attributes") for name in PROVIDERS),
+    session=("sessionId", "session_id", TRACE_SESSION, "traceId", "trace_id"),
+    parent=("parentObservationId", "parent_observation_id"),
+    error=("statusMessage", "status_message"),
+    start=lambda row: moment_of(row, "startTime", "start_time", required=True),
+    first_token=lambda row: moment_of(row, "completionStartTime", "completion_start_time"),
+    entries=_observations,
+    body=_body,
+    answer=_answer,
+    usage=_usage,
+    failed=lambda row: row.get("level") == "ERROR",
+)

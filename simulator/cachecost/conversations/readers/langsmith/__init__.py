@@ -1,1 +1,0 @@
-"""Reads LangSmith runs and LangChain messages."""

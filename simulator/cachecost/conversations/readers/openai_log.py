@@ -1,0 +1,486 @@
+"""Reads logs of OpenAI's Chat Completions and Responses APIs.
+
+Source: OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log is, as JSON Lines,
+as one object or as an array:
+
+- `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
+  "host", "url", "session" and "workspace" are optional, as in our own request log; without an answer, the endpoint in
+  "url" or the form of a tool tells the API;
+- stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
+  them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
+  an entry without them is skipped, with a note;
+- the two files of a batch: requests and results, joined by `custom_id`;
+- events of a session of the Realtime API: each `response.done` is a call with its usage.
+
+A log may also hold calls of the Messages API, as one of several providers does: they are read as they were sent.
+
+A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
+own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
+cannot tell where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cachecost.base.errors import Fault
+from cachecost.base.formatting import count_text
+from cachecost.base.times import iso
+from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
+from cachecost.conversations.readers.apis.openai import from_chat, from_responses, from_responses_output
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.http.bodies import Route, route_of
+from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, first_keys, must_hold, objects
+from cachecost.conversations.usage_shapes import usage_from, with_searches
+from cachecost.prompts.request import NotAMessage, show_found
+from cachecost.providers.hosts import maker_of, parse_model_name
+from cachecost.providers.usage import Usage
+
+T = TypeVar("T")
+Body = Mapping[str, Any]
+CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
+ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
+REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
+ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
+FUNCTION = re.compile(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"')
+FUNCTION_TYPE = re.compile(rb'"type"\s*:\s*"function"')
+"""Beside it: a tool of another API may have a parameter with the name `function`."""
+FIRST_EVENT = re.compile(rb'"type"\s*:\s*"(session\.(created|update|updated)|conversation\.(created|item\.[a-z]+))"')
+EXPECTED = "an OpenAI log"
+LATEST = 253_402_300_799
+"""The last second of the year 9999, the upper bound of a time in seconds."""
+NO_CHAT = re.compile(r"text-embedding-|(omni|text)-moderation-")
+SESSIONS = ("session_id", "conversation_id", "thread_id")
+UNKNOWN_START = "continuing a response that is not in the file: earlier messages are missing"
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a log of OpenAI's API; None if it is not."""
+    text, keys = head, first_keys(head)
+    if "custom_id" in keys:
+        if {"url", "body"} <= keys and ENDPOINT.search(text):
+            return 'its first line has a "custom_id" and the "url" of an endpoint'
+        is_output = "response" in keys and b'"status_code"' in text
+        return 'its first line has a "custom_id" and a "status_code"' if is_output else None
+    if "request" in keys:
+        start = REQUEST.search(text)
+        request_keys = set(top_keys(text[start.end() :])) if start else set()
+        if {"input", "instructions"} & request_keys and "messages" not in request_keys:
+            return 'its first "request" has an "input"'
+        if "messages" not in request_keys:
+            return None
+        if ANSWER.search(text):
+            return 'its first answer is a "chat.completion"'
+        if "url" in keys and ENDPOINT.search(text):
+            return 'its first "url" is that of Chat Completions'
+        has_function = FUNCTION.search(text) and FUNCTION_TYPE.search(text)
+        return 'its first "request" has a tool of OpenAI\'s form' if has_function else None
+    if "event_id" in keys and FIRST_EVENT.search(text):
+        return "its first object is an event of a Realtime session"
+    if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
+        return 'its first object is a "chat.completion" or a "response"'
+    return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
+
+
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    """The calls in the order of the file, those of a batch in the order of time. After the first error, the rest is
+    only checked. Raises InputError with every error."""
+    log = _OpenAILog(path, warn, keep_content)
+    for call in log.calls():
+        if not log.faults:
+            yield call
+    log.faults.sort(key=lambda fault: (fault.file != str(path), fault.line or 0))
+    must_hold(path, EXPECTED, log.rows, log.faults)
+    log.parser.notes.report(path, warn)
+
+
+class _OpenAILog:
+    """A log while it is read."""
+
+    def __init__(self, path: Path, warn: Warn, keep_content: bool) -> None:
+        self.path, self.warn = path, warn
+        self.faults: list[Fault] = []
+        self.rows = 0
+        self.parser = _ExchangeParser(CallBuilder(keep_content))
+        self.batch = _OpenAIBatch(path, warn)
+        self.realtime = _RealtimeSession(self.parser.notes)
+
+    def calls(self) -> Iterator[RecordedCall]:
+        for row in objects(self.path, self.faults, self.warn):
+            self.rows += 1
+            yield from self.parser.calls(self._exchanges_in(row))
+        yield from self.parser.calls(self.batch.exchanges(self.faults))
+
+    def _exchanges_in(self, row: JsonObject) -> Iterator[OpenAIExchange]:
+        """What a row holds."""
+        if "custom_id" in row.data:
+            self.batch.add(row)
+        elif "request" in row.data:
+            yield from _logged_exchange(row)
+        elif is_event(row):
+            yield from self.realtime.exchanges(row)
+        elif row.data.get("object") == "list":
+            entries = row.objects("data")
+            is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
+            for entry in entries[::-1] if is_newest_first else entries:
+                yield from self._stored_answer(entry)
+        else:
+            yield from self._stored_answer(row)
+
+    def _stored_answer(self, entry: JsonObject) -> Iterator[OpenAIExchange]:
+        kind = entry.data.get("object")
+        if kind not in (CHAT, RESPONSE):
+            entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {show_found(kind)}")
+        elif ("messages" if kind == CHAT else "input") not in entry.data:
+            self.parser.notes.skip("stored answer", "its messages or input are not in the file")
+        else:
+            yield OpenAIExchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAIExchange:
+    """A request and its answer, the log entries that contain them, and where (`body_at`, `answer_at`).
+
+    `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts.
+    """
+
+    entry: JsonObject
+    body: Body
+    answer_in: JsonObject
+    answer: Body
+    body_at: str = ""
+    answer_at: str = ""
+    time: str | None = None
+    first_token_s: float = 0.0
+    status: int | None = None
+    host: str = ""
+    url: str = ""
+    session: str = ""
+    workspace: str = ""
+    is_batch: bool = False
+
+    @property
+    def session_name(self) -> str:
+        """The session in the log, else the conversation, else the session in the metadata."""
+        places = (self.body, self.answer)
+        notes = [object_or_empty(one.get("metadata")) for one in places]
+        named = [one[name] for one in notes for name in SESSIONS if isinstance(one.get(name), str)]
+        return next(filter(None, [self.session, *map(_conversation_id, places), *named]), "")
+
+
+def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
+    body, answer = row.mapping("request"), row.mapping("response", required=False)
+    if body is not row.data["request"]:
+        return
+    usage = {"usage": row.mapping("usage")} if row.has("usage") and "usage" not in answer else {}
+    yield OpenAIExchange(
+        entry=row,
+        body=body,
+        body_at="request.",
+        answer_in=row,
+        answer={**answer, **usage},
+        answer_at="response.",
+        time=row.moment("timestamp"),
+        first_token_s=row.number("first_token_s") or 0.0,
+        status=row.whole("status"),
+        host=row.text("host", ""),
+        url=row.text("url", ""),
+        session=row.text("session", ""),
+        workspace=row.text("workspace", ""),
+    )
+
+
+class _ExchangeParser:
+    """Makes calls of exchanges; one instance per file. `notes` are for the user."""
+
+    def __init__(self, builder: CallBuilder) -> None:
+        self._builder = builder
+        self._earlier: dict[str, list[Any]] = {}
+        self.notes = ReaderNotes()
+
+    def calls(self, exchanges: Iterator[OpenAIExchange]) -> Iterator[RecordedCall]:
+        return (call for one in exchanges if (call := self._call(one)) is not None)
+
+    def _call(self, one: OpenAIExchange) -> RecordedCall | None:
+        """The call; None if it is not a model call, or if there are errors in it."""
+        kind, usage = kind_of(one.body, one.answer), one.answer.get("usage")
+        if not kind:
+            self.notes.skip("entry", "not a model call")
+            return None
+        billed = None
+        if usage is not None:
+            billed = _try(one.answer_in, one.answer_at, lambda: _usage(usage, one.answer))
+        answer, time = _answer_blocks(one, kind), _created_at(one)
+        body = _try(one.entry, one.body_at, lambda: self._body(one, kind))
+        if body is None:
+            return None
+        named = body["model"] or one.answer.get("model")
+        model, host = _host(named, one) if isinstance(named, str) else (named, None)
+        parsed = ParsedCall(
+            body={**body, "model": model},
+            usage=billed,
+            answer=answer or (),
+            timestamp=one.time or time,
+            first_token_s=one.first_token_s,
+            host=one.host or host,
+            workspace=one.workspace,
+            status=one.status or _status(one.answer),
+            is_batch=one.is_batch,
+            served=one.answer,
+            session=one.session_name,
+            id=str(one.answer.get("id") or ""),
+            line=one.entry.line or 0,
+        )
+        return _try(one.entry, one.body_at, lambda: self._builder.build(parsed))
+
+    def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
+        if kind == MESSAGE:
+            return {"model": None, **one.body}
+        return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))
+
+    def _with_earlier_items(self, body: Body, answer: Body) -> Body:
+        """A Responses request, preceded by the items of the response that it continues."""
+        before, conversation = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
+        earlier = self._earlier.get(str(before or conversation), [])
+        if before and not earlier:
+            self.notes.add("call", UNKNOWN_START)
+        own = body.get("input")
+        items = [{"role": "user", "content": own}] if isinstance(own, str) else own
+        if not isinstance(items, list):
+            return body
+        if items[: len(earlier)] != earlier:
+            items = [*earlier, *items]
+        output = answer.get("output")
+        names = [str(name) for name in (answer.get("id"), conversation) if name]
+        if isinstance(output, list):
+            self._earlier.update({name: [*items, *output] for name in names})
+        return {**body, "input": items} if earlier else body
+
+
+def kind_of(body: Body, answer: Body) -> str:
+    """CHAT or RESPONSE, MESSAGE for a call of the Messages API; "" for no model call (embeddings, moderation …)."""
+    kind = answer.get("object")
+    if answer.get("type") == MESSAGE or (kind is None and {"messages", "system"} <= body.keys()):
+        return MESSAGE
+    if kind in (CHAT, RESPONSE):
+        return str(kind)
+    if kind is not None or NO_CHAT.match(str(body.get("model"))):
+        return ""
+    if "messages" in body:
+        return CHAT
+    return RESPONSE if "input" in body or "instructions" in body else ""
+
+
+def time_of(answer: Body) -> float:
+    """The time of the answer, to sort by; infinite if unknown."""
+    found = answer.get("created", answer.get("created_at"))
+    return float(found) if isinstance(found, (int, float)) else inf
+
+
+def _usage(usage: Any, answer: Body) -> Usage:
+    return with_searches(usage_from(usage, "usage", "openai"), answer)
+
+
+def _created_at(one: OpenAIExchange) -> str | None:
+    """The answer's own time, ISO 8601: whole seconds."""
+    place = f"{one.answer_in.place}{one.answer_at}"
+    answer = JsonObject(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
+    name = "created" if "created" in one.answer else "created_at"
+    at = answer.number(name)
+    if at is None or at <= LATEST:
+        return None if at is None else iso(at)
+    answer.fault(name, f"expected seconds since the epoch; got {show_found(one.answer[name])}")
+    return None
+
+
+def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:
+    answer, at = one.answer, one.answer_at
+    if kind == MESSAGE:
+        return _try(one.answer_in, at, lambda: array_at(answer.get("content") or [], "content"))
+    if kind == RESPONSE:
+        output = answer.get("output")
+        return None if output is None else _try(one.answer_in, at, lambda: from_responses_output(output))
+    choices = answer.get("choices")
+    return _try(one.answer_in, f"{at}choices.0.", lambda: chat_answer(choices if isinstance(choices, list) else []))
+
+
+def _try(entry: JsonObject, place: str, make: Callable[[], T]) -> T | None:
+    """The result of `make`; its NotAMessage becomes an error at `place` in `entry`."""
+    try:
+        return make()
+    except NotAMessage as fault:
+        entry.faults.append(Fault(entry.file, f"{entry.place}{place}{fault}", entry.line))
+        return None
+
+
+def _status(answer: Body) -> int | None:
+    error = answer.get("error")
+    if not isinstance(error, Mapping):
+        return None
+    stated = [error.get(name) for name in ("code", "status", "type")]
+    number = next((one for one in stated if isinstance(one, int) and one >= REFUSED), None)
+    return number or next((CODES[one] for one in stated if isinstance(one, str) and one in CODES), REFUSED)
+
+
+def _host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
+    if "prompt_filter_results" in one.answer:
+        return parse_model_name(model, "azure" if maker_of(model) == "openai" else "foundry")
+    if str(one.answer.get("id")).startswith("gen-") and "provider" in one.answer:
+        return parse_model_name(model, "openrouter")
+    own, prefix = parse_model_name(model)
+    route = route_of("POST", one.url)
+    return own, route.host_for(own, prefix) if isinstance(route, Route) else prefix
+
+
+def _conversation_id(body: Body) -> str:
+    found = body.get("conversation")
+    return str((found.get("id") if isinstance(found, Mapping) else found) or "")
+
+
+# ----------------------------------------------------------------------------------------------------- batches
+
+RESULTS = re.compile(r"outputs?|errors?|results?")
+
+
+class _OpenAIBatch:
+    """A batch while it is read."""
+
+    def __init__(self, path: Path, warn: Warn) -> None:
+        self.path, self.warn = path, warn
+        self.requests: dict[str, JsonObject] = {}
+        self.results: dict[str, JsonObject] = {}
+
+    def add(self, line: JsonObject) -> None:
+        """Add a line: a request if it has a body, else a result."""
+        name = line.text("custom_id")
+        known = self.requests if "body" in line.data else self.results
+        if name in known:
+            line.fault("custom_id", f"expected a unique id; got {show_found(name)} again")
+        known.setdefault(name, line)
+
+    def exchanges(self, faults: list[Fault]) -> Iterator[OpenAIExchange]:
+        """Each request with its result, in the order of the answers; requests without a result come last."""
+        request_file = self.path.with_name(RESULTS.sub("input", self.path.name))
+        if self.results and not self.requests and (request_file == self.path or not request_file.is_file()):
+            where = f"; expected them in {request_file.name}" if request_file != self.path else ""
+            faults.append(Fault(str(self.path), f"contains batch results without their requests{where}"))
+        elif self.results and not self.requests:
+            for line in objects(request_file, faults, self.warn):
+                if "body" in line.data:
+                    self.add(line)
+        found = [one for name, line in self.requests.items() if (one := self._exchange(name, line)) is not None]
+        yield from sorted(found, key=lambda one: time_of(one.answer))
+        for name, line in self.results.items() if self.requests else ():
+            if name not in self.requests:
+                line.fault("custom_id", f"no request has the id {show_found(name)}")
+        unanswered = len(self.requests.keys() - self.results.keys())
+        if self.results and unanswered:
+            self.warn(f"{self.path}: {count_text(unanswered, 'request')} without a result: no usage")
+
+    def _exchange(self, name: str, line: JsonObject) -> OpenAIExchange | None:
+        body = line.mapping("body")
+        result = self.results.get(name)
+        response = result.mapping("response", required=False) if result else {}
+        answer: Any = response.get("body")
+        status = NOT_RUN if result and not response else response.get("status_code")
+        if body is not line.data["body"]:
+            return None
+        return OpenAIExchange(
+            entry=line,
+            body=body,
+            body_at="body.",
+            answer_in=result or line,
+            answer=answer if isinstance(answer, dict) else {},
+            answer_at="response.body.",
+            status=status if isinstance(status, int) and status >= 400 else None,
+            is_batch=True,
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- realtime
+
+EVENT = re.compile(
+    r"(session|conversation|response|input_audio_buffer|output_audio_buffer|rate_limits)\.[a-z_.]+|error"
+)
+ADDED = ("conversation.item.created", "conversation.item.added", "conversation.item.done")
+STATED = ("model", "instructions", "tools", "tool_choice", "max_output_tokens")
+AUDIO = "with audio, which has its own prices"
+
+
+def is_event(row: JsonObject) -> bool:
+    """Whether a row is an event of a session."""
+    kind = row.data.get("type")
+    return isinstance(kind, str) and EVENT.fullmatch(kind) is not None and "request" not in row.data
+
+
+class _RealtimeSession:
+    """The sessions of a log while it is read: `session.created` begins another."""
+
+    def __init__(self, notes: ReaderNotes) -> None:
+        self._notes = notes
+        self._stated: dict[str, Any] = {}
+        self._own: dict[str, Any] = {}
+        self._items: dict[str, Body] = {}
+
+    def exchanges(self, row: JsonObject) -> Iterator[OpenAIExchange]:
+        """Read an event; the call that it ends, if it does."""
+        kind = row.data["type"]
+        if kind in ("session.created", "session.updated"):
+            if kind == "session.created":
+                self._items, self._own = {}, {}
+            self._stated = _stated_in(row.mapping("session"))
+        elif kind == "response.create":
+            self._own = _stated_in(row.mapping("response", required=False))
+        elif kind in ADDED:
+            self._add(row.mapping("item"), row.data.get("previous_item_id"))
+        elif kind == "conversation.item.deleted":
+            self._items.pop(row.text("item_id", ""), None)
+        elif kind == "response.done":
+            yield self._answer(row)
+
+    def _add(self, item: Body, before: Any) -> None:
+        """Put an item after the one `before`, in place of one with its id, or at the end."""
+        name = str(item.get("id") or f"item {len(self._items)}")
+        if name in self._items or before not in self._items:
+            self._items[name] = item
+            return
+        known, self._items = self._items, {}
+        for key, one in known.items():
+            self._items[key] = one
+            if key == before:
+                self._items[name] = item
+
+    def _answer(self, row: JsonObject) -> OpenAIExchange:
+        response = row.mapping("response")
+        output = [one for one in response.get("output") or [] if isinstance(one, Mapping)]
+        answered = {str(one.get("id")) for one in output}
+        stated, self._own = {**self._stated, **self._own}, {}
+        asked = [item for name, item in self._items.items() if name not in answered]
+        for one in output:
+            self._add(one, None)
+        usage = object_or_empty(response.get("usage"))
+        details = [object_or_empty(usage.get(f"{name}_token_details")) for name in ("input", "output")]
+        if any(one.get("audio_tokens") for one in details):
+            self._notes.add("call", AUDIO)
+        return OpenAIExchange(
+            entry=row,
+            body={"model": response.get("model"), **stated, "input": asked},
+            answer_in=row,
+            answer={**response, "object": "response", "output": output},
+            answer_at="response.",
+            time=row.moment("timestamp"),
+            session=str(response.get("conversation_id") or ""),
+        )
+
+
+def _stated_in(session: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: session[name] for name in STATED if session.get(name) is not None}

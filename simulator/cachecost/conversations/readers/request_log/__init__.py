@@ -1,1 +1,0 @@
-"""Reads request logs, the format that cachecost itself writes."""
