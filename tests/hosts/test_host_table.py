@@ -105,10 +105,10 @@ def only(sheet: Sheet, kept: set[str]) -> Sheet:
     return replace(
         sheet,
         rows={key: rows for key, rows in sheet.rows.items() if key[0] in kept},
-        modifiers=tuple(row for row in sheet.modifiers if row.host in kept),
-        instead=tuple(row for row in sheet.instead if row.host in kept),
-        storage=tuple(row for row in sheet.storage if row.host in kept),
-        peaks=tuple(row for row in sheet.peaks if row.host in kept),
+        modifiers=tuple(row for row in sheet.modifiers if kept.issuperset(row.hosts)),
+        instead=tuple(row for row in sheet.instead if kept.issuperset(row.hosts)),
+        storage=tuple(row for row in sheet.storage if kept.issuperset(row.hosts)),
+        peaks=tuple(row for row in sheet.peaks if kept.issuperset(row.hosts)),
     )
 
 
@@ -123,7 +123,7 @@ def quoted(book: PriceBook, host: str, model: str) -> Prices | str:
 def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """All other hosts' prices taken away, but those that a `[[same]]` row names, nothing changes."""
     book = PriceBook()
-    said = {row.base for sheet in load_shipped() for row in sheet.same if row.host == host}
+    said = {row.base for sheet in load_shipped() for row in sheet.same if host in row.hosts}
     assert said <= {BASED.get(host)}
     sheets = tuple(only(sheet, {host} | said) for sheet in load_shipped())
     monkeypatch.setattr(pricing, "load_shipped", lambda: sheets)

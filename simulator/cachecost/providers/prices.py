@@ -133,7 +133,7 @@ class PriceBook:
         self._sheets = (*load_shipped(), own) if own else load_shipped()
         self._as_of = as_of
         self._peaks = tuple(peak for sheet in self._sheets for peak in sheet.peaks)
-        self._with_peaks = frozenset(peak.host for peak in self._peaks)
+        self._with_peaks = frozenset(host for peak in self._peaks for host in peak.hosts)
         self._quotes: dict[tuple[str, str, date | None, CallTerms, Peak | None], Quote] = {}
 
     @classmethod
@@ -179,7 +179,7 @@ class PriceBook:
         off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
         if any(row.start <= at <= row.end for row in off):
             return None
-        return next((peak for peak in self._peaks if peak.covers(host, model, day, when)), None)
+        return next((peak for peak in self._peaks if peak.covers(host, model, day) and peak.is_at(when)), None)
 
     def _quote(self, host: str, name: str, day: date | None, terms: CallTerms, peak: Peak | None) -> Quote:
         model, when = self._resolve(host, name, day)
@@ -267,9 +267,7 @@ class PriceBook:
         return factor, sources
 
     def _modifier(self, name: str, host: str, model: str, day: date) -> Modifier | None:
-        rows = [
-            row for sheet in self._sheets for row in sheet.modifiers if row.name == name and row.covers(host, model)
-        ]
+        rows = [row for sheet in self._sheets for row in sheet.modifiers if row.name == name and row.names(host, model)]
         for row in reversed(rows):
             if row.holds(day):
                 return row
@@ -285,7 +283,7 @@ def _stated(host: str, model: Model) -> list[PriceRow]:
     """The price that its rule file states, which all price files go over."""
     prices = {name: Decimal(str(price)) for name, price in model.price.items()}
     base, source = catalogue(host).base, f"{model.source.title} ({model.source.date})"
-    return [PriceRow(None, None, 0, prices, f"as on {base} ({source})" if base else source)] if prices else []
+    return [PriceRow(None, None, f"as on {base} ({source})" if base else source, 0, prices)] if prices else []
 
 
 def _has_objects(model: Model, day: date, book: Catalogue) -> bool:

@@ -49,7 +49,7 @@ def own_sheet(path: Path) -> Sheet:
         prices = {"input": price, "read": Decimal(0), "write_5m": price, "write_1h": price}
         prices["output"] = Decimal(entry.get("output", 0))
         rows.setdefault((entry["host"], entry.get("model", ANY_MODEL)), []).insert(
-            0, PriceRow(entry.get("from"), entry.get("to"), 0, prices, entry.get("source", file))
+            0, PriceRow(entry.get("from"), entry.get("to"), entry.get("source", file), 0, prices)
         )
     return replace(sheet, rows={key: tuple(found) for key, found in rows.items()})
 
