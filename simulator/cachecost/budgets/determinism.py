@@ -44,7 +44,7 @@ from cachecost.ledger.findings import Finding
 from cachecost.ledger.rows import CallRow, LayerTokens
 from cachecost.ledger.unread import UnreadTracker
 from cachecost.prompts.blocks import Block, Layer, Thread, count_equal_blocks
-from cachecost.prompts.exact_json import lookback_steps
+from cachecost.prompts.render import lookback_steps
 from cachecost.prompts.request import Breakpoint, Request, block_at, place_as_sent, sent_breakpoints, wire_path
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO

@@ -17,9 +17,8 @@ import msgspec
 from cachecost.base.digests import seeded_share
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
-from cachecost.prompts.exact_json import lookback_window
 from cachecost.prompts.output_format import effort_asked, model_of, output_format, thinking_asked
-from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt
+from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, lookback_window
 from cachecost.prompts.request import Request
 from cachecost.prompts.translated import EARLIER_ENDS
 from cachecost.providers.assumptions import Assumptions

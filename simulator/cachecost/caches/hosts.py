@@ -53,9 +53,15 @@ from cachecost.caches.losses import (
 )
 from cachecost.caches.reporting import PromptHistory, build_outcome, round_read, ttl_s_of
 from cachecost.prompts.blocks import Layer, Prefix
-from cachecost.prompts.exact_json import is_within_lookback, lookback_steps
 from cachecost.prompts.passes import pass_times
-from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt
+from cachecost.prompts.render import (
+    AS_COUNTED,
+    BreakpointPrefix,
+    PrefixSizes,
+    Prompt,
+    is_within_lookback,
+    lookback_steps,
+)
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 

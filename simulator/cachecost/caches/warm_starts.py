@@ -20,8 +20,7 @@ from typing import Protocol, Self
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.exact_json import is_within_lookback
-from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt, is_within_lookback
 from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage

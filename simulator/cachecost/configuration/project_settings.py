@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import MOST_ERRORS, MOST_NUMBER
+from cachecost.base.toml_text import read_toml_text
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
 from cachecost.configuration.discovery import MOST_BYTES, OWN, SHARED, FoundFiles, may_be_ours
 from cachecost.providers.assumptions import read_assumptions
-from cachecost.providers.rules import read_toml_text
 
 KeyPath = tuple[str, ...]
 """The names that lead to a table or key."""

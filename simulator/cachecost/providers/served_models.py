@@ -14,9 +14,9 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
+from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet, sheet_of
-from cachecost.providers.rules import TomlLines, read_toml
 from cachecost.providers.usage import PRICED_CLASSES
 
 MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount")

@@ -45,7 +45,7 @@ from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_vola
 from cachecost.caches.breakpoints import first_difference
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, count_equal_blocks
-from cachecost.prompts.exact_json import lookback_steps
+from cachecost.prompts.render import lookback_steps
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.factory import AUTO

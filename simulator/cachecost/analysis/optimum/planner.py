@@ -44,8 +44,7 @@ from cachecost.analysis.optimum.tree import (
 from cachecost.caches.breakpoints import BEFORE_TIME, CacheEntry
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.exact_json import is_within_lookback
-from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt, is_within_lookback
 from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
