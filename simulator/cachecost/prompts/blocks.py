@@ -87,6 +87,11 @@ def count_equal_blocks(old: Sequence[Block], new: Sequence[Block]) -> int:
     return next((number for number, (one, other) in pairs if one.digest != other.digest), min(len(old), len(new)))
 
 
+def is_server_result(kind: str) -> bool:
+    """Whether a server tool returned a block of this kind (`web_search_tool_result` …), and not the client."""
+    return kind.endswith("_tool_result")
+
+
 def compact(content: Mapping[str, Any]) -> bytes:
     """The compact JSON of rule 19: no spaces, non-ASCII kept, key order kept."""
     return encode_simple(content) or COMPACT.encode(content).encode("utf-8", "surrogatepass")
@@ -384,3 +389,29 @@ class Prefix:
         if child is None:
             child = self._others[key] = Prefix(self, layer, block, tokens)
         return child
+
+
+WHOLE = 10_000
+"""All shares of a block together."""
+
+
+@lru_cache(maxsize=4096)
+def shares_in(prose: str) -> Mapping[str, int]:
+    """The share of each kind, of `WHOLE`. What is no list of shares is a kind alone, which may be any word: who uses it
+    knows the kinds.
+    """
+    pairs = [part.partition(":") for part in prose.split(",")]
+    shares = {kind: int(share) for kind, _, share in pairs if share.isdecimal() and len(share) <= len(str(WHOLE))}
+    return shares if len(shares) == len(pairs) and sum(shares.values()) == WHOLE else {prose: WHOLE}
+
+
+def main_kind(prose: str) -> str:
+    """The kind with the largest share."""
+    shares = shares_in(prose)
+    return max(sorted(shares), key=shares.__getitem__)
+
+
+def write_shares(shares: Mapping[str, int]) -> str:
+    """The only kind whose share is not 0, or all such kinds with their shares, in the order given."""
+    some = {kind: share for kind, share in shares.items() if share}
+    return next(iter(some)) if len(some) == 1 else ",".join(f"{kind}:{share}" for kind, share in some.items())

@@ -234,7 +234,8 @@ class _Plan(msgspec.Struct):
         assert node.message is not None
         for index, block in enumerate(node.message.blocks):
             if (node.length, index) in self.results:
-                yield _placeholder(block)
+                digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
+                yield Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
             elif not (block.is_thinking and node.length in self.thoughts):
                 yield block
 
@@ -245,11 +246,6 @@ class _Plan(msgspec.Struct):
         if breakpoint.node.length in self.thoughts:
             gone = sum(block.is_thinking for block in breakpoint.node.message.blocks[: breakpoint.index])
         return replace(breakpoint, node=places[breakpoint.node], index=breakpoint.index - gone)
-
-
-def _placeholder(block: Block) -> Block:
-    digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
-    return Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
 
 
 def _find_cleared_thinking(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:

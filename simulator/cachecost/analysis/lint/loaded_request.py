@@ -23,9 +23,9 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.bare_body import NAMES, api_of, messages_body
-from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
+from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, is_server_result
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.passes import is_server_result, passes
+from cachecost.prompts.passes import passes
 from cachecost.prompts.render import AS_COUNTED, CannotCount, PrefixSizes, Prompt, Renderer, since_compaction
 from cachecost.prompts.request import (
     Breakpoint,
@@ -97,7 +97,7 @@ def _has_passes(call: RecordedCall) -> bool:
     """Whether server tools made the call several passes, or may have where the answer was not recorded."""
     if not call.response:
         return _has_server_tools(call.request)
-    ran = any(is_server_result(block) for block in call.response)
+    ran = any(is_server_result(block.kind) for block in call.response)
     return ran or len(passes(call.request, call.simulated_response)) > 1
 
 
