@@ -148,7 +148,7 @@ def csv_rows(summary: BillSummary) -> Iterator[dict[str, Any]]:
     for row in summary.rows:
         flat = row_object(row)
         del flat["causes"]
-        yield flat | {f"{cause}exact_or_none": exact(total.cost) for cause, total in sorted(row.causes.items())}
+        yield flat | {f"{cause}_usd": exact(total.cost) for cause, total in sorted(row.causes.items())}
 
 
 def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
