@@ -102,7 +102,7 @@ def row(day: str, second: int, messages: list[Any], read: int, write: int) -> di
     return {"timestamp": at, "host": "anthropic", "request": request, "usage": {**usage, "output_tokens": 4}}
 
 
-NAMED = "nothing was read; probable cause: visibility lag, as the longer entry was written 2.0 s before"
+NAMED = "nothing was read; probable cause: visibility lag, as the longer entry was written 2 s before"
 
 
 @pytest.mark.parametrize(

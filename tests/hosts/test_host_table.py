@@ -1,15 +1,7 @@
 """Every host answers for itself: evaluated, or told in words what is not known; never by another's rules or prices."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from datetime import date
-from pathlib import Path
-
 import pytest
-from host_logs import ask, body, every, write_log
-from host_models import MODELS
-
 from bodies import assistant, text, user
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers import prices as pricing
@@ -18,6 +10,11 @@ from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.pricerows import Sheet, load_shipped
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
+from dataclasses import replace
+from datetime import date
+from host_logs import ask, body, every, write_log
+from host_models import MODELS
+from pathlib import Path
 from price_queries import prices_of
 
 ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))
@@ -105,10 +102,10 @@ def only(sheet: Sheet, kept: set[str]) -> Sheet:
     return replace(
         sheet,
         rows={key: rows for key, rows in sheet.rows.items() if key[0] in kept},
-        modifiers=tuple(row for row in sheet.modifiers if row.host in kept),
-        instead=tuple(row for row in sheet.instead if row.host in kept),
-        storage=tuple(row for row in sheet.storage if row.host in kept),
-        peaks=tuple(row for row in sheet.peaks if row.host in kept),
+        modifiers=tuple(row for row in sheet.modifiers if kept.issuperset(row.hosts)),
+        instead=tuple(row for row in sheet.instead if kept.issuperset(row.hosts)),
+        storage=tuple(row for row in sheet.storage if kept.issuperset(row.hosts)),
+        peaks=tuple(row for row in sheet.peaks if kept.issuperset(row.hosts)),
     )
 
 
@@ -123,7 +120,7 @@ def quoted(book: PriceBook, host: str, model: str) -> Prices | str:
 def test_no_price_of_a_host_comes_from_another_but_by_a_sourced_row(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """All other hosts' prices taken away, but those that a `[[same]]` row names, nothing changes."""
     book = PriceBook()
-    said = {row.base for sheet in load_shipped() for row in sheet.same if row.host == host}
+    said = {row.base for sheet in load_shipped() for row in sheet.same if host in row.hosts}
     assert said <= {BASED.get(host)}
     sheets = tuple(only(sheet, {host} | said) for sheet in load_shipped())
     monkeypatch.setattr(pricing, "load_shipped", lambda: sheets)

@@ -221,11 +221,12 @@ def test_own_prices_at_anthropic_are_not_those_of_foundry(tmp_path: Path) -> Non
 def test_the_public_rows_name_models_of_their_host() -> None:
     """The overlay is read without the rule files: nothing else would find a slip in it."""
     named = [(host, model) for host, model in OVERLAID.rows]
-    named += [(row.host, model) for row in OVERLAID.modifiers for model in (*row.models, *row.exceptions)]
-    named += [(host, model) for row in OVERLAID.same for host in (row.host, row.base) for model in row.models]
     named += [
-        (row.host, model) for row in (*OVERLAID.instead, *OVERLAID.storage, *OVERLAID.peaks) for model in row.models
+        (host, model) for row in OVERLAID.modifiers for host in row.hosts for model in (*row.models, *row.exceptions)
     ]
+    named += [(host, model) for row in OVERLAID.same for host in (*row.hosts, row.base) for model in row.models]
+    charged = (*OVERLAID.instead, *OVERLAID.storage, *OVERLAID.peaks)
+    named += [(host, model) for row in charged for host in row.hosts for model in row.models]
     assert all(
         model == "*" or model in catalogue(host).models or catalogue(host).model(model).price_names[-1] == model
         for host, model in named

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.conversations.model import ContentFree
-from cachecost.prompts.passes import WHOLE, main_kind, shares_in, write_shares
+from cachecost.prompts.blocks import WHOLE, main_kind, shares_in, write_shares
 from cachecost.prompts.request import block_of
 from cachecost.tokens.calibration import KINDS, prose_of_texts
 from cachecost.tokens.factory import make_counter

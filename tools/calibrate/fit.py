@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.prompts.passes import WHOLE, main_kind, shares_in
+from cachecost.prompts.blocks import WHOLE, main_kind, shares_in
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, main_kind
 from cachecost.prompts.output_format import output_format, schema_text
-from cachecost.prompts.passes import main_kind
 from cachecost.tokens.calibration import KINDS, prose_of_texts
 from cachecost.tokens.parts import facts_of, parts_of, prose_of
 from cachecost.tokens.tokenizers import encoder

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from cachecost.analysis.fidelity.validation import ONE_IN, is_held_out, recording_name
 from cachecost.base.errors import CannotEvaluate
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.passes import WHOLE, shares_in
+from cachecost.prompts.blocks import WHOLE, Prefix, shares_in
 from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -275,9 +275,10 @@ def _compose(text: str, file: str) -> Any:
     try:
         return compose(text)
     except MarkedYAMLError as error:
-        breakpoint = error.problem_mark or error.context_mark
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else ()
         words = NAMED_IN_TEXT.sub(r"\1", " ".join(str(error.problem or error.context).split()))
-        raise InputError([_at_mark(file, breakpoint, f"not valid YAML: {words}")]) from None
+        raise InputError([Fault(file, f"not valid YAML: {words}", *place)]) from None
     except YAMLError as error:
         before = text[: getattr(error, "position", 0)]
         character = getattr(error, "character", "")
@@ -286,10 +287,6 @@ def _compose(text: str, file: str) -> Any:
         raise InputError(
             [Fault(file, message, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)]
         ) from None
-
-
-def _at_mark(file: str, breakpoint: Any, message: str) -> Fault:
-    return Fault(file, message, breakpoint.line + 1, breakpoint.column + 1) if breakpoint else Fault(file, message)
 
 
 NAMED_IN_TEXT = re.compile(r"(alias|anchor|handle) '.*'")

@@ -12,19 +12,16 @@ or not the log has times to first token: an entry can be read from then on (rule
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
-from typing import Protocol, Self
-
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.exact_json import is_within_lookback
-from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.render import BreakpointPrefix, Prompt, is_within_lookback
 from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Protocol, Self
 
 TOLERANCE = 2
 """Tokens that a billed read may differ from a prefix whose length is known from other bills."""

@@ -38,10 +38,10 @@ from cachecost.prompts.blocks import (
     Thread,
     compact,
     encode_simple,
+    main_kind,
 )
 from cachecost.prompts.exact_json import PackedBlock, packed_content, plain_block
 from cachecost.prompts.output_format import PLACES, counts_unseen, schema_text
-from cachecost.prompts.passes import main_kind
 from cachecost.prompts.request import ROLES, Request, show_found, text_block
 
 

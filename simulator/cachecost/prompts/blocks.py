@@ -8,17 +8,14 @@ identity and a call costs work for what is new in it. Most nodes have one child,
 """
 
 from __future__ import annotations
-
+import msgspec
+from cachecost.base.digests import blake2b
+from cachecost.base.structs import identity_struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from json import JSONEncoder
 from typing import Any, TypeVar
-
-import msgspec
-
-from cachecost.base.digests import blake2b
-from cachecost.base.structs import identity_struct
 
 DIGEST_BYTES = 16
 MOST_BEGUN = 256
@@ -79,6 +76,11 @@ class Block:
 def estimate_tokens(block: Block) -> int:
     """Tokens of a block by its length alone, as agents and the API's comparison of requests estimate them."""
     return block.tokens if block.tokens is not None else -(-block.size // BYTES_PER_TOKEN)
+
+
+def is_server_result(kind: str) -> bool:
+    """Whether a server tool returned a block of this kind (`web_search_tool_result` …), and not the client."""
+    return kind.endswith("_tool_result")
 
 
 def compact(content: Mapping[str, Any]) -> bytes:
@@ -378,3 +380,29 @@ class Prefix:
         if child is None:
             child = self._others[key] = Prefix(self, layer, block, tokens)
         return child
+
+
+WHOLE = 10_000
+"""All shares of a block together."""
+
+
+@lru_cache(maxsize=4096)
+def shares_in(prose: str) -> Mapping[str, int]:
+    """The share of each kind, of `WHOLE`. What is no list of shares is a kind alone, which may be any word: who uses it
+    knows the kinds.
+    """
+    pairs = [part.partition(":") for part in prose.split(",")]
+    shares = {kind: int(share) for kind, _, share in pairs if share.isdecimal() and len(share) <= len(str(WHOLE))}
+    return shares if len(shares) == len(pairs) and sum(shares.values()) == WHOLE else {prose: WHOLE}
+
+
+def main_kind(prose: str) -> str:
+    """The kind with the largest share."""
+    shares = shares_in(prose)
+    return max(sorted(shares), key=shares.__getitem__)
+
+
+def write_shares(shares: Mapping[str, int]) -> str:
+    """The only kind whose share is not 0, or all such kinds with their shares, in the order given."""
+    some = {kind: share for kind, share in shares.items() if share}
+    return next(iter(some)) if len(some) == 1 else ",".join(f"{kind}:{share}" for kind, share in some.items())

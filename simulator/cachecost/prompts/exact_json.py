@@ -3,15 +3,13 @@
 They differ in how they write a number with a fraction or an exponent, in whole numbers of more than 64 bits, in lone
 surrogates and in NaN. Bytes with any of these, and invalid JSON, go to Python's own parser.
 
-A fast path to the blocks that most of a conversation consists of: texts, thinking, tool calls and their results.
-
-The lookback of a breakpoint (rule 9).
+Most blocks of a conversation (texts, thinking, tool calls and their results) are made of such JSON, and keep it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,9 +17,8 @@ import msgspec
 from cachecost.base.digests import StoredBytes, keep_bytes, read_bytes
 from cachecost.base.limits import OutOfLimits, check_depth, json_value
 from cachecost.base.structs import identity_struct
-from cachecost.prompts.blocks import Block, Prefix, compact, digest_of, encode_simple
+from cachecost.prompts.blocks import Block, compact, digest_of, encode_simple
 from cachecost.prompts.request import BREAKPOINT, BareWord, NotAMessage, Write, block_of
-from cachecost.providers.rules import ModelRules
 
 Value = TypeVar("Value")
 
@@ -177,24 +174,3 @@ def _with_text_in_block(content: Mapping[str, Any], payload: bytes, write: Write
         return b"".join((payload[:start], TEXT_OPENING, payload[start:-1], TEXT_CLOSING, b"}"))
     whole = {**content, "content": [{"type": "text", "text": text}]}
     return write(whole) or compact(whole)
-
-
-def lookback_steps(breakpoint: Prefix, node: Prefix, rules: ModelRules) -> int:
-    """Positions from the breakpoint `breakpoint` back to `node` (0 for its own); negative where `node` comes after
-    it.
-    """
-    return breakpoint.position - node.position if rules.collapses_runs else breakpoint.depth - node.depth
-
-
-def is_within_lookback(breakpoint: Prefix, node: Prefix, rules: ModelRules) -> bool:
-    """Whether a breakpoint at `breakpoint` finds an entry at `node`, a prefix of the same prompt."""
-    return 0 <= lookback_steps(breakpoint, node, rules) < rules.lookback_positions
-
-
-def lookback_window(breakpoint: Prefix, rules: ModelRules) -> Iterator[Prefix]:
-    """The prefixes at which a breakpoint looks for an entry, from its own position backwards."""
-    node: Prefix | None = breakpoint
-    while node is not None and lookback_steps(breakpoint, node, rules) < rules.lookback_positions:
-        if node.block:
-            yield node
-        node = node.parent

@@ -109,24 +109,20 @@ def skills_asked(request: Request) -> Any:
     return (container.get("skills") or None) if isinstance(container, Mapping) else None
 
 
-def _choice(request: Request) -> Any:
-    choice = request.params.get("tool_choice") or {}
-    return [choice.get("type") or "auto", choice.get("name")]
+def _choice(request: Request) -> Mapping[str, Any]:
+    return request.params.get("tool_choice") or {}
 
 
 def _is_single(request: Request) -> bool:
     """Whether parallel tool calls are disabled, in OpenAI's or the Messages API's terms."""
-    choice = request.params.get("tool_choice") or {}
-    return choice.get("disable_parallel_tool_use") is True or request.params.get("parallel_tool_calls") is False
+    return (
+        _choice(request).get("disable_parallel_tool_use") is True or request.params.get("parallel_tool_calls") is False
+    )
 
 
 def _verbosity(request: Request) -> Any:
     verbosity = request.params.get("verbosity")
     return None if verbosity == DEFAULT_VERBOSITY else verbosity
-
-
-def _cache_key(request: Request) -> Any:
-    return next((request.params[name] for name in CACHE_KEYS if request.params.get(name)), None)
 
 
 LAYERS = ("tools", "system", "messages")
@@ -140,10 +136,10 @@ PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "format": lambda request, rules: output_format(request.params),
     "effort": effort_asked,
     "thinking": thinking_asked,
-    "tool_choice": lambda request, rules: _choice(request),
+    "tool_choice": lambda request, rules: [_choice(request).get("type") or "auto", _choice(request).get("name")],
     "parallel_tool_calls": lambda request, rules: _is_single(request),
     "verbosity": lambda request, rules: _verbosity(request),
-    "cache_key": lambda request, rules: _cache_key(request),
+    "cache_key": lambda request, rules: next(filter(None, map(request.params.get, CACHE_KEYS)), None),
     "images_detail": lambda request, rules: None,  # it is part of the image's block
 }
 """Parameters that a rule may name, in the Messages API's terms where it has them."""

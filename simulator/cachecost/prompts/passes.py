@@ -1,24 +1,18 @@
-"""Calls with several passes: the server tool loop (rule 10), and compaction before an answer.
+"""What is sent of a request: its Messages API body, its passes, and its prompts in the terms of each host.
 
-When the API compacts, it first reads the prompt as sent to summarize it, then answers the rest: tools, system prompt
-and summary. Each pass is charged (platform.claude.com, Compaction: `usage.iterations`).
-
-Turns a Request into a Messages API body: what was priced is what is sent.
-
-The content kinds of a block (`Block.prose`): one ("text"), or several with their shares ("data:1200,text:8800").
-
-Requests as their hosts receive them, rendered into one tree of prefixes for each tokenizer generation.
+A call has several passes where the server runs its own tools (rule 10), and where the API compacts: it first reads the
+prompt as sent to summarize it, then answers the rest (tools, system prompt and summary). Each pass is charged
+(platform.claude.com, Compaction: `usage.iterations`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Thread
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Thread, is_server_result
 from cachecost.prompts.render import Prompt, Renderer, TokenCounter
 from cachecost.prompts.request import BREAKPOINT, TTL, Breakpoint, Request, SentBreakpoints, sent_breakpoints
 from cachecost.prompts.translated import HostRequest, translate
@@ -82,41 +76,10 @@ def _wire_block(block: Block, ttl: TTL | None) -> Body:
     return {**block.content, BREAKPOINT: breakpoint_of(ttl)} if ttl else dict(block.content)
 
 
-WHOLE = 10_000
-"""All shares of a block together."""
-
-
-@lru_cache(maxsize=4096)
-def shares_in(prose: str) -> Mapping[str, int]:
-    """The share of each kind, of `WHOLE`. What is no list of shares is a kind alone, which may be any word: who uses it
-    knows the kinds.
-    """
-    pairs = [part.partition(":") for part in prose.split(",")]
-    shares = {kind: int(share) for kind, _, share in pairs if share.isdecimal() and len(share) <= len(str(WHOLE))}
-    return shares if len(shares) == len(pairs) and sum(shares.values()) == WHOLE else {prose: WHOLE}
-
-
-def main_kind(prose: str) -> str:
-    """The kind with the largest share."""
-    shares = shares_in(prose)
-    return max(sorted(shares), key=shares.__getitem__)
-
-
-def write_shares(shares: Mapping[str, int]) -> str:
-    """The only kind whose share is not 0, or all such kinds with their shares, in the order given."""
-    some = {kind: share for kind, share in shares.items() if share}
-    return next(iter(some)) if len(some) == 1 else ",".join(f"{kind}:{share}" for kind, share in some.items())
-
-
 SECONDS_BETWEEN_PASSES = 0.001
 """A later pass starts once the one before it has begun to answer, however little later."""
 LOOP_TTL: TTL = "5m"
 """The TTL of the server's own breakpoints."""
-
-
-def is_server_result(block: Block) -> bool:
-    """Whether a server tool returned this block (`web_search_tool_result` …), not the client (`tool_result`)."""
-    return block.kind.endswith("_tool_result")
 
 
 def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
@@ -144,7 +107,7 @@ def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[fl
 def _batches(response: tuple[Block, ...]) -> Iterator[int]:
     """The end of each run of server tool results and each summary, if anything was sampled after it."""
     for number, block in enumerate(response[:-1], 1):
-        is_end = is_server_result(block) and not is_server_result(response[number])
+        is_end = is_server_result(block.kind) and not is_server_result(response[number].kind)
         if is_end or block.kind == COMPACTION:
             yield number
 
@@ -153,7 +116,7 @@ def _continue_request(request: Request, answer: tuple[Block, ...]) -> Request:
     thread = request.thread.then(Message.of("assistant", answer))
     breakpoints = request.breakpoints
     if request.breakpoints or request.automatic:
-        results = (number for number, block in enumerate(answer) if is_server_result(block))
+        results = (number for number, block in enumerate(answer) if is_server_result(block.kind))
         breakpoints = (*breakpoints, *(Breakpoint(Layer.MESSAGES, number, LOOP_TTL, thread) for number in results))
     return replace(request, thread=thread, breakpoints=breakpoints, automatic=None)
 

@@ -19,7 +19,16 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Prefix, Thread, digest_of
+from cachecost.prompts.blocks import (
+    COMPACTION,
+    Block,
+    Layer,
+    Message,
+    Part,
+    Prefix,
+    Thread,
+    digest_of,
+)
 from cachecost.prompts.output_format import (
     effort_asked,
     effort_layer,
@@ -225,7 +234,8 @@ class _Plan(msgspec.Struct):
         assert node.message is not None
         for index, block in enumerate(node.message.blocks):
             if (node.length, index) in self.results:
-                yield _placeholder(block)
+                digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
+                yield Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
             elif not (block.is_thinking and node.length in self.thoughts):
                 yield block
 
@@ -236,11 +246,6 @@ class _Plan(msgspec.Struct):
         if breakpoint.node.length in self.thoughts:
             gone = sum(block.is_thinking for block in breakpoint.node.message.blocks[: breakpoint.index])
         return replace(breakpoint, node=places[breakpoint.node], index=breakpoint.index - gone)
-
-
-def _placeholder(block: Block) -> Block:
-    digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
-    return Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
 
 
 def _find_cleared_thinking(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:
@@ -600,3 +605,24 @@ class CountedSizes:
 
 
 AS_COUNTED = CountedSizes()
+
+
+def lookback_steps(breakpoint: Prefix, node: Prefix, rules: ModelRules) -> int:
+    """Positions from the breakpoint `breakpoint` back to `node` (0 for its own); negative where `node` comes after
+    it.
+    """
+    return breakpoint.position - node.position if rules.collapses_runs else breakpoint.depth - node.depth
+
+
+def is_within_lookback(breakpoint: Prefix, node: Prefix, rules: ModelRules) -> bool:
+    """Whether a breakpoint at `breakpoint` finds an entry at `node`, a prefix of the same prompt."""
+    return 0 <= lookback_steps(breakpoint, node, rules) < rules.lookback_positions
+
+
+def lookback_window(breakpoint: Prefix, rules: ModelRules) -> Iterator[Prefix]:
+    """The prefixes at which a breakpoint looks for an entry, from its own position backwards."""
+    node: Prefix | None = breakpoint
+    while node is not None and lookback_steps(breakpoint, node, rules) < rules.lookback_positions:
+        if node.block:
+            yield node
+        node = node.parent

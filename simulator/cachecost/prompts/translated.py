@@ -119,8 +119,16 @@ def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
         if not (implicit and _is_at(breakpoint, implicit, last_breakpoint_place(request, "5m")))
     ]
     kept = explicit[max(0, len(explicit) - rules.maximum_breakpoints + (implicit is not None)) :]
-    own = [] if implicit is None else [implicit, *_readable_developer(request, implicit.ttl, rules)]
-    looks_at = [*_looked_at(explicit, rules), *(_ends_in_implicit_mode(request, own) if own else ())]
+    if rules.assumptions.openai_boundaries == "sdk":
+        looks_at = explicit[-BREAKPOINTS_OF_SDK:]
+    else:
+        looks_at = [*explicit[:FIRST_BREAKPOINTS], *explicit[FIRST_BREAKPOINTS:][-LATEST_BREAKPOINTS:]]
+    own = []
+    if implicit:
+        own.append(implicit)
+        if rules.assumptions.openai_developer_end == "readable":  # a call leaves an entry there, at no charge
+            own += filter(None, [_end_of_developer(request, implicit.ttl)])
+        looks_at += [*islice(_user_ends(request.thread, implicit.ttl), 1 + EARLIER_ENDS), *own]
     breakpoints = {breakpoint.block_key: breakpoint for breakpoint in (*own, *kept)}
     translated = replace(
         request, breakpoints=tuple(sorted(breakpoints.values(), key=attrgetter("prompt_order"))), automatic=None
@@ -145,12 +153,6 @@ def _unmarkable(dropped: int, rules: ModelRules) -> tuple[str, ...]:
     return (f"{rules.host} takes breakpoints in {words} only: others are left out.",) if dropped else ()
 
 
-def _looked_at(explicit: list[Breakpoint], rules: ModelRules) -> list[Breakpoint]:
-    if rules.assumptions.openai_boundaries == "sdk":
-        return explicit[-BREAKPOINTS_OF_SDK:]
-    return [*explicit[:FIRST_BREAKPOINTS], *explicit[FIRST_BREAKPOINTS:][-LATEST_BREAKPOINTS:]]
-
-
 def _implicit(request: Request, able: list[Breakpoint]) -> Breakpoint | None:
     """The breakpoint of implicit mode, at the end of the latest user message.
 
@@ -162,18 +164,6 @@ def _implicit(request: Request, able: list[Breakpoint]) -> Breakpoint | None:
         return None
     ttl = tail or "5m"
     return next(_user_ends(request.thread, ttl), None) or _end_of_developer(request, ttl)
-
-
-def _readable_developer(request: Request, ttl: TTL, rules: ModelRules) -> list[Breakpoint]:
-    """The end of the developer messages, where a call in implicit mode also leaves an entry, at no charge."""
-    end = _end_of_developer(request, ttl) if rules.assumptions.openai_developer_end == "readable" else None
-    return [end] if end else []
-
-
-def _ends_in_implicit_mode(request: Request, own: list[Breakpoint]) -> Iterator[Breakpoint]:
-    """The latest end of a user message, the 20 before it, and the host's own breakpoints."""
-    yield from islice(_user_ends(request.thread, own[0].ttl), 1 + EARLIER_ENDS)
-    yield from own
 
 
 def _user_ends(thread: Thread, ttl: TTL) -> Iterator[Breakpoint]:

@@ -197,7 +197,11 @@ class Naming:
             return None
         groups = found.groupdict()
         endpoint = groups.get("endpoint") or self.default
-        return (_dated_id(groups), endpoint) if (endpoint in self.endpoints or ANY_ENDPOINT in self.endpoints) else None
+        if endpoint not in self.endpoints and ANY_ENDPOINT not in self.endpoints:
+            return None
+        # Anthropic writes `claude-opus-4-5@20251101` as claude-opus-4-5-20251101; @default names no day
+        model, version = groups["model"] or "", groups.get("version") or ""
+        return f"{model}-{version}" if version.isdigit() else model, endpoint
 
     def write(self, model: str, endpoint: str) -> str:
         """The id of `model` at `endpoint`: its own name at the default one. `read` understands it."""
@@ -214,12 +218,6 @@ def naming_of(data: Mapping[str, Any]) -> Naming:
     """The [naming] table of a rule file."""
     endpoints = {name: tuple(modifiers) for name, modifiers in data["endpoints"].items()}
     return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints, data.get("spellings", {}))
-
-
-def _dated_id(groups: Mapping[str, str | None]) -> str:
-    """Anthropic writes `claude-opus-4-5@20251101` as claude-opus-4-5-20251101; @default names no day."""
-    model, version = groups["model"] or "", groups.get("version") or ""
-    return f"{model}-{version}" if version.isdigit() else model
 
 
 CONFIDENCES = ("documented", "measured", "assumed", "unknown")

@@ -15,7 +15,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers.assumptions import Assumptions, assumption_table, number_range, show_assumption
-from cachecost.providers.hosts import Catalogue, DatedRow, Model, catalogue, hosts
+from cachecost.providers.hosts import Catalogue, DatedRow, catalogue, hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 
 DATA = Path(__file__).with_name("sightings.json")
@@ -167,7 +167,17 @@ def model_rows(book: RuleBook, host: str | None = None) -> Iterator[ModelRow]:
         known = catalogue(name)
         out = (model for model in known.models.values() if model.released <= (book.as_of or known.data_date))
         for model in (each for one in out for each in (one, *known.other_ways(one))):
-            yield _model_row(name, model, book.rules(name, model.id))
+            yield ModelRow(
+                name,
+                model.id,
+                model.aliases,
+                model.generation,
+                model.released,
+                model.retired,
+                model.source.title,
+                model.source.date,
+                book.rules(name, model.id),
+            )
 
 
 def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
@@ -228,20 +238,6 @@ def _reading(entry: dict[str, Any], sources: dict[str, Any], on: tuple[HostDefau
     value = show_assumption(entry["value"])
     own = [f"; the default on {row.host}: {row.source} ({row.source_date})" for row in on if row.value == value]
     return AssumptionValue(value, "".join([entry["means"], *own]), source["title"], source["date"])
-
-
-def _model_row(host: str, model: Model, rules: ModelRules) -> ModelRow:
-    return ModelRow(
-        host,
-        model.id,
-        model.aliases,
-        model.generation,
-        model.released,
-        model.retired,
-        model.source.title,
-        model.source.date,
-        rules,
-    )
 
 
 def _rule_row(

@@ -1,7 +1,4 @@
-"""The rows of a price sheet, dated and sourced. Like those of rules, they are named tuples.
-
-Price sheets: the table made from genai-prices, and the overlay, as dated rows.
-"""
+"""Price sheets as dated, sourced rows: the table made from genai-prices, the overlay, and special charges of hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cachecost.base.structs import value
 from cachecost.providers.hosts import DEFAULT_HOST, catalogue
@@ -21,119 +18,101 @@ from cachecost.providers.usage import PRICED_CLASSES
 
 ANY_MODEL = "*"
 ANY_HOST = "*"
-
-
-def _within(start: date | None, day: date, end: date | None) -> bool:
-    return (start is None or start <= day) and (end is None or day < end)
-
-
-def _names(models: tuple[str, ...], model: str) -> bool:
-    return model in models or ANY_MODEL in models
+Row = TypeVar("Row")
 
 
 @value
-class PriceRow:
-    """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
+class DatedPrice:
+    """What holds from `start` until the day before `end`; None: without a beginning, or an end."""
 
     start: date | None
     end: date | None
-    above: int
-    prices: Mapping[str, Decimal]
     source: str
 
     def holds(self, day: date) -> bool:
-        return _within(self.start, day, self.end)
+        return (self.start is None or self.start <= day) and (self.end is None or day < self.end)
 
 
 @value
-class Modifier:
+class PriceRow(DatedPrice):
+    """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
+
+    above: int
+    prices: Mapping[str, Decimal]
+
+
+@value
+class HostPrice(DatedPrice):
+    """What holds for some models of some hosts."""
+
+    hosts: tuple[str, ...]
+    models: tuple[str, ...]
+
+    def covers(self, host: str, model: str, day: date) -> bool:
+        return self.names(host, model) and self.holds(day)
+
+    def names(self, host: str, model: str) -> bool:
+        return host in self.hosts and (model in self.models or ANY_MODEL in self.models)
+
+
+@value
+class Modifier(HostPrice):
     """A multiplier of all prices for a way of calling, for some models and days."""
 
     name: str
-    host: str
-    models: tuple[str, ...]
-    exceptions: tuple[str, ...]
     multiplier: Decimal
-    start: date | None
-    end: date | None
+    exceptions: tuple[str, ...]
     not_with: tuple[str, ...]
-    source: str
 
-    def covers(self, host: str, model: str) -> bool:
-        return host == self.host and _names(self.models, model) and model not in self.exceptions
-
-    def holds(self, day: date) -> bool:
-        return _within(self.start, day, self.end)
+    def names(self, host: str, model: str) -> bool:
+        return HostPrice.names(self, host, model) and model not in self.exceptions
 
 
 @value
-class SamePrice:
-    """Models that have the prices of the host `base` where `host` has no price of its own."""
+class SamePrice(HostPrice):
+    """Models that have the prices of the host `base` where their host has no price of its own."""
 
-    host: str
     base: str
-    models: tuple[str, ...]
-    start: date | None
-    end: date | None
-    source: str
-
-    def covers(self, host: str, model: str, day: date) -> bool:
-        return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
 @value
-class PriceSubstitute:
-    """A class without a price of its own on `host` costs `times` what the class `like` costs there."""
+class PriceSubstitute(HostPrice):
+    """A class without a price of its own costs `times` what the class `like` costs there."""
 
-    host: str
-    models: tuple[str, ...]
     price: str
     like: str
     times: Decimal
-    start: date | None
-    end: date | None
-    source: str
-
-    def covers(self, host: str, model: str, day: date) -> bool:
-        return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
 @value
-class Storage:
+class Storage(HostPrice):
     """The storage price of an explicit cache object, in USD per 10**6 tokens and hour."""
 
-    host: str
-    models: tuple[str, ...]
     usd_per_hour: Decimal
-    start: date | None
-    end: date | None
-    source: str
-
-    def covers(self, host: str, model: str, day: date) -> bool:
-        return host == self.host and _names(self.models, model) and _within(self.start, day, self.end)
 
 
 @value
-class Peak:
+class Peak(HostPrice):
     """Hours (UTC; from, to, the latter excluded; 16.5 is 16:30) of weekdays (Monday is 0) that cost `multiplier` times
     as much.
     """
 
-    host: str
-    models: tuple[str, ...]
     multiplier: Decimal
     hours: tuple[tuple[float, float], ...]
     weekdays: tuple[int, ...]
-    start: date | None
-    end: date | None
-    source: str
 
-    def covers(self, host: str, model: str, day: date, moment: datetime) -> bool:
-        """Whether a call at `moment` (in UTC) is one at peak by the rows of `day`, holidays aside."""
-        if host != self.host or not _names(self.models, model) or not _within(self.start, day, self.end):
-            return False
+    def is_at(self, moment: datetime) -> bool:
+        """Whether `moment` (in UTC) is within the hours, holidays aside."""
         hour = moment.hour + moment.minute / 60
         return moment.weekday() in self.weekdays and any(start <= hour < end for start, end in self.hours)
+
+
+@value
+class ToolFee(HostPrice):
+    """USD a use of a server tool, beside its tokens."""
+
+    tool: str
+    usd: Decimal
 
 
 @value
@@ -144,22 +123,6 @@ class Holiday:
     start: date
     end: date
     source: str
-
-
-@value
-class ToolFee:
-    """USD a use of a server tool, beside its tokens."""
-
-    tool: str
-    hosts: tuple[str, ...]
-    models: tuple[str, ...]
-    usd: Decimal
-    start: date | None
-    end: date | None
-    source: str
-
-    def covers(self, host: str, model: str, day: date) -> bool:
-        return host in self.hosts and _names(self.models, model) and _within(self.start, day, self.end)
 
 
 @value
@@ -223,7 +186,7 @@ def _titles(data: Mapping[str, Any]) -> dict[str, str]:
 def _table_row(row: dict[str, Any], source: str) -> PriceRow:
     start, end = (date.fromisoformat(row[key]) if row[key] else None for key in ("from", "to"))
     prices = {name: Decimal(row[name]) for name in PRICED_CLASSES if name in row}
-    return PriceRow(start, end, row["above"], prices, source)
+    return PriceRow(start, end, source, row["above"], prices)
 
 
 def _as_it_is(host: str, model: str) -> str:
@@ -244,7 +207,7 @@ def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] =
         host = entry.get("host", DEFAULT_HOST)
         source = titles.get(entry.get("source"), entry.get("source", name))
         prices = {name: Decimal(entry[name]) for name in PRICED_CLASSES if name in entry}
-        row = PriceRow(entry.get("from"), entry.get("to"), entry.get("above", 0), prices, source)
+        row = PriceRow(entry.get("from"), entry.get("to"), source, entry.get("above", 0), prices)
         rows.setdefault((host, id_of(host, entry["model"])), []).append(row)
     ordered = {key: tuple(sorted(found, key=lambda row: row.above)) for key, found in rows.items()}
     modifiers = tuple(_modifier(entry, titles, name, id_of) for entry in data.get("modifier", []))
@@ -255,18 +218,49 @@ def _of_hosts() -> dict[str, Any]:
     """The content of `prices/hosts.toml` as fields of a sheet; every row has its days and its source."""
     data = tomllib.loads(HOSTS.read_text(encoding="utf-8"), parse_float=Decimal)
     titles = _titles(data)
+
+    def rows(kind: type[Row], table: str, own: Callable[[dict[str, Any]], dict[str, Any]]) -> tuple[Row, ...]:
+        """The rows of a table: what every row has, and the fields of its `own`."""
+        make: Any = kind
+        return tuple(
+            make(
+                start=row["from"],
+                end=row.get("to"),
+                source=titles[row["source"]],
+                hosts=tuple(row.get("hosts") or (row["host"],)),
+                models=tuple(row["models"]),
+                **own(row),
+            )
+            for row in data[table]
+        )
+
+    def terms(table: str) -> tuple[TermName, ...]:
+        return tuple(
+            TermName(row["host"], tuple(row["names"]), row.get("means", ""), titles[row["source"]])
+            for row in data[table]
+        )
+
     return {
-        "same": tuple(
-            SamePrice(row["host"], row["as"], tuple(row["models"]), row["from"], row.get("to"), titles[row["source"]])
-            for row in data["same"]
+        "same": rows(SamePrice, "same", lambda row: {"base": row["as"]}),
+        "instead": rows(
+            PriceSubstitute,
+            "instead",
+            lambda row: {"price": row["price"], "like": row["like"], "times": Decimal(row.get("times", 1))},
         ),
-        "instead": tuple(_instead(row, titles) for row in data["instead"]),
-        "storage": tuple(_storage(row, titles) for row in data["storage"]),
-        "peaks": tuple(_peak(row, titles) for row in data["peak"]),
+        "storage": rows(Storage, "storage", lambda row: {"usd_per_hour": Decimal(row["usd_per_hour"])}),
+        "peaks": rows(
+            Peak,
+            "peak",
+            lambda row: {
+                "multiplier": Decimal(row["multiplier"]),
+                "hours": tuple((float(start), float(end)) for start, end in row["hours"]),
+                "weekdays": tuple(row["weekdays"]),
+            },
+        ),
+        "fees": rows(ToolFee, "fee", lambda row: {"tool": row["tool"], "usd": Decimal(row["usd_per_1000"]) / 1000}),
         "disputes": tuple((row["host"], row["model"], row["says"]) for row in data["disputed"]),
-        "fees": tuple(_fee(row, titles) for row in data["fee"]),
-        "tiers": tuple(_term_name(row, titles) for row in data["tier"]),
-        "regions": tuple(_term_name(row, titles) for row in data["region"]),
+        "tiers": terms("tier"),
+        "regions": terms("region"),
         "holidays": tuple(
             Holiday(row["host"], days[0], days[1], titles[row["source"]])
             for row in data["holidays"]
@@ -275,52 +269,17 @@ def _of_hosts() -> dict[str, Any]:
     }
 
 
-def _fee(row: dict[str, Any], titles: dict[str, str]) -> ToolFee:
-    usd = Decimal(row["usd_per_1000"]) / 1000
-    hosts, models = tuple(row["hosts"]), tuple(row["models"])
-    return ToolFee(row["tool"], hosts, models, usd, row["from"], row.get("to"), titles[row["source"]])
-
-
-def _term_name(row: dict[str, Any], titles: dict[str, str]) -> TermName:
-    return TermName(row["host"], tuple(row["names"]), row.get("means", ""), titles[row["source"]])
-
-
-def _instead(row: dict[str, Any], titles: dict[str, str]) -> PriceSubstitute:
-    host, models, times = row["host"], tuple(row["models"]), Decimal(row.get("times", 1))
-    return PriceSubstitute(
-        host, models, row["price"], row["like"], times, row["from"], row.get("to"), titles[row["source"]]
-    )
-
-
-def _storage(row: dict[str, Any], titles: dict[str, str]) -> Storage:
-    price = Decimal(row["usd_per_hour"])
-    return Storage(row["host"], tuple(row["models"]), price, row["from"], row.get("to"), titles[row["source"]])
-
-
-def _peak(row: dict[str, Any], titles: dict[str, str]) -> Peak:
-    return Peak(
-        row["host"],
-        tuple(row["models"]),
-        Decimal(row["multiplier"]),
-        tuple((float(start), float(end)) for start, end in row["hours"]),
-        tuple(row["weekdays"]),
-        row["from"],
-        row.get("to"),
-        titles[row["source"]],
-    )
-
-
 def _modifier(entry: dict[str, Any], titles: dict[str, str], name: str, id_of: Callable[[str, str], str]) -> Modifier:
     host = entry.get("host", DEFAULT_HOST)
     models, exceptions = (tuple(id_of(host, model) for model in entry.get(key, ())) for key in ("models", "except"))
     return Modifier(
-        entry["name"],
-        host,
-        models,
-        exceptions,
-        Decimal(entry["multiplier"]),
         entry.get("from"),
         entry.get("to"),
-        tuple(entry.get("not_with", ())),
         titles.get(entry.get("source", ""), entry.get("source", name)),
+        (host,),
+        models,
+        entry["name"],
+        Decimal(entry["multiplier"]),
+        exceptions,
+        tuple(entry.get("not_with", ())),
     )

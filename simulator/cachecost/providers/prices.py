@@ -16,7 +16,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
-from cachecost.providers.hosts import DEFAULT_HOST, Catalogue, Model, catalogue, host_of, hosts, unknown_host
+from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, host_of, hosts, unknown_host
 from cachecost.providers.pricerows import (
     ANY_HOST,
     ANY_MODEL,
@@ -133,7 +133,7 @@ class PriceBook:
         self._sheets = (*load_shipped(), own) if own else load_shipped()
         self._as_of = as_of
         self._peaks = tuple(peak for sheet in self._sheets for peak in sheet.peaks)
-        self._with_peaks = frozenset(peak.host for peak in self._peaks)
+        self._with_peaks = frozenset(host for peak in self._peaks for host in peak.hosts)
         self._quotes: dict[tuple[str, str, date | None, CallTerms, Peak | None], Quote] = {}
 
     @classmethod
@@ -179,7 +179,7 @@ class PriceBook:
         off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
         if any(row.start <= at <= row.end for row in off):
             return None
-        return next((peak for peak in self._peaks if peak.covers(host, model, day, when)), None)
+        return next((peak for peak in self._peaks if peak.covers(host, model, day) and peak.is_at(when)), None)
 
     def _quote(self, host: str, name: str, day: date | None, terms: CallTerms, peak: Peak | None) -> Quote:
         model, when = self._resolve(host, name, day)
@@ -192,16 +192,13 @@ class PriceBook:
         rest = (row for sheet in self._sheets for row in sheet.disputes)
         sources = [*sources, *(says for *whose, says in rest if whose == [host, model.name])]
         above = tuple(sorted({row.above for row in rows if row.above}))
-        named = _has_objects(model, when, catalogue(host))
+        book = catalogue(host)
+        named = "matching" in book.rules and book.value(model, "matching", when) == NAMED
         kept = self._kept(host, model, when) if named else None
         instead = {} if named else self._instead(host, model.name, when)
-        pricing = ModelPricing(host, model.id, rows, instead, kept, self._fees(host, model.name, when))
+        fees = (row for sheet in self._sheets for row in sheet.fees if row.covers(host, model.name, when))
+        pricing = ModelPricing(host, model.id, rows, instead, kept, tuple({row.tool: row.usd for row in fees}.items()))
         return Quote(above, tuple(pricing.tier(length, factor, sources) for length in (0, *above)))
-
-    def _fees(self, host: str, model: str, day: date) -> tuple[tuple[str, Decimal], ...]:
-        """USD a use of server tools, by tool."""
-        rows = (row for sheet in self._sheets for row in sheet.fees)
-        return tuple({row.tool: row.usd for row in rows if row.covers(host, model, day)}.items())
 
     def _instead(self, host: str, model: str, day: date) -> dict[str, PriceSubstitute]:
         """The substitutes for classes without a price of their own, by class."""
@@ -267,9 +264,7 @@ class PriceBook:
         return factor, sources
 
     def _modifier(self, name: str, host: str, model: str, day: date) -> Modifier | None:
-        rows = [
-            row for sheet in self._sheets for row in sheet.modifiers if row.name == name and row.covers(host, model)
-        ]
+        rows = [row for sheet in self._sheets for row in sheet.modifiers if row.name == name and row.names(host, model)]
         for row in reversed(rows):
             if row.holds(day):
                 return row
@@ -285,12 +280,7 @@ def _stated(host: str, model: Model) -> list[PriceRow]:
     """The price that its rule file states, which all price files go over."""
     prices = {name: Decimal(str(price)) for name, price in model.price.items()}
     base, source = catalogue(host).base, f"{model.source.title} ({model.source.date})"
-    return [PriceRow(None, None, 0, prices, f"as on {base} ({source})" if base else source)] if prices else []
-
-
-def _has_objects(model: Model, day: date, book: Catalogue) -> bool:
-    """Whether this model caches explicit objects, which are charged by the hour."""
-    return "matching" in book.rules and book.value(model, "matching", day) == NAMED
+    return [PriceRow(None, None, f"as on {base} ({source})" if base else source, 0, prices)] if prices else []
 
 
 def _asked(host: str, terms: CallTerms, of_endpoint: tuple[str, ...]) -> list[str]:

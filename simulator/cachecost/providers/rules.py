@@ -1,17 +1,20 @@
-"""The rules of one host and model on one day.
+"""The rules of one host and model on one day, with a user's own rules file (`--rules FILE`) over them.
 
 They come from the dated, sourced rows of `rules/HOST.toml`; the code has no constants. Reading a file takes a few
 milliseconds, once.
-
-Reads a user's TOML file: its values and their line numbers.
-
-A user's own rules file (`--rules FILE`), often written by `python -m tools.probes`.
 """
 
 from __future__ import annotations
-
+import msgspec
 import re
 import tomllib
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
+from cachecost.base.limits import DEEPEST, MOST_FILE, OutOfLimits, TOO_DEEP, check_depth, is_tokens, read_whole, within_limits
+from cachecost.base.structs import value
+from cachecost.base.toml_text import TomlLines, read_toml
+from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
+from cachecost.providers.hosts import ANY, AUTO_HOST, Catalogue, DEFAULT_HOST, Model, catalogue, host_of, hosts
+from cachecost.providers.usage import USUAL_TTL_S
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
@@ -19,97 +22,6 @@ from decimal import Decimal
 from math import exp
 from pathlib import Path
 from typing import Any
-
-import msgspec
-
-from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
-from cachecost.base.limits import (
-    DEEPEST,
-    MOST_FILE,
-    TOO_DEEP,
-    OutOfLimits,
-    check_depth,
-    is_tokens,
-    read_whole,
-    within_limits,
-)
-from cachecost.base.structs import value
-from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
-from cachecost.providers.hosts import ANY, AUTO_HOST, DEFAULT_HOST, Catalogue, Model, catalogue, host_of, hosts
-from cachecost.providers.usage import USUAL_TTL_S
-
-NAMED = re.compile(r"[^\W\d]\.")
-"""A name, and the dot of a dotted key after it."""
-
-
-def read_toml(path: Path) -> tuple[dict[str, Any], TomlLines]:
-    """The file's values, decimals as Decimal. Raises InputError if it cannot be read or is not TOML."""
-    value, text = read_toml_text(path)
-    return value, TomlLines(text)
-
-
-def read_toml_text(path: Path, most: int = MOST_FILE) -> tuple[dict[str, Any], str]:
-    """The file's values and its text. Raises InputError as `read_toml`, and for a file of more than `most` bytes."""
-    data = read_whole(path, most)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise InputError([Fault(str(path), "cannot be read: it is not UTF-8 text")]) from None
-    return _toml(text, str(path)), text
-
-
-def _toml(text: str, file: str) -> dict[str, Any]:
-    try:
-        if max(map(_levels, text.splitlines()), default=0) > DEEPEST:  # tomllib takes the square of a dotted key
-            raise OutOfLimits(*TOO_DEEP)
-        with within_limits():
-            value = tomllib.loads(text, parse_float=Decimal)
-        check_depth(value)
-        return value
-    except OutOfLimits as error:
-        raise InputError([Fault(file, str(error), _longest(text))]) from None
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
-        message = str(error)[: place.start()] if place else str(error).removesuffix(" (at end of document)")
-        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
-        raise InputError([Fault(file, f"is not TOML: {message}", line, column)]) from None
-
-
-def _levels(line: str) -> int:
-    """An upper bound of the levels that the dotted keys of a line open."""
-    key, _, value = line.partition("=")
-    return 1 + max(key.count("."), len(NAMED.findall(value)))
-
-
-def _longest(text: str) -> int:
-    """The line that most likely exceeds a limit; parsers do not say which."""
-    lines = text.splitlines()
-    return 1 + max(range(len(lines)), key=lambda number: len(lines[number]))
-
-
-class TomlLines:
-    """Line numbers of the tables and keys of a TOML text; tomllib reports lines only for syntax errors."""
-
-    def __init__(self, text: str) -> None:
-        self._tables: dict[str, list[dict[str, int]]] = {}
-        self._top: dict[str, int] = {}
-        current: dict[str, int] = self._top
-        for number, line in enumerate(text.splitlines(), 1):
-            if header := re.match(r"\s*\[\[?\s*\"?([\w-]+)", line):
-                current = {"": number}
-                self._tables.setdefault(header[1], []).append(current)
-                self._top.setdefault(header[1], number)
-            elif key := re.match(r"\s*\"?([\w-]+)\"?\s*=", line):
-                current.setdefault(key[1], number)
-
-    def top(self, key: str) -> int | None:
-        return self._top.get(key)
-
-    def of(self, kind: str, number: int, key: str) -> int | None:
-        tables = self._tables.get(kind, [])
-        table = tables[number] if number < len(tables) else {}
-        return table.get(key, table.get(""))
-
 
 LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
 """Rules in tokens that a file may give for a model, and the least that each can be."""
@@ -210,7 +122,6 @@ def _unknown(host: str, model: object) -> str | None:
 
 
 __all__ = ["Assumptions", "HiddenTokens", "ModelRules", "RuleBook", "assumptions_from", "data_date", "read_assumptions"]
-
 NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 """Rules that every host states; each is a field of ModelRules under the same name."""
 WHERE_STATED = (
@@ -283,8 +194,6 @@ class StatedRange:
 
 BOUNDS = StatedRange(0.0, 1.0)
 """Nothing to all: what can be said of a cache that promises nothing."""
-
-
 ANY_CACHE = "bill, replay and validate support it"
 """Commands that need no breakpoints, as a hint."""
 LOOKBACK_CACHES = "breakpoint caches with a lookback only, like Claude's"

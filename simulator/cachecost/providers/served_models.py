@@ -14,9 +14,9 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
+from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet, sheet_of
-from cachecost.providers.rules import TomlLines, read_toml
 from cachecost.providers.usage import PRICED_CLASSES
 
 MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount")
@@ -49,7 +49,7 @@ def own_sheet(path: Path) -> Sheet:
         prices = {"input": price, "read": Decimal(0), "write_5m": price, "write_1h": price}
         prices["output"] = Decimal(entry.get("output", 0))
         rows.setdefault((entry["host"], entry.get("model", ANY_MODEL)), []).insert(
-            0, PriceRow(entry.get("from"), entry.get("to"), 0, prices, entry.get("source", file))
+            0, PriceRow(entry.get("from"), entry.get("to"), entry.get("source", file), 0, prices)
         )
     return replace(sheet, rows={key: tuple(found) for key, found in rows.items()})
 

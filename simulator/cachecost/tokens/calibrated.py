@@ -147,14 +147,12 @@ class BilledPath:
         most = last if own is None else min(last, own.total)
         if not self._links and most == last:
             return Points(self._points, self._count)
-        path = self if self._links else self._linked()
+        path = self
+        if not self._links:
+            path = BilledPath(self._points, self._count, [], [])
+            path._link_all()
         row = path._rising_to(most, None if own is None else own.cached)
         return Points(row, len(row))
-
-    def _linked(self) -> BilledPath:
-        path = BilledPath(self._points, self._count, [], [])
-        path._link_all()
-        return path
 
     def _rising_to(self, most: int, cached: Place | None) -> list[Point]:
         """A row of agreeing points with the place `cached`, if that is billed, and `most` tokens at the end."""

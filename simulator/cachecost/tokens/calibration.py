@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.prompts.passes import WHOLE, write_shares
+from cachecost.prompts.blocks import WHOLE, write_shares
 
 DATA = "calibration.toml"
 MAKERS = "makers.toml"

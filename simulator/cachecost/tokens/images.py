@@ -170,14 +170,6 @@ def image_size(data: bytes) -> Size | None:
     return None
 
 
-def _png(data: bytes) -> Size:
-    return _big(data, 16, 4), _big(data, 20, 4)
-
-
-def _gif(data: bytes) -> Size:
-    return _little(data, 6, 2), _little(data, 8, 2)
-
-
 def _jpeg(data: bytes) -> Size | None:
     """From the first frame header; the segments before it are skipped by their lengths."""
     at = 2
@@ -217,8 +209,8 @@ def _little(data: bytes, at: int, length: int) -> int:
 
 
 SIZE_READERS: Mapping[bytes, Callable[[bytes], Size | None]] = {
-    b"\x89PNG\r\n\x1a\n": _png,
+    b"\x89PNG\r\n\x1a\n": lambda data: (_big(data, 16, 4), _big(data, 20, 4)),
     b"\xff\xd8": _jpeg,
-    b"GIF8": _gif,
+    b"GIF8": lambda data: (_little(data, 6, 2), _little(data, 8, 2)),
     b"RIFF": _webp,
 }

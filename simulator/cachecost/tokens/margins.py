@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from cachecost.base.structs import value
-from cachecost.prompts.blocks import THINKING, Block, Prefix
+from cachecost.prompts.blocks import THINKING, Block, Prefix, is_server_result
 from cachecost.prompts.render import Prompt, TokenCounter
 from cachecost.tokens.images import (
     least_pdf_margin,
     unseen_margins,
 )
-from cachecost.tokens.parts import FILE, GUESSED, SIZED, is_server_result
+from cachecost.tokens.parts import FILE, GUESSED, SIZED
 
 DATA = "margins.toml"
 MAKERS = "maker_margins.toml"

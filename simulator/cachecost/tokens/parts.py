@@ -20,7 +20,7 @@ from importlib.resources import files
 from json import dumps
 from typing import Any
 
-from cachecost.prompts.blocks import THINKING, Block, compact
+from cachecost.prompts.blocks import THINKING, Block, compact, is_server_result
 from cachecost.prompts.exact_json import packed_content
 from cachecost.prompts.render import CannotCount
 from cachecost.prompts.request import cites_sources
@@ -124,11 +124,6 @@ UNSHOWN = frozenset({"type", "tool_use_id", "file_id", "retrieved_at", "media_ty
 BLOCKS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 KNOWN = ("bash_code_execution", "code_execution", "text_editor_code_execution", "web_fetch", "tool_search", "mcp")
 """Tools whose results hold all that is shown; those of any other are a guess."""
-
-
-def is_server_result(kind: str) -> bool:
-    """Whether a server tool returned this block, not the client (`tool_result`)."""
-    return kind.endswith(RESULT)
 
 
 def server_result(kind: str, content: Content, parts_of: Reader) -> BlockParts:
@@ -442,11 +437,6 @@ def _thinking(content: Content) -> BlockParts:
     return BlockParts((text,), nonzero(unseen=max(0, held - len(text.encode("utf-8", "replace")))))
 
 
-def _reference(content: Content) -> BlockParts:
-    """A tool found by a search: its name. The definition is not billed with it (six recorded results)."""
-    return BlockParts((str(content.get("tool_name") or ""),), {"reference": 1})
-
-
 def _compaction(content: Content) -> BlockParts:
     """The summary of what came before; its overhead is unknown."""
     return guess(str(content.get("content") or ""))
@@ -469,7 +459,8 @@ _READERS: Mapping[str, Callable[[Content], BlockParts]] = {
     "server_tool_use": _call,
     "mcp_tool_use": _call,
     "tool_result": _result,
-    "tool_reference": _reference,
+    "tool_reference": lambda content: BlockParts((str(content.get("tool_name") or ""),), {"reference": 1}),
+    # a tool found by a search: its definition is not billed with it (six recorded results)
     "container_upload": lambda content: BlockParts(),
     "thinking": _thinking,
     "redacted_thinking": _thinking,

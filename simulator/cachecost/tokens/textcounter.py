@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from cachecost.base.errors import nearest
-from cachecost.prompts.blocks import Block, digest_of
+from cachecost.prompts.blocks import WHOLE, Block, digest_of, shares_in
 from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
-from cachecost.prompts.passes import WHOLE, shares_in
 from cachecost.prompts.render import CannotCount, Hidden
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
@@ -109,16 +108,12 @@ class TextCounter:
     def _count(self, block: Block) -> int:
         prose, raw, told = self._measure(block)
         facts = {**facts_of(block), **told}
-        if GUESSED in told or self._has_guess(facts):
+        guessed = self._calibration.guessed
+        if GUESSED in told or (guessed and any(constant_of(fact) in guessed for fact in facts)):
             self._guessed.add(block.kind)
         self._kinds[block.digest] = content_kind(block, facts)
         tokens = raw * self._worth(prose) + self._structure(facts)
         return round(max(tokens, raw * self._calibration.tool_least) if block.kind == "tool" else tokens)
-
-    def _has_guess(self, facts: Mapping[str, int]) -> bool:
-        """Whether this generation's count of a fact is a guess."""
-        guessed = self._calibration.guessed
-        return bool(guessed) and any(constant_of(fact) in guessed for fact in facts)
 
     def _measure(self, block: Block) -> BlockCount:
         if has_content(block):

@@ -11,10 +11,10 @@ from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
 from cachecost.conversations.readers.claude_code.transcript import NAMES
-from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
+from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, is_server_result
 from cachecost.prompts.compare import path, texts
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.passes import is_server_result, passes
+from cachecost.prompts.passes import passes
 from cachecost.prompts.render import AS_COUNTED, CannotCount, PrefixSizes, Prompt, Renderer, since_compaction
 from cachecost.prompts.request import Breakpoint, NotAMessage, Request, SentBreakpoints, accepts_breakpoint, as_sent, block_at, breakpoint_fault, content_blocks, own_breakpoint, sent_breakpoints, wire_path
 from cachecost.providers.hosts import AUTO_HOST, host_of
@@ -76,7 +76,7 @@ def _is_summed(call: RecordedCall) -> bool:
     if call.pass_bills or sum(one.kind == "message" for one in call.iterations) > 1:
         return True
     if call.response:
-        ran = any(is_server_result(block) for block in call.response)
+        ran = any(is_server_result(block.kind) for block in call.response)
         return ran or len(passes(call.request, call.simulated_response)) > 1
     request = call.request
     types = (str(block.content.get("type")) for block in request.tools.blocks if block.content is not None)

@@ -217,9 +217,6 @@ def _allowed(row: ClientSetting, text: str) -> str | None:
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    both = {key: _merge(below[key], item) for key, item in above.items() if _are_objects(below.get(key), item)}
+    shared = {key for key, item in above.items() if isinstance(item, Mapping) and isinstance(below.get(key), Mapping)}
+    both = {key: _merge(below[key], above[key]) for key in shared}
     return {**below, **above, **both}
-
-
-def _are_objects(*items: object) -> bool:
-    return all(isinstance(item, Mapping) for item in items)
