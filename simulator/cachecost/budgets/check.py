@@ -40,9 +40,7 @@ from cachecost.scenario.set_names import name_with_sets
 from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
-
 REPORTS = Path("reports")
-
 ProgressOf = Callable[[str], AbstractContextManager[Progress]]
 """Makes, for a scenario's name, the context in which its progress is shown."""
 

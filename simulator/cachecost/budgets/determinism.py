@@ -108,12 +108,9 @@ def _compared_block(path: str, block: Block, ids: AbstractSet[str], names: dict[
 
 
 Kind = Literal["time", "id", "order", "random number", "unknown"]
-
 AROUND = 24
 """Characters that an excerpt shows on each side."""
-
 WORD = re.compile(r"[^\s,;'\"\[\](){}]+")
-
 PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("id", re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)),  # a UUID (RFC 9562)
     (
@@ -306,9 +303,7 @@ def _difference(call: int, layer: str, block: str, found: ValueDifference) -> Ru
 
 
 NAME = "deterministic"
-
 RECORDING = ("conversation", "recording")
-
 PAUSE_S = 2.0
 """Seconds from the last call of the first run to the first of the second, and from one to the next."""
 

@@ -41,13 +41,10 @@ from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.usage import ZERO
 
 VALUE_LENGTH = 80
-
 NAMES = 5
 """Names of a list whose order changed that are shown, from the first that moved on."""
-
 NAME_FORMS = ('"{}":', "'{}':", "{}=", "{}:", '"{}"', "'{}'")
 """How a name is written where a value is given to it."""
-
 DEFINITION_FORMS = ('"{}"', "'{}'", "def {}(", "function {}(", "{}")
 """How the name of a tool is written where it is defined."""
 
@@ -203,15 +200,11 @@ def _tokens(item: Block | Message | None, counter: TokenCounter | None) -> int |
 
 
 Rows = Sequence[CallRow | None]
-
 LAYERS = ("model", "tools", "system", "parameters", "messages", "breakpoints", "calls")
 """The order in which changes are made."""
-
 KINDS = ("model_changed", "removed", "changed", "reordered", "added", "parameter_changed", "breakpoint_moved")
-
 MOST = 12
 """Changes with dollars of their own; the others of a strategy are one."""
-
 CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
 
 

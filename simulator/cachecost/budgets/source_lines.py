@@ -16,17 +16,12 @@ from cachecost.prompts.compare import (
 
 SHORTEST = 8
 """Characters of a piece that is distinctive enough."""
-
 SHORTEST_LITERAL = 5
 """As SHORTEST, of a piece with the mark of quotation that begins its literal."""
-
 QUOTATION_MARKS = ('"', "'", "`")
-
 LONGEST = 120
-
 SIZES = (80, 48, 32, 20, 12)
 """Characters of the pieces before and behind a change, as far as its line goes."""
-
 VARYING = re.compile(r"\S*\d\S*|\n")
 """Words with digits in a text that came: most are put in when the program runs."""
 

@@ -42,7 +42,6 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 
 FIRST, ALIVE, EXPIRED, UNCLEAR = "first step", "alive", "expired", "unclear"
-
 DOUBTS = {
     "compaction": "the conversation was compacted before it",
     "edit": "old tool results were taken out before it",
@@ -50,12 +49,9 @@ DOUBTS = {
     "client": "the step before it was by another version of the client",
     "fork": "another step continues from the same one",
 }
-
 AGE = "its age may be on either side of the TTL"
-
 RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
 """The rule that a knowable step is evidence for or against: an alive one only within a tool loop."""
-
 WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
 
 

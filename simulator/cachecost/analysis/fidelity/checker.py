@@ -106,7 +106,6 @@ def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
 
 
 KnownSizes = BilledSizes | EstimatedSizes
-
 VERDICTS = {
     "grid": judge_prefix_hit,
     "units": judge_prefix_hit,

@@ -98,7 +98,6 @@ CLAIMS: dict[str, str] = {
     "nothing else": "nothing is read that no call cached",
     "range": "what is read is no more than earlier calls sent",
 }
-
 OF_EACH_READ = ("step", "minimum")
 """Claims that the size of a read confirms or refutes by itself, even if the write was not recorded."""
 
@@ -157,7 +156,6 @@ RULES: dict[str, str] = {
     "15 one TTL": "what is written is charged at its breakpoint's TTL",
 }
 """The rules that a recorded call can exercise, by the rulebook's numbers."""
-
 IN_TRANSCRIPTS = ", in transcripts"
 
 

@@ -13,10 +13,7 @@ from typing import Literal
 from cachecost.analysis.lint.loaded_request import LAYERS, UNCONFIRMED, Confirmation
 
 Severity = Literal["error", "warning", "note"]
-
-
 ByLayer = Mapping[str, str]
-
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """The worst first. error: the API refuses. warning: it costs money. note: nothing is lost for sure."""
 

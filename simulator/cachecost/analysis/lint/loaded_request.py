@@ -48,14 +48,10 @@ from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
 
 Confirmation = Literal["", "confirmed"]
-
 UNCONFIRMED: Confirmation = ""
-
 CONFIRMED: Confirmation = "confirmed"
-
 SERVER_TOOLS = ("code_execution_", "tool_search_tool_")
 """What the types of tools begin with that the provider runs, besides web tools."""
-
 SAME = 2
 """Tokens by which the bills of two calls may count one prefix differently."""
 
@@ -119,9 +115,7 @@ def beside_cache(bill: CallBill | None) -> str:
 
 Place = tuple[int, int, int]
 """Where a block stands: layer, message (from 1; 0 in the head), block. Places compare in prompt order."""
-
 State = Literal["short", "near", "enough"]
-
 LAYERS = tuple(Layer)
 
 
@@ -262,10 +256,8 @@ REPEATED_LETTER = re.compile(r"([^\W\d_])\1{15,}")
 """A run of one letter. Tokenizers differ most on these (6,000 × "a": 2,001 and 836 tokens by two counters that agree
 within their error on prose), so no measured error holds for them; one token for each letter is the most.
 """
-
 UNWRITTEN = ("image", "document")
 """Blocks whose data is not text; their tokens are not those of letters."""
-
 Decided = Literal["short", "enough"] | None
 
 
@@ -324,7 +316,6 @@ def repeated_letters(prefix: Prefix) -> int:
 
 
 BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
-
 UNSIZED = "bytes"
 """The counter for recordings without counts: lengths then only give the order."""
 

@@ -100,7 +100,6 @@ def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], l
 
 
 NEAR_THE_END, STUCK = "CC523", "CC521"
-
 UNDECIDED = frozenset({NEAR_THE_END, STUCK})
 """Not about what was read: a margin, and what comes after the last breakpoint."""
 
@@ -174,9 +173,7 @@ PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "CC550": (("output_config", "effort"),),
 }
 """The paths of a body that a code is about. The cache keys say which layer they change."""
-
 LONGEST = 40
-
 LOST = (
     "tools, system and messages are written again",
     "system and messages are written again",
@@ -314,7 +311,6 @@ def _reaches(b: LoadedRequest, entry: Prefix) -> bool:
 
 
 TOOL_ORDER, TOOL_SET, ON_CHANGING = "CC535", "CC536", "CC537"
-
 TOOLS, SYSTEM, MESSAGES = range(3)
 
 

@@ -39,7 +39,6 @@ from cachecost.prompts.request import (
 )
 
 ANSWERED = "The log has an answer to it: what reached the API was another request than this."
-
 OF_TOOL_CHOICE, OF_PARAMETER = "CC506", "CC509"
 
 
@@ -217,7 +216,6 @@ def _check_head_only(loaded: LoadedRequest) -> Iterator[LintFinding]:
 
 
 SURE, MAYBE = "CC531", "CC532"
-
 Candidate = tuple[str, str, VolatileWord]
 """Path within the block, the text there, the word in it."""
 

@@ -28,15 +28,10 @@ from cachecost.providers.served_models import must_be_served, withdrawn
 
 NEW_TOOL_TOKENS = 300
 """What a tool that no call of the recording has is taken to be long."""
-
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
-
 CHOICES = ("auto", "any", "none", "tool:NAME")
-
 FORMATS = ("json", "text")
-
 FORMS = ("model=MODEL", "effort=low", "tool_choice=any", "tools+=NAME", "tools-=NAME", "format=json")
-
 SAME_OUTPUT = "answers are assumed to be as long as before"
 
 
@@ -180,7 +175,6 @@ def _name(block: Block) -> str | None:
 
 MOST_CALLS = 100
 """How many further calls are replayed: an action that has not paid off by then counts as never."""
-
 USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
 """Seconds between calls, tokens by which a prompt grows, tokens of an answer: used if the recording has none."""
 

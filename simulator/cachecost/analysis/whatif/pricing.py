@@ -34,7 +34,6 @@ from cachecost.simulation.workload import Workload
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
-
 KEPT = (("ttl=5m",), ("ttl=1h",))
 """What the break-even of the 1h TTL is found from."""
 
@@ -295,11 +294,9 @@ PLAYS: dict[str, Callable[[Call], bool]] = {
     WARM_START: lambda call: False,  # what was cached before is so under every alternative
 }
 """Which calls an assumption can matter to; one that is not listed can matter to all."""
-
 NEAR, FAR = Decimal("0.05"), Decimal("0.25")
 """Shares of the dollars of a recording: alternatives that cost more than the first are not tried, nor those that
 save more than the second by their price alone."""
-
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 
