@@ -26,7 +26,7 @@ from cachecost.base.formatting import exact
 from cachecost.base.yaml_text import faults_of, show_value
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.ledger.rows import REFUSED
-from cachecost.prompts.blocks import Message, Part, Thread
+from cachecost.prompts.blocks import Part, Thread
 from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
@@ -295,7 +295,9 @@ class Fingerprints:
         """What a call sends, breakpoints left out."""
         request = self._replayed.request(call)
         layers = (digest.encode() for digest, _ in self.layers(call).values())
-        messages = request.thread.fold(self._threads, b"", _digest_after)
+        messages = request.thread.fold(
+            self._threads, b"", lambda digest, one: blake2b(digest + one.digest, digest_size=16).digest()
+        )
         return short(request.model.encode(), *layers, messages)
 
     def breakpoints(self, call: int) -> str:
@@ -321,10 +323,6 @@ class Fingerprints:
             entries = tuple((short(block.digest), counter.block(block) if counter else 0, "") for block in part.blocks)
             self._parts[part] = (_of_entries(entries), entries)
         return self._parts[part]
-
-
-def _digest_after(digest: bytes, message: Message) -> bytes:
-    return blake2b(digest + message.digest, digest_size=16).digest()
 
 
 def _of_entries(entries: Iterable[tuple[str, int, str]]) -> str:

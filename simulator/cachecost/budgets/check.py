@@ -16,7 +16,6 @@ from cachecost.budgets.baseline import (
     FILE_NAME,
     RECORDING,
     Baseline,
-    Figures,
     baseline_of,
     read_baseline,
     write_accepted,
@@ -218,6 +217,11 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
     usage, name = one.ledger.usage, one.strategy
     known = baseline is not None and name in baseline.strategies and not differences(baseline, now, name)
     before = baseline.strategies[name] if known and baseline else None
+    reads = None
+    if before:
+        written = before.ephemeral_5m_input_tokens + before.ephemeral_1h_input_tokens
+        read = before.cache_read_input_tokens
+        reads = ReadShare(read, before.input_tokens + written + read)
     return StrategyCost(
         scenario,
         name,
@@ -227,16 +231,10 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
         one.ledger.error_margin,
         one.ledger.errors,
         ReadShare(usage.read, usage.total_input),
-        _reads_of(before) if before else None,
+        reads,
         session_volume(one.calls),
         usage.output_tokens,
     )
-
-
-def _reads_of(figures: Figures) -> ReadShare:
-    written = figures.ephemeral_5m_input_tokens + figures.ephemeral_1h_input_tokens
-    read = figures.cache_read_input_tokens
-    return ReadShare(read, figures.input_tokens + written + read)
 
 
 def _load_scenarios(paths: Sequence[Path], options: CheckOptions) -> list[tuple[Path, Scenario]]:

@@ -216,6 +216,14 @@ def path(end: Prefix, after: int) -> list[Prefix]:
     return nodes[::-1]
 
 
+def prefixes_back(end: Prefix) -> Iterator[Prefix]:
+    """A prefix and all before it, the longest first; the root and the nodes of cache keys are among them."""
+    node: Prefix | None = end
+    while node is not None:
+        yield node
+        node = node.parent
+
+
 def ancestor(node: Prefix, depth: int) -> Prefix:
     """The prefix of `node` that is `depth` blocks long. Takes time for the blocks in between."""
     while node.depth > depth or (node.block is None and node.parent is not None):

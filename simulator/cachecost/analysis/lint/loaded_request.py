@@ -16,7 +16,7 @@ from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.http.bare_body import NAMES, api_of, messages_body
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
-from cachecost.prompts.compare import path, texts
+from cachecost.prompts.compare import path, prefixes_back, texts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import is_server_result, passes
 from cachecost.prompts.render import (
@@ -221,11 +221,7 @@ class LoadedRequest:
 
     def nodes(self) -> Iterator[Prefix]:
         """The prefixes of the prompt that end with a block, the longest first."""
-        node: Prefix | None = self.prompt.end
-        while node is not None:
-            if node.block is not None:
-                yield node
-            node = node.parent
+        return (node for node in prefixes_back(self.prompt.end) if node.block is not None)
 
     def head(self) -> Iterator[tuple[Place, Block]]:
         """The blocks of tools and system with their places."""

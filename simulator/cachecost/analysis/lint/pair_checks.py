@@ -30,7 +30,7 @@ from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_cha
 from cachecost.base.formatting import count_text
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread
-from cachecost.prompts.compare import first_changed_block, first_difference, texts
+from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts
 from cachecost.prompts.exact_json import lookback_steps
 from cachecost.prompts.render import (
     cache_keys_of,
@@ -276,10 +276,7 @@ def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[
     if not a.live or a.live[-1].state != "enough":
         return
     entry = a.live[-1].prefix
-    node: Prefix | None = b.prompt.end
-    while node is not None and (node.depth > entry.depth or node.block is None):
-        node = node.parent
-    if node is not entry:
+    if ancestor(b.prompt.end, entry.depth) is not entry:
         return
     breakpoints = [breakpoint for breakpoint in b.live if breakpoint.prefix.depth >= entry.depth]
     if not breakpoints:

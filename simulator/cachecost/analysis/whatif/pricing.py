@@ -134,9 +134,13 @@ class AlternativePricing:
         steps: Sequence[ReplayStep] = self.replays.recorded
         for option in ordered:
             steps = option.apply(steps)
-        is_warm = all(option.keeps_prompts for option in ordered)
-        replays = self.replays if is_warm else self._cold_replays()
-        return PlannedReplay(steps, replays, self.base if is_warm else self._cold_base(replays))
+        if all(option.keeps_prompts for option in ordered):
+            return PlannedReplay(steps, self.replays, self.base)
+        cold = self._cold_replays()
+        if cold is self.replays:
+            return PlannedReplay(steps, cold, self.base)
+        self._cold_rows = self._cold_rows or cold.priced_rows(cold.recorded, AS_RECORDED)
+        return PlannedReplay(steps, cold, self._cold_rows)
 
     def _rows(self, replays: Replays, steps: Sequence[ReplayStep], what: str) -> list[CallRow]:
         """The rows of an alternative. Where it sends other content, no bill determines what rests on token counts."""
@@ -166,13 +170,6 @@ class AlternativePricing:
         """All that start cold share what they render and count."""
         self._cold = self._cold or self.replays.cold()
         return self._cold
-
-    def _cold_base(self, cold: Replays) -> Sequence[CallRow]:
-        """The recording as sent, from a cold start: replayed once, and only where that differs."""
-        if cold is self.replays:
-            return self.base
-        self._cold_rows = self._cold_rows or cold.priced_rows(cold.recorded, AS_RECORDED)
-        return self._cold_rows
 
     def saving(self, options: Iterable[Option]) -> Decimal:
         """How much less than as recorded the options cost, USD; both sides simulated. Replayed once."""
