@@ -5,19 +5,7 @@ is `recording.jsonl`, what the command of a scenario sent when its costs were ac
 """
 
 from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import date
-from decimal import Decimal, InvalidOperation
-from hashlib import blake2b
-from json import dumps
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
-
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
-
 from cachecost.analysis.comparison.variant_run import versions_of
 from cachecost.base import yaml_text
 from cachecost.base.atomic_files import write_together
@@ -35,11 +23,18 @@ from cachecost.scenario import Scenario
 from cachecost.scenario.loading import RecordedScenario
 from cachecost.scenario.models import SHIPPED, Strict
 from cachecost.simulation.engine import SimulatedCall
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from hashlib import blake2b
+from json import dumps
+from pathlib import Path
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
+from typing import Annotated, Any, Literal, TypeAlias
 
 FILE_NAME = "baseline.json"
-
 FORMAT: Literal[2] = 2
-
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -135,26 +130,20 @@ def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
 
 
 AS_TEXT = PlainSerializer(str, return_type=str)
-
 TEXT = WithJsonSchema({"type": "string"})
-
 DollarText = Annotated[
     Decimal, BeforeValidator(_decimal), PlainSerializer(exact, return_type=str), WithJsonSchema({"type": "string"})
 ]
-
 DayText = Annotated[
     date | None,
     BeforeValidator(_day),
     PlainSerializer(lambda day: day and day.isoformat(), return_type=str | None),
     WithJsonSchema({"type": ["string", "null"]}),
 ]
-
 RowText: TypeAlias = Annotated[
     BaselineRow, _line(BaselineRow, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT
 ]
-
 HeadText: TypeAlias = Annotated[HeadFrom, _line(HeadFrom, _head, "18 tools 9f3a2b1c"), AS_TEXT, TEXT]
-
 EntryText: TypeAlias = Annotated[BlockEntry, _line(BlockEntry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
 
 
@@ -271,7 +260,6 @@ def write_accepted(folder: Path, now: Baseline, recorded: RecordedScenario) -> l
 
 SHORT = 4
 """Bytes of a digest: 8 hex digits. Two texts share one in a case of four thousand million."""
-
 IN_KEY = (
     "tool_choice",
     "thinking",
@@ -282,9 +270,7 @@ IN_KEY = (
     "context_management",
 )
 """Parameters that the layers of a prompt depend on (rule 2), or that change what is sent."""
-
 LAYERS = ("tools", "system", "parameters")
-
 Entries = tuple[tuple[str, int, str], ...]
 """The blocks of a layer: short digest, tokens, and of a parameter its name."""
 
@@ -306,7 +292,9 @@ class Fingerprints:
         """What a call sends, breakpoints left out."""
         request = self._replayed.request(call)
         layers = (digest.encode() for digest, _ in self.layers(call).values())
-        messages = request.thread.fold(self._threads, b"", _digest_after)
+        messages = request.thread.fold(
+            self._threads, b"", lambda digest, one: blake2b(digest + one.digest, digest_size=16).digest()
+        )
         return short(request.model.encode(), *layers, messages)
 
     def breakpoints(self, call: int) -> str:
@@ -334,23 +322,16 @@ class Fingerprints:
         return self._parts[part]
 
 
-def _digest_after(digest: bytes, message: Message) -> bytes:
-    return blake2b(digest + message.digest, digest_size=16).digest()
-
-
 def _of_entries(entries: Iterable[tuple[str, int, str]]) -> str:
     return short(*(f"{digest} {name}".encode() for digest, _, name in entries))
 
 
 LARGEST = 58_000
 """Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
-
 MOST_ROWS = 1_300
 """Lines for calls that may fit."""
-
 MOST_HEADS = 100
 """Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
-
 NOT_ITS_EFFECT = frozenset(
     {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
     | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}

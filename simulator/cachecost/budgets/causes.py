@@ -147,7 +147,6 @@ def _unread(tokens: LayerTokens | None) -> bool:
 
 
 SHOWN = 3
-
 LARGE = Decimal("0.2")
 """Share of all changed dollars, up or down, from which a cause is listed by itself."""
 

@@ -1,7 +1,17 @@
 """Checks scenarios against their budgets and baselines, for the command, the library and the pytest plugin."""
 
 from __future__ import annotations
-
+from cachecost.base.errors import Fault, InputError, NamesNotKnown
+from cachecost.base.yaml_text import SourcePlace
+from cachecost.budgets.baseline import Baseline, FILE_NAME, Figures, RECORDING, baseline_of, read_baseline, write_accepted
+from cachecost.budgets.determinism import check_determinism
+from cachecost.budgets.limits import check_budgets, check_hit_rates, differences
+from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
+from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
+from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_share, exit_code, overall, session_volume
+from cachecost.scenario import Scenario, load
+from cachecost.scenario.loading import FileDefaults, NO_DEFAULTS, Record, RecordedScenario, name_with_sets, without_command
+from cachecost.simulation.setup import Progress, no_progress
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -10,37 +20,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from cachecost.base.errors import Fault, InputError, NamesNotKnown
-from cachecost.base.yaml_text import SourcePlace
-from cachecost.budgets.baseline import (
-    FILE_NAME,
-    RECORDING,
-    Baseline,
-    Figures,
-    baseline_of,
-    read_baseline,
-    write_accepted,
-)
-from cachecost.budgets.determinism import check_determinism
-from cachecost.budgets.limits import check_budgets, check_hit_rates, differences
-from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
-from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
-from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_share, exit_code, overall, session_volume
-from cachecost.scenario import Scenario, load
-from cachecost.scenario.loading import (
-    NO_DEFAULTS,
-    FileDefaults,
-    Record,
-    RecordedScenario,
-    name_with_sets,
-    without_command,
-)
-from cachecost.simulation.setup import Progress, no_progress
-
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
-
 REPORTS = Path("reports")
-
 ProgressOf = Callable[[str], AbstractContextManager[Progress]]
 """Makes, for a scenario's name, the context in which its progress is shown."""
 
@@ -218,6 +199,11 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
     usage, name = one.ledger.usage, one.strategy
     known = baseline is not None and name in baseline.strategies and not differences(baseline, now, name)
     before = baseline.strategies[name] if known and baseline else None
+    reads = None
+    if before:
+        written = before.ephemeral_5m_input_tokens + before.ephemeral_1h_input_tokens
+        read = before.cache_read_input_tokens
+        reads = ReadShare(read, before.input_tokens + written + read)
     return StrategyCost(
         scenario,
         name,
@@ -227,16 +213,10 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
         one.ledger.error_margin,
         one.ledger.errors,
         ReadShare(usage.read, usage.total_input),
-        _reads_of(before) if before else None,
+        reads,
         session_volume(one.calls),
         usage.output_tokens,
     )
-
-
-def _reads_of(figures: Figures) -> ReadShare:
-    written = figures.ephemeral_5m_input_tokens + figures.ephemeral_1h_input_tokens
-    read = figures.cache_read_input_tokens
-    return ReadShare(read, figures.input_tokens + written + read)
 
 
 def _load_scenarios(paths: Sequence[Path], options: CheckOptions) -> list[tuple[Path, Scenario]]:

@@ -106,12 +106,9 @@ def _compared_block(path: str, block: Block, ids: AbstractSet[str], names: dict[
 
 
 Kind = Literal["time", "id", "order", "random number", "unknown"]
-
 AROUND = 24
 """Characters that an excerpt shows on each side."""
-
 WORD = re.compile(r"[^\s,;'\"\[\](){}]+")
-
 PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("id", re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)),  # a UUID (RFC 9562)
     (
@@ -159,19 +156,14 @@ def _differences(first: Any, second: Any, path: tuple[str | int, ...]) -> Iterat
     elif _are_lists(first, second) and len(first) == len(second) and not _same_parts(first, second):
         for number, (one, other) in enumerate(zip(first, second, strict=True)):
             yield from _differences(one, other, (*path, number))
-    elif value_text(first) != value_text(second):
-        yield _text_difference(first, second, path)
+    elif (one := value_text(first)) != (other := value_text(second)):
+        at = first_difference(one, other)
+        kind = "order" if _is_reordered(first, second) else kind_of(one, other, at)
+        yield ValueDifference(path, kind, at, excerpt(one, at), excerpt(other, at), search_texts(one, other, at))
 
 
 def _are_lists(first: Any, second: Any) -> bool:
     return isinstance(first, list | tuple) and isinstance(second, list | tuple)
-
-
-def _text_difference(first: Any, second: Any, path: tuple[str | int, ...]) -> ValueDifference:
-    one, other = value_text(first), value_text(second)
-    at = first_difference(one, other)
-    kind = "order" if _is_reordered(first, second) else kind_of(one, other, at)
-    return ValueDifference(path, kind, at, excerpt(one, at), excerpt(other, at), search_texts(one, other, at))
 
 
 def _is_reordered(first: Any, second: Any) -> bool:
@@ -226,8 +218,13 @@ def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCal
     """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
     if _are_same(first, second):
         return []
-    both = enumerate(zip(compared_calls(first), compared_calls(second), strict=False), 1)
-    found = [one for number, (mine, theirs) in both for one in _of_call(number, mine, theirs)]
+    found: list[RunDifference] = []
+    for number, (mine, theirs) in enumerate(zip(compared_calls(first), compared_calls(second), strict=False), 1):
+        # in the order in which the cache compares prompts: tools, system, messages; then what is in no prompt
+        for layer in Layer:
+            found += _of_blocks(number, str(layer), mine.blocks[layer], theirs.blocks[layer])
+        if other := find_difference(mine.settings, theirs.settings):
+            found.append(_difference(number, "", "", other))
     if len(first) != len(second):
         number = min(len(first), len(second)) + 1
         made = [f"{len(run)} calls" for run in (first, second)]
@@ -267,14 +264,6 @@ def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list
     return [second[found[place]] for place in range(len(first))]
 
 
-def _of_call(call: int, first: ComparedCall, second: ComparedCall) -> Iterator[RunDifference]:
-    """In the order in which the cache compares prompts: tools, system, messages; then what is in no prompt."""
-    for layer in Layer:
-        yield from _of_blocks(call, str(layer), first.blocks[layer], second.blocks[layer])
-    if found := find_difference(first.settings, second.settings):
-        yield _difference(call, "", "", found)
-
-
 def _of_blocks(
     call: int, layer: str, first: Sequence[ComparedBlock], second: Sequence[ComparedBlock]
 ) -> Iterator[RunDifference]:
@@ -304,9 +293,7 @@ def _difference(call: int, layer: str, block: str, found: ValueDifference) -> Ru
 
 
 NAME = "deterministic"
-
 RECORDING = ("conversation", "recording")
-
 PAUSE_S = 2.0
 """Seconds from the last call of the first run to the first of the second, and from one to the next."""
 

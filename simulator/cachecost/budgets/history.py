@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -40,7 +40,14 @@ class HistoryEntry:
 
     def __str__(self) -> str:
         """The line of the file."""
-        figures = {name: _figures_object(one) for name, one in self.strategies.items()}
+        figures = {
+            name: {
+                "cost_usd": exact(one.cost),
+                "hit_rate": None if one.hit_rate is None else exact(one.hit_rate),
+                "calls": one.calls,
+            }
+            for name, one in self.strategies.items()
+        }
         day = self.day.isoformat() if self.day else None
         row = {"scenario": self.scenario, "commit": self.commit, "date": day, "strategies": figures}
         return json.dumps(row, ensure_ascii=False)
@@ -48,11 +55,6 @@ class HistoryEntry:
     def is_repeated(self, entry: HistoryEntry) -> bool:
         """Whether `entry` says the same of the same commit, on whatever day."""
         return (self.scenario, self.commit, self.strategies) == (entry.scenario, entry.commit, entry.strategies)
-
-
-def _figures_object(one: HistoryFigures) -> dict[str, Any]:
-    rate = None if one.hit_rate is None else exact(one.hit_rate)
-    return {"cost_usd": exact(one.cost), "hit_rate": rate, "calls": one.calls}
 
 
 def entries_of(result: BudgetResult, commit: str | None, day: date | None) -> list[HistoryEntry]:
@@ -100,16 +102,13 @@ def parse_history(text: str, file: str) -> list[HistoryEntry]:
 
 def _entry(row: Any) -> HistoryEntry:
     day = None if row["date"] is None else date.fromisoformat(row["date"])
-    figures = dict(_read_figures(row["strategies"]))
+    figures = {}
+    for name, one in row["strategies"].items():
+        rate = None if one["hit_rate"] is None else _finite(one["hit_rate"])
+        figures[name] = HistoryFigures(_finite(one["cost_usd"]), rate, int(one["calls"]))
     if not isinstance(row["scenario"], str) or not isinstance(row["commit"], str | None):
         raise ValueError("expected text")
     return HistoryEntry(row["scenario"], row["commit"], day, figures)
-
-
-def _read_figures(strategies: Any) -> Iterator[tuple[str, HistoryFigures]]:
-    for name, one in strategies.items():
-        rate = None if one["hit_rate"] is None else _finite(one["hit_rate"])
-        yield name, HistoryFigures(_finite(one["cost_usd"]), rate, int(one["calls"]))
 
 
 def _finite(text: Any) -> Decimal:

@@ -42,7 +42,6 @@ from cachecost.scenario.models import AS_RECORDED
 from cachecost.simulation.engine import SimulatedCall
 
 Records = Mapping[str, Mapping[str, str]]
-
 ABSENT = "none"
 
 
@@ -242,7 +241,6 @@ def _cache_key(replayed: ReplayedStrategy, call: int, layer: int) -> str:
 
 
 SHOWN_CALLS = 3
-
 FAIL_UNDER = "fail_under"
 """What verdicts of `--fail-under` are called."""
 

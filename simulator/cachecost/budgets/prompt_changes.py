@@ -1,53 +1,28 @@
 """What changed between the accepted calls of a strategy and today's: each change, its place, its text and dollars."""
 
 from __future__ import annotations
-
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from typing import Any
-
 from cachecost.analysis.lint.excerpts import excerpt_around
 from cachecost.base.structs import replace as replace_struct
-from cachecost.budgets.request_edits import (
-    BlockKey,
-    ChangeKind,
-    Edit,
-    EditedRequestBuilder,
-    RequestPair,
-    SlotBreakpoint,
-    SlotList,
-    key_by_digest,
-    key_by_shape,
-    pair_requests,
-)
+from cachecost.budgets.request_edits import BlockKey, ChangeKind, Edit, EditedRequestBuilder, RequestPair, SlotBreakpoint, SlotList, key_by_digest, key_by_shape, pair_requests
 from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message
-from cachecost.prompts.compare import (
-    ChangedText,
-    first_changed_block,
-    first_changed_text,
-    first_difference,
-    pair_in_order,
-    text_of,
-    texts,
-    value_text,
-)
+from cachecost.prompts.compare import ChangedText, first_changed_block, first_changed_text, first_difference, pair_in_order, text_of, texts, value_text
 from cachecost.prompts.render import CannotCount, TokenCounter
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.usage import ZERO
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
 
 VALUE_LENGTH = 80
-
 NAMES = 5
 """Names of a list whose order changed that are shown, from the first that moved on."""
-
 NAME_FORMS = ('"{}":', "'{}':", "{}=", "{}:", '"{}"', "'{}'")
 """How a name is written where a value is given to it."""
-
 DEFINITION_FORMS = ('"{}"', "'{}'", "def {}(", "function {}(", "{}")
 """How the name of a tool is written where it is defined."""
 
@@ -203,15 +178,11 @@ def _tokens(item: Block | Message | None, counter: TokenCounter | None) -> int |
 
 
 Rows = Sequence[CallRow | None]
-
 LAYERS = ("model", "tools", "system", "parameters", "messages", "breakpoints", "calls")
 """The order in which changes are made."""
-
 KINDS = ("model_changed", "removed", "changed", "reordered", "added", "parameter_changed", "breakpoint_moved")
-
 MOST = 12
 """Changes with dollars of their own; the others of a strategy are one."""
-
 CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
 
 

@@ -172,8 +172,6 @@ def _place(anchors: Sequence[SlotBreakpoint], places: Places, nodes: Sequence[Th
 CONTEXT = 12
 """Characters before a difference that tell whether it is the same in two messages, numbers left out."""
 DIGITS = re.compile(r"\d+")
-
-
 ChangeKind = Literal[
     "added", "removed", "changed", "reordered", "breakpoint_moved", "parameter_changed", "model_changed"
 ]

@@ -5,26 +5,19 @@ So pieces of it are searched, the longest around the change first; one that is i
 """
 
 from __future__ import annotations
-
 import re
+from cachecost.prompts.compare import shared_ends
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cachecost.prompts.compare import shared_ends
-
 SHORTEST = 8
 """Characters of a piece that is distinctive enough."""
-
 SHORTEST_LITERAL = 5
 """As SHORTEST, of a piece with the mark of quotation that begins its literal."""
-
 QUOTATION_MARKS = ('"', "'", "`")
-
 LONGEST = 120
-
 SIZES = (80, 48, 32, 20, 12)
 """Characters of the pieces before and behind a change, as far as its line goes."""
-
 VARYING = re.compile(r"\S*\d\S*|\n")
 """Words with digits in a text that came: most are put in when the program runs."""
 

@@ -31,14 +31,14 @@ def exact_share(part: Decimal | int, whole: Decimal | int) -> Decimal:
 
 def against(total: Decimal, before: Decimal, change: Decimal | None, limit: Decimal, day: date | None) -> str:
     """ "$26.02, 8 % more than the baseline of 2026-11-20 ($24.10)"."""
-    told, before_told = apart(total, before)
+    now, then = apart(total, before)
     baseline = f"the baseline of {day}" if day else "the baseline"
     if change is None:
-        return f"{told}, up from $0 in {baseline}"
+        return f"{now}, up from $0 in {baseline}"
     if not change:
-        return f"{told}, the same as {baseline}"
+        return f"{now}, the same as {baseline}"
     word = "more" if change > 0 else "less"
-    return f"{told}, {percent_apart(abs(change), limit)} {word} than {baseline} ({before_told})"
+    return f"{now}, {percent_apart(abs(change), limit)} {word} than {baseline} ({then})"
 
 
 def apart(one: Decimal, other: Decimal) -> tuple[str, str]:
@@ -53,7 +53,7 @@ def percent_apart(share: Decimal, limit: Decimal) -> str:
         return percent(share)
     with localcontext(prec=EXACT_DIGITS):
         rounded = ((share * 100).quantize(Decimal(1).scaleb(-places)) for places in count(1))
-        return f"{next(told for told in rounded if (told - limit * 100) * (share - limit) > 0)}%"
+        return f"{next(shown for shown in rounded if (shown - limit * 100) * (share - limit) > 0)}%"
 
 
 State = Literal["pass", "fail", "not_comparable"]

@@ -6,15 +6,13 @@ where a block changed, `pair_in_order` for what corresponds, `unchanged` for wha
 """
 
 from __future__ import annotations
-
 import re
+from cachecost.base.structs import value
+from cachecost.prompts.blocks import Block, Layer, Prefix
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from json import dumps
 from typing import Any, Literal
-
-from cachecost.base.structs import value
-from cachecost.prompts.blocks import Block, Layer, Prefix
 
 ALIKE = 0.6
 """The share of two texts, from their ends inwards, that must match for one to be a new version of the other."""
@@ -214,6 +212,14 @@ def path(end: Prefix, after: int) -> list[Prefix]:
             nodes.append(node)
         node = node.parent
     return nodes[::-1]
+
+
+def prefixes_back(end: Prefix) -> Iterator[Prefix]:
+    """A prefix and all before it, the longest first; the root and the nodes of cache keys are among them."""
+    node: Prefix | None = end
+    while node is not None:
+        yield node
+        node = node.parent
 
 
 def ancestor(node: Prefix, depth: int) -> Prefix:

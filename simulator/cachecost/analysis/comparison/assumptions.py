@@ -60,10 +60,8 @@ from cachecost.scenario.models import (
 from cachecost.strategies.agent import TOOL_CALL, Agent
 
 SENTENCE_END = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
-
 MOST_ASSUMED = 5
 """Assumptions next to the verdict, at most."""
-
 CHANGE, HOLD, UNTRIED = "Would change the answer", "Would not change it", "Not tried"
 
 
@@ -206,9 +204,7 @@ SYNTHETIC_DEFAULTS = [
     ("conversation.synthetic.pauses.loop", "seconds from a call to the next", 600),
     ("conversation.synthetic.tools", "tools that a call uses in parallel", 4),
 ]
-
 RECORDING_DEFAULTS = [("conversation.pause_factor", "pauses before human messages, times those recorded", 3)]
-
 THINKS, CHOSEN = "a question thinks as the main thread does", "questions of one batch follow one another"
 
 

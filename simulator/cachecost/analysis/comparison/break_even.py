@@ -27,9 +27,7 @@ from cachecost.scenario.models import (
 )
 
 Number = int | Decimal
-
 Names = frozenset[str]
-
 ComparisonAt = Callable[[Number, Names | None], Comparison]
 """The comparison at a value; of these strategies alone where they are named, as each of them takes time."""
 

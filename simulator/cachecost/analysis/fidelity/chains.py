@@ -25,13 +25,7 @@ alive one that reads all: a changed prompt reads nothing either.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import NamedTuple
-
-from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
+from cachecost.analysis.fidelity.recording_check import RecordingCheck, TOLERANCE, input_cost
 from cachecost.base.times import day_of, iso
 from cachecost.caches.expiry import has_expired
 from cachecost.conversations.json_object import TranscriptStep
@@ -41,9 +35,12 @@ from cachecost.providers.hosts import AUTO_HOST, host_of, host_of_message
 from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
 
 FIRST, ALIVE, EXPIRED, UNCLEAR = "first step", "alive", "expired", "unclear"
-
 DOUBTS = {
     "compaction": "the conversation was compacted before it",
     "edit": "old tool results were taken out before it",
@@ -51,12 +48,9 @@ DOUBTS = {
     "client": "the step before it was by another version of the client",
     "fork": "another step continues from the same one",
 }
-
 AGE = "its age may be on either side of the TTL"
-
 RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
 """The rule that a knowable step is evidence for or against: an alive one only within a tool loop."""
-
 WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
 
 

@@ -1,30 +1,10 @@
 """Predicted against billed, call by call; a call's own bill never sizes its own prediction."""
 
 from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from itertools import pairwise
-
-from cachecost.analysis.fidelity.judging import (
-    BillComparison,
-    BillVerdict,
-    PossibleEntry,
-    judge_breakpoint_hit,
-    judge_prefix_hit,
-    judge_range,
-)
+from cachecost.analysis.fidelity.judging import BillComparison, BillVerdict, PossibleEntry, judge_breakpoint_hit, judge_prefix_hit, judge_range
 from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
-from cachecost.analysis.fidelity.rules_seen import (
-    CallFacts,
-    claim_name,
-    find_broken_rules,
-    find_claims,
-    find_exercised_rules,
-    find_refuted_claims,
-)
+from cachecost.analysis.fidelity.rules_seen import CallFacts, claim_name, find_broken_rules, find_claims, find_exercised_rules, find_refuted_claims
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, ReadBounds, read_bounds, with_shared_prefix
@@ -33,6 +13,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Block, Prefix
+from cachecost.prompts.compare import prefixes_back
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.passes import HostPrompts
 from cachecost.prompts.render import Prompt, TokenCounter
@@ -44,6 +25,10 @@ from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import request_quote
 from cachecost.tokens.calibrated import AnswerLengths, BilledLengths, BilledSizes, EstimatedSizes
 from cachecost.tokens.margins import PromptMargins
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
 
 GONE_S = 7 * 86_400.0
 """No host says that it keeps an entry for longer than a few days after its last use, in seconds."""
@@ -63,10 +48,7 @@ class EarlierPrompts:
         """
         shared, answer, *_ = self._answers.add_call(end)
         found = self._recent(shared, start)
-        node: Prefix | None = end
-        while node is not None:
-            self._sent[node] = start
-            node = node.parent
+        self._sent.update(dict.fromkeys(prefixes_back(end), start))
         return answer if answer is not None and found is shared else found
 
     def _recent(self, node: Prefix | None, start: float) -> Prefix | None:
@@ -100,7 +82,6 @@ def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
 
 
 KnownSizes = BilledSizes | EstimatedSizes
-
 VERDICTS = {
     "grid": judge_prefix_hit,
     "units": judge_prefix_hit,
@@ -342,15 +323,13 @@ class _LogCheck(RecordingCheck):
     def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
         """Each entry that could be there, the longest first."""
         now, is_single = case.call.start, len(case.prompts) == 1
-        node: Prefix | None = case.prompts[0].end
-        while node is not None:
+        for node in prefixes_back(case.prompts[0].end):
             if node in self.written:
                 read, is_measured = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
                 entry = self.hosts.entry(node, case.rules)
                 age = now - entry.started if entry else math.inf
                 expired = entry.expired_s(now) if entry else None
                 yield PossibleEntry(node, read, is_measured, age, expired)
-            node = node.parent
 
     def _reach(self, case: _Case, sizes: KnownSizes) -> int:
         """How much of its prompt earlier calls sent, those of others included, in tokens; 0 where that is of no
@@ -362,9 +341,12 @@ class _LogCheck(RecordingCheck):
 
     def _read_after(self, case: _Case, sizes: Sequence[KnownSizes], hit: Prefix) -> int:
         """What the passes of a call read together when the first one reads `hit`."""
-        later = (_shared_prefix(before, after) for before, after in pairwise(case.prompts))
-        read = sum(size.of(prefix) for prefix, size in zip(later, sizes[1:], strict=True) if prefix is not None)
-        return sizes[0].of(hit) + read
+        read = sizes[0].of(hit)
+        for (before, after), size in zip(pairwise(case.prompts), sizes[1:], strict=True):
+            marked = {breakpoint.prefix for breakpoint in before.breakpoints}
+            shared = next((node for node in prefixes_back(after.end) if node in marked), None)
+            read += size.of(shared) if shared is not None else 0
+        return read
 
     def _learn_passes(self, case: _Case, prediction: _CallPrediction) -> None:
         """Learn lengths from a sum over passes, if earlier bills give the length of what the first pass read."""
@@ -387,15 +369,6 @@ class _LogCheck(RecordingCheck):
         return input_cost(
             usage, lambda tokens: request_quote(self.prices, call, case.rules).of(tokens), case.call.billed
         )
-
-
-def _shared_prefix(before: Prompt, after: Prompt) -> Prefix | None:
-    """The longest prefix that one pass breakpoints and the next one begins with."""
-    marked = {breakpoint.prefix for breakpoint in before.breakpoints}
-    node: Prefix | None = after.end
-    while node is not None and node not in marked:
-        node = node.parent
-    return node
 
 
 def _evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:

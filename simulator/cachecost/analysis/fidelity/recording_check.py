@@ -13,7 +13,6 @@ from cachecost.providers.usage import SMALLEST_PART, Usage
 
 TOLERANCE = 2
 """Tokens that a read may be off and still be exact (docs/reference/output-formats.md, validate)."""
-
 Skipped = list[tuple[str, str]]
 """(file:line, reason) of each call that was not judged."""
 

@@ -4,23 +4,19 @@ The rules of the rulebook, what hosts without breakpoints claim, and each dated 
 """
 
 from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
 from cachecost.account.causes import causes
 from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.reporting import (
-    round_down_to_block,
-)
+from cachecost.caches.reporting import round_down_to_block
 from cachecost.ledger.results import Evidence, Judgement
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.listing import Sighting
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,6 @@ CLAIMS: dict[str, str] = {
     "nothing else": "nothing is read that no call cached",
     "range": "what is read is no more than earlier calls sent",
 }
-
 OF_EACH_READ = ("step", "minimum")
 """Claims that the size of a read confirms or refutes by itself, even if the write was not recorded."""
 
@@ -145,7 +140,6 @@ RULES: dict[str, str] = {
     "15 one TTL": "what is written is charged at its breakpoint's TTL",
 }
 """The rules that a recorded call can exercise, by the rulebook's numbers."""
-
 IN_TRANSCRIPTS = ", in transcripts"
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 Span = tuple[int, int]
-
 KEYS = {
     "sk-": r"sk-(?=[\w-]{0,200}\d)[\w-]{16,}",
     "sk-ant-": r"sk-ant-[\w-]{8,}",
@@ -44,46 +43,33 @@ KEYS = {
     "eyJ": r"eyJ(?:(?<![\w-]eyJ)|(?<=\\[nrt]eyJ)|(?<=%[0-9A-Fa-f]{2}eyJ))[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*){1,3}",
 }
 """Keys that show what they are, by a text that every one of them holds."""
-
 PATTERNS = {sign: re.compile(pattern, re.ASCII) for sign, pattern in KEYS.items()}
-
 ESCAPED = re.compile(r"\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}")
 """What may stand right before a secret and ends with a letter or digit all the same."""
-
 _BETWEEN = r"(?:\s|\\[nrt]|[>|+\"',]|\d{1,5}(?:→|:))*"
-
 PRIVATE_KEY = re.compile(
     r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----(?:[\s\S]{0,20000}?-----END \1-----|"
     rf"(?:{_BETWEEN}[A-Za-z0-9+/=]{{16,}})+(?:{_BETWEEN}[A-Za-z0-9+/=]{{1,15}}\Z)?)"
 )
 """Whole, or cut off: then the lines after its head that look like base64."""
-
 SECRET_NAME = (
     r"passw(?:or)?d|passphrase|pwd|secret|token(?!iz|s)|api[_-]?key|(?:access|private|account|auth)[_-]?key|credential"
 )
-
 NAMED = re.compile(SECRET_NAME, re.IGNORECASE)
-
 ASSIGNED = re.compile(
     rf"(?P<name>{SECRET_NAME})[\w-]{{0,40}}(?:\\*[\"'])?\s{{0,4}}(?::=|=>|[:=])\s{{0,4}}"
     r"(?:\\*(?P<quote>[\"'`])(?P<quoted>(?:(?!(?P=quote))[^\\\n]){8,})|(?P<bare>[^\s\"'`\\,;&<>|]{8,}))",
     re.IGNORECASE,
 )
-
 PLACEHOLDER = re.compile(r"[$%<{*].*|.*[$#{]\{.*|[a-z]+://.*|\.{0,2}/.*")
 """Values that stand for a secret or say where it is: templates, addresses, paths."""
-
 CODE = re.compile(r"[^\W\d]\w*(?:(?:\.|::|->)[^\W\d]\w*)+|.*[(\[].*|\d+")
 """Values without quotes that are no secrets: variables, calls, numbers."""
-
 LEAST = 8
-
 BEARER = re.compile(r"\bbearer\s+([\w.~+/-]{8,}=*)", re.IGNORECASE)
-
 AUTHORIZATION = re.compile(
     r"authorization\\*[\"']?\s{0,4}[:=,]\s{0,4}\\*[\"']?(?:basic|token|digest|apikey)\s+([^\s\"'\\]{8,})", re.IGNORECASE
 )
-
 USERINFO = re.compile(r"://(?:[^\s/:@\"'<>\\]*:(?P<password>[^\s/@\"'<>\\]+)|(?P<token>[\w.~%-]{16,}))@")
 
 
@@ -126,12 +112,9 @@ def _is_secret(name: str, value: str, quoted: bool) -> bool:
 
 
 BEFORE, AFTER = 32, 48
-
 KEY_LENGTH = 256
-
 HERE = "▮"
 """Stands where the text goes on: for the first character that differs, or after the word that is meant."""
-
 CUT = "…"
 
 

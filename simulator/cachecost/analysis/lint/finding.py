@@ -1,8 +1,8 @@
 """A finding of lint, over how many calls it holds, and the codes of lint as data: `codes.toml`, one table a code."""
 
 from __future__ import annotations
-
 import tomllib
+from cachecost.analysis.lint.loaded_request import Confirmation, LAYERS, UNCONFIRMED
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,17 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from cachecost.analysis.lint.loaded_request import (
-    LAYERS,
-    UNCONFIRMED,
-    Confirmation,
-)
-
 Severity = Literal["error", "warning", "note"]
-
-
 ByLayer = Mapping[str, str]
-
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """The worst first. error: the API refuses. warning: it costs money. note: nothing is lost for sure."""
 

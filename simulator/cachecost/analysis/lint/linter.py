@@ -32,29 +32,20 @@ from typing import Any
 
 MARGIN = 3
 """A breakpoint that fewer more positions than these would put out of reach is too near to the end of the lookback."""
-
 NO_BREAKPOINT, HEAD_ONLY = "CC520", "CC522"
-
 NOTHING = frozenset({"CC510", "CC511"})
 """Nothing is cached, or perhaps nothing."""
-
 ACCIDENTS = frozenset({VOLATILE, KEY_ORDER, TOOL_ORDER})
 """Changes that are never intended."""
-
 REQUEST_CHECKS = (check_refusals, check_lengths)
 """Checks of one request."""
-
 PAIR_CHECKS = (check_parameters, check_tools, check_system, check_messages)
 """Checks of a request with a breakpoint that counts, and the request after it."""
-
 APART_CHECKS = (check_tools, check_system, check_messages)
 """Checks of requests of different conversations."""
-
 CHANGES = frozenset({VOLATILE, CHANGED, KEY_ORDER, TOOL_ORDER, ON_CHANGING})
 """What differs where the rest is the same; other tools are another agent."""
-
 Index = int
-
 Body = Mapping[str, Any]
 
 

@@ -12,7 +12,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
 from cachecost.conversations.readers.claude_code.transcript import NAMES
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, is_server_result
-from cachecost.prompts.compare import path, texts
+from cachecost.prompts.compare import path, prefixes_back, texts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import passes
 from cachecost.prompts.render import AS_COUNTED, CannotCount, PrefixSizes, Prompt, Renderer, since_compaction
@@ -27,14 +27,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Confirmation = Literal["", "confirmed"]
-
 UNCONFIRMED: Confirmation = ""
-
 CONFIRMED: Confirmation = "confirmed"
-
 SERVER_TOOLS = ("code_execution_", "tool_search_tool_")
 """What the types of tools begin with that the provider runs, besides web tools."""
-
 SAME = 2
 """Tokens by which the bills of two calls may count one prefix differently."""
 
@@ -98,9 +94,7 @@ def beside_cache(bill: CallBill | None) -> str:
 
 Place = tuple[int, int, int]
 """Where a block stands: layer, message (from 1; 0 in the head), block. Places compare in prompt order."""
-
 State = Literal["short", "near", "enough"]
-
 LAYERS = tuple(Layer)
 
 
@@ -206,11 +200,7 @@ class LoadedRequest:
 
     def nodes(self) -> Iterator[Prefix]:
         """The prefixes of the prompt that end with a block, the longest first."""
-        node: Prefix | None = self.prompt.end
-        while node is not None:
-            if node.block is not None:
-                yield node
-            node = node.parent
+        return (node for node in prefixes_back(self.prompt.end) if node.block is not None)
 
     def head(self) -> Iterator[tuple[Place, Block]]:
         """The blocks of tools and system with their places."""
@@ -236,10 +226,8 @@ REPEATED_LETTER = re.compile(r"([^\W\d_])\1{15,}")
 """A run of one letter. Tokenizers differ most on these (6,000 × "a": 2,001 and 836 tokens by two counters that agree
 within their error on prose), so no measured error holds for them; one token for each letter is the most.
 """
-
 UNWRITTEN = ("image", "document")
 """Blocks whose data is not text; their tokens are not those of letters."""
-
 Decided = Literal["short", "enough"] | None
 
 
@@ -298,7 +286,6 @@ def repeated_letters(prefix: Prefix) -> int:
 
 
 BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
-
 UNSIZED = "bytes"
 """The counter for recordings without counts: lengths then only give the order."""
 

@@ -3,37 +3,23 @@ breakpoints that stay behind or are out of reach. Where the next one has a bill,
 """
 
 from __future__ import annotations
-
 import json
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
-from typing import Any
-
 from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.loaded_request import (
-    CONFIRMED,
-    SAME,
-    CallBill,
-    LoadedRequest,
-    Place,
-    SizedBreakpoint,
-    beside_cache,
-    length_state,
-    message_place,
-)
+from cachecost.analysis.lint.loaded_request import CONFIRMED, CallBill, LoadedRequest, Place, SAME, SizedBreakpoint, beside_cache, length_state, message_blocks, message_place
 from cachecost.analysis.lint.request_checks import inner_path
 from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
 from cachecost.base.formatting import count_text
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread
-from cachecost.prompts.compare import first_changed_block, first_difference, texts
+from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts
 from cachecost.prompts.exact_json import lookback_steps
-from cachecost.prompts.render import (
-    cache_keys_of,
-)
+from cachecost.prompts.render import cache_keys_of
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any
 
 VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"
 
@@ -99,7 +85,6 @@ def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], l
 
 
 NEAR_THE_END, STUCK = "CC523", "CC521"
-
 UNDECIDED = frozenset({NEAR_THE_END, STUCK})
 """Not about what was read: a margin, and what comes after the last breakpoint."""
 
@@ -173,9 +158,7 @@ PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "CC550": (("output_config", "effort"),),
 }
 """The paths of a body that a code is about. The cache keys say which layer they change."""
-
 LONGEST = 40
-
 LOST = (
     "tools, system and messages are written again",
     "system and messages are written again",
@@ -278,10 +261,7 @@ def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[
     if not a.live or a.live[-1].state != "enough":
         return
     entry = a.live[-1].prefix
-    node: Prefix | None = b.prompt.end
-    while node is not None and (node.depth > entry.depth or node.block is None):
-        node = node.parent
-    if node is not entry:
+    if ancestor(b.prompt.end, entry.depth) is not entry:
         return
     breakpoints = [breakpoint for breakpoint in b.live if breakpoint.prefix.depth >= entry.depth]
     if not breakpoints:
@@ -313,7 +293,6 @@ def _reaches(b: LoadedRequest, entry: Prefix) -> bool:
 
 
 TOOL_ORDER, TOOL_SET, ON_CHANGING = "CC535", "CC536", "CC537"
-
 TOOLS, SYSTEM, MESSAGES = range(3)
 
 

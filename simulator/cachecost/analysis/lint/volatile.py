@@ -66,7 +66,6 @@ OF_HEAD = re.compile(
     r"[\"'`(]{0,3}$",
     re.IGNORECASE,
 )
-
 NOW = re.compile(
     r"\b(?:it(?:'s|\s+is)(?:\s+(?:now|currently))?\s*$|(?:current|now|today'?s?|local|present|server|system|utc|generated|rendered|requested|started|timestamp|time)"
     r"[\s_-]{0,2}(?:date[\s_-]?(?:and[\s_-])?time|datetime|date|time|timestamp|at|on)?"

@@ -1,19 +1,7 @@
 """Actions by name, and what each costs: the next call of a conversation if something is changed before it."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from statistics import median
-from typing import Any
-
-from cachecost.analysis.replays.steps import (
-    NO_CALL,
-    ReplayStep,
-    as_sent,
-    conversation_of,
-)
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent, conversation_of
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.results import Action
@@ -26,18 +14,18 @@ from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
 from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.hosts import host_of
 from cachecost.providers.served_models import must_be_served, withdrawn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import median
+from typing import Any
 
 NEW_TOOL_TOKENS = 300
 """What a tool that no call of the recording has is taken to be long."""
-
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
-
 CHOICES = ("auto", "any", "none", "tool:NAME")
-
 FORMATS = ("json", "text")
-
 FORMS = ("model=MODEL", "effort=low", "tool_choice=any", "tools+=NAME", "tools-=NAME", "format=json")
-
 SAME_OUTPUT = "answers are assumed to be as long as before"
 
 
@@ -181,7 +169,6 @@ def _name(block: Block) -> str | None:
 
 MOST_CALLS = 100
 """How many further calls are replayed: an action that has not paid off by then counts as never."""
-
 USUAL_GAP_S, USUAL_GROWTH, USUAL_OUTPUT = 30.0, 1_000, 300
 """Seconds between calls, tokens by which a prompt grows, tokens of an answer: used if the recording has none."""
 

@@ -24,13 +24,9 @@ from cachecost.prompts.request import Breakpoint
 from cachecost.simulation.workload import Workload
 
 LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
-
 SUMMARY_TOKENS = 2_000
-
 INSTRUCTION_TOKENS = 500
-
 WAIT_S = 10.0
-
 ASSUMED = (
     f"A separate call writes a summary of {SUMMARY_TOKENS:,} tokens; later calls are assumed to answer as they did"
 )

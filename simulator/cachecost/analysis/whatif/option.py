@@ -55,7 +55,6 @@ class Option:
 
 CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, PINGS = range(6)
 """Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""
-
 ASSUMED = (
     "Answers are assumed to be the same without it; output shrinks by the recorded thinking, which is too little where "
     "only a summary was recorded"

@@ -4,31 +4,27 @@ Under other assumptions, too: which alternatives turn from a gain into a loss, o
 """
 
 from __future__ import annotations
-
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, Replays, TrackedReplay, cost
+from cachecost.analysis.whatif.catalogue import RecordingProfile
+from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.results import Alternative, NOT_EVALUATED, NOT_SUPPORTED, NO_CHANGE, YES
+from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
+from cachecost.conversations.calls import Call
+from cachecost.ledger.findings import count_margin, open_usd
+from cachecost.ledger.rows import CallRow, NOT_EVALUATED as ROW_NOT_EVALUATED, WARM_START
+from cachecost.prompts.blocks import TOOL_RUNS
+from cachecost.prompts.request import sent_breakpoints
+from cachecost.providers.listing import assumption_rows
+from cachecost.providers.usage import Usage, ZERO
+from cachecost.simulation.engine import AS_RECORDED, Simulation
+from cachecost.simulation.workload import Workload
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay, cost
-from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
-from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
-from cachecost.conversations.calls import Call
-from cachecost.ledger.findings import count_margin, open_usd
-from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED
-from cachecost.ledger.rows import WARM_START, CallRow
-from cachecost.prompts.blocks import TOOL_RUNS
-from cachecost.prompts.request import sent_breakpoints
-from cachecost.providers.listing import assumption_rows
-from cachecost.providers.usage import ZERO, Usage
-from cachecost.simulation.engine import AS_RECORDED, Simulation
-from cachecost.simulation.workload import Workload
-
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""
-
 KEPT = (("ttl=5m",), ("ttl=1h",))
 """What the break-even of the 1h TTL is found from."""
 
@@ -129,9 +125,13 @@ class AlternativePricing:
         steps: Sequence[ReplayStep] = self.replays.recorded
         for option in ordered:
             steps = option.apply(steps)
-        is_warm = all(option.keeps_prompts for option in ordered)
-        replays = self.replays if is_warm else self._cold_replays()
-        return PlannedReplay(steps, replays, self.base if is_warm else self._cold_base(replays))
+        if all(option.keeps_prompts for option in ordered):
+            return PlannedReplay(steps, self.replays, self.base)
+        cold = self._cold_replays()
+        if cold is self.replays:
+            return PlannedReplay(steps, cold, self.base)
+        self._cold_rows = self._cold_rows or cold.priced_rows(cold.recorded, AS_RECORDED)
+        return PlannedReplay(steps, cold, self._cold_rows)
 
     def _rows(self, replays: Replays, steps: Sequence[ReplayStep], what: str) -> list[CallRow]:
         """The rows of an alternative. Where it sends other content, no bill determines what rests on token counts."""
@@ -161,13 +161,6 @@ class AlternativePricing:
         """All that start cold share what they render and count."""
         self._cold = self._cold or self.replays.cold()
         return self._cold
-
-    def _cold_base(self, cold: Replays) -> Sequence[CallRow]:
-        """The recording as sent, from a cold start: replayed once, and only where that differs."""
-        if cold is self.replays:
-            return self.base
-        self._cold_rows = self._cold_rows or cold.priced_rows(cold.recorded, AS_RECORDED)
-        return self._cold_rows
 
     def saving(self, options: Iterable[Option]) -> Decimal:
         """How much less than as recorded the options cost, USD; both sides simulated. Replayed once."""
@@ -289,11 +282,9 @@ PLAYS: dict[str, Callable[[Call], bool]] = {
     WARM_START: lambda call: False,  # what was cached before is so under every alternative
 }
 """Which calls an assumption can matter to; one that is not listed can matter to all."""
-
 NEAR, FAR = Decimal("0.05"), Decimal("0.25")
 """Shares of the dollars of a recording: alternatives that cost more than the first are not tried, nor those that
 save more than the second by their price alone."""
-
 BY_PRICE = frozenset({"model", "batch", "us"})
 
 

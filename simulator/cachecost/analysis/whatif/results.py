@@ -10,11 +10,8 @@ from decimal import Decimal
 from cachecost.analysis.whatif.pauses import TTLBreakEven
 
 YES = "yes"
-
 NO_CHANGE = "no change: "
-
 NOT_SUPPORTED = "not supported by the data: "
-
 NOT_EVALUATED = "not evaluated: "
 
 
