@@ -12,6 +12,7 @@ and writes the tables of README.md anew.
 """
 
 from __future__ import annotations
+
 import argparse
 import json
 import subprocess
@@ -20,11 +21,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from measure import Run, measured
 from pathlib import Path
-from session_tables import BARE, Cost, Limits, NAMES, SpeedTable, record
-from sessions import write_sessions
 from time import process_time
+
+from measure import Run, measured
+from session_tables import BARE, NAMES, Cost, Limits, SpeedTable, record
+from sessions import write_sessions
 
 CACHECOST = (sys.executable, "-m", "cachecost")
 SETTINGS = {"CACHECOST_TOKENS": "tiktoken"}

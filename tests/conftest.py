@@ -1,16 +1,19 @@
 """What all tests share: golden files, and hypothesis without chance unless asked for."""
 
 from __future__ import annotations
+
 import gc
 import os
-import pytest
 import sys
-from cachecost.cli import COLLECTION_THRESHOLDS
 from collections.abc import Iterator
-from goldens import Golden, golden_path, orphans
-from hypothesis import settings
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+from cachecost.cli import COLLECTION_THRESHOLDS
+from goldens import Golden, golden_path, orphans
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

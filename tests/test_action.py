@@ -1,17 +1,20 @@
 """The composite action, the workflows and the hooks: they load, and name only what there is; the comment is one."""
 
 from __future__ import annotations
-import click
+
 import os
-import pytest
 import re
 import stat
 import subprocess
-from cachecost.base.yaml_text import read
-from cachecost.cli import COMMANDS, LazyGroup, cachecost as group
 from pathlib import Path
-from ruamel.yaml import YAML
 from typing import Any
+
+import click
+import pytest
+
+from cachecost.base.yaml_text import read
+from cachecost.cli import COMMANDS, LazyGroup
+from cachecost.cli import cachecost as group
 
 ROOT = Path(__file__).parents[1]
 ACTION = ROOT / "action.yml"

@@ -1,11 +1,18 @@
 """Baselines: a line a figure, equal bytes for equal figures; what makes one say nothing; since when it costs more."""
 
 from __future__ import annotations
+
 import json
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
 import pytest
+
 from cachecost.base.atomic_files import write_together
 from cachecost.base.errors import InputError
-from cachecost.budgets.baseline import Baseline, LARGEST, baseline_of, baseline_text, is_same_but_day, read_baseline
+from cachecost.budgets.baseline import LARGEST, Baseline, baseline_of, baseline_text, is_same_but_day, read_baseline
 from cachecost.budgets.check import BudgetResult, CheckOptions, check_scenarios
 from cachecost.budgets.strategy_replays import replay_strategies
 from cachecost.budgets.verdicts import Verdict
@@ -13,10 +20,6 @@ from cachecost.scenario import load
 from cachecost.views.check.json_output import check_object
 from cachecost.views.check.text import text_lines
 from check_projects import Body, Spoil, modified_tool, project, reordered, spoiled, timestamp
-from collections.abc import Callable
-from datetime import date
-from decimal import Decimal
-from pathlib import Path
 
 DAY = date(2026, 11, 20)
 ROOT = Path(__file__).parent.parent

@@ -1,15 +1,18 @@
 """`cachecost bill` on projects whose events are known: each is found at its call with its dollars, and nothing else."""
 
 from __future__ import annotations
+
 import json
-import pytest
-from cachecost.cli import cachecost
-from click.testing import CliRunner
 from decimal import Decimal
-from event_project import Project, event_project, random_project
 from pathlib import Path
-from slow_cases import mostly_slow
 from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cachecost.cli import cachecost
+from event_project import Project, event_project, random_project
+from slow_cases import mostly_slow
 
 PROJECTS = {
     "5m": event_project(),

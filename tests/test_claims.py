@@ -1,15 +1,18 @@
 """Published figures beside what they are exactly: dollars, and what caching really saved."""
 
 from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
 import pytest
+
 from cachecost.analysis.comparison.run import run
 from cachecost.base.errors import InputError
 from cachecost.scenario import from_mapping
 from cachecost.views.run.tables import published_figure_table
 from cachecost.views.tables.output import markdown_table
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 BARE = {
     "format": 1,

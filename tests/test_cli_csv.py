@@ -1,14 +1,17 @@
 """`--csv FILE`: the rows that `--json` has, as a table for a spreadsheet."""
 
 from __future__ import annotations
+
 import csv
 import json
-import pytest
-from cachecost.cli import cachecost
-from cachecost.views.tables.output import csv_text
-from click.testing import CliRunner
 from decimal import Decimal
 from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cachecost.cli import cachecost
+from cachecost.views.tables.output import csv_text
 
 SESSION = Path(__file__).parents[1] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
 

@@ -1,17 +1,20 @@
 """Help, errors and shell completion: what `--help` lists and where, and what the shell completes."""
 
 from __future__ import annotations
-import click
+
 import os
-import pytest
 import re
 import subprocess
 import sys
-from cachecost.base.errors import ExitCode, Fault, InputError, MEANINGS
-from cachecost.cli import COMMANDS, cachecost, exit_code
-from cachecost.commands.catalogue import COMMAND_GROUPS
 from collections.abc import Iterator
 from pathlib import Path
+
+import click
+import pytest
+
+from cachecost.base.errors import MEANINGS, ExitCode, Fault, InputError
+from cachecost.cli import COMMANDS, cachecost, exit_code
+from cachecost.commands.catalogue import COMMAND_GROUPS
 
 WORDS_NOT_USED = re.compile(
     r"\b(asked|told|wish(es)?|dear(er|est)?|(?<!--)beside|whole story|a fault|lifetimes?|words to)\b", re.I

@@ -1,12 +1,14 @@
 """`cachecost next`: the table, its JSON, and what is wrong with its arguments."""
 
-import cachecost
 import json
-import pytest
 import random
+from pathlib import Path
+
+import pytest
+
+import cachecost
 from bill_sessions import BEGIN, MAIN, SMALL, write_sessions
 from command_runs import printed, run_here
-from pathlib import Path
 
 SOON = "2026-03-03T23:52:00"
 """A minute after the last call of the small session."""

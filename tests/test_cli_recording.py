@@ -1,15 +1,18 @@
 """`cachecost recording`: exit codes, what goes to stdout and what to stderr, files whole or absent."""
 
 from __future__ import annotations
+
 import json
+from pathlib import Path
+from typing import Any
+
 import pytest
+from click.testing import CliRunner
+
 from cachecost.cli import exit_code
 from cachecost.commands.recording import recording
 from cachecost.conversations.readers import call_recording as calls
-from click.testing import CliRunner
 from conversations.session_stores import write_lines
-from pathlib import Path
-from typing import Any
 
 ROW: dict[str, Any] = {
     "timestamp": "2026-03-07T10:00:00Z",

@@ -3,9 +3,19 @@
 import io
 import json
 import os
-import pytest
 import subprocess
 import sys
+from contextlib import suppress
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from bill_sessions import BEGIN, MAIN, OPUS, SMALL, list_prices, write_sessions
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import is_same_model, models_in
@@ -14,14 +24,7 @@ from cachecost.commands.hook_run import HookOptions, hook_answer, parse_options
 from cachecost.commands.statusline_run import SessionMemory, status_line
 from cachecost.sessions.reading import SessionReading
 from cachecost.views.next.words import DEFAULT_FORMAT, FIELDS, NEUTRAL
-from contextlib import suppress
-from decimal import Decimal
-from hypothesis import given, settings, strategies as st
-from itertools import product
-from pathlib import Path
-from random import Random
 from slow_cases import mostly_slow
-from typing import Any
 
 LAST = BEGIN.timestamp() + 86_400 + 69
 """About when the last call of the small session began."""

@@ -1,22 +1,25 @@
 """`cachecost view` as it is typed: what it finds, what it says, how it ends."""
 
 from __future__ import annotations
+
 import http.client
 import json
 import os
-import pytest
 import re
 import signal
 import subprocess
 import sys
-from cachecost.live.viewer import saved_page as static_files
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 from tests.bill_sessions import MAIN, write_sessions
 from tests.command_runs import run_here
 from tests.live.viewer_client import STATIC
 from tests.viewer_logs import requests, write_log
+
+from cachecost.live.viewer import saved_page as static_files
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/([\w-]{22})/(\S*)  \(Ctrl-C stops it\)\n")
 

@@ -1,18 +1,21 @@
 """`cachecost whatif` end to end: what people read, and what machines do."""
 
 from __future__ import annotations
+
 import json
-import pytest
 import subprocess
 import sys
-from bodies import assistant, body, marked, text, user
-from cachecost.cli import exit_code
-from cachecost.commands.whatif import whatif
-from click.testing import CliRunner, Result
-from conversations.session_stores import write_lines
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bodies import assistant, body, marked, text, user
+from cachecost.cli import exit_code
+from cachecost.commands.whatif import whatif
+from conversations.session_stores import write_lines
 
 SESSION = Path(__file__).parents[1] / "scenarios" / "recordings" / "sessions" / "claude-code-56-minutes.jsonl"
 

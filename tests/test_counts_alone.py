@@ -1,6 +1,17 @@
 """A count is a function of its request alone: what stood before it in the log changes no count and no dollar."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from functools import cache
+from itertools import count
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.intake import Intake
@@ -13,13 +24,6 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.tokenizers import has_ctok
-from collections.abc import Iterator
-from datetime import date
-from functools import cache
-from hypothesis import given, settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from itertools import count
-from typing import Any
 
 Body = dict[str, Any]
 SOURCES = ["bytes", "tiktoken", *(["ctok"] if has_ctok() else [])]

@@ -1,14 +1,17 @@
 """The documentation holds: links, command lines, what is shown as printed, figures, pages that are made from code."""
 
 from __future__ import annotations
+
 import functools
-import pytest
 import re
 import shutil
 import sys
 import tomllib
-from docs_pages import DOCS, ROOT, anchors, blocks, command_lines, every, faults_of, links, name, run, shown
 from pathlib import Path
+
+import pytest
+
+from docs_pages import DOCS, ROOT, anchors, blocks, command_lines, every, faults_of, links, name, run, shown
 from tools.reference import pages
 from tools.reference.commands import documented
 

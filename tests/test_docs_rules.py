@@ -1,20 +1,23 @@
 """What texts refer to exists: rules of docs/rulebook.md, links, pages named in code, documented JSON fields."""
 
 from __future__ import annotations
+
 import ast
-import click
 import json
-import pytest
 import re
-from cachecost.account.causes import Cause
-from cachecost.cli import COMMANDS, cachecost
-from click.testing import CliRunner
 from collections.abc import Iterator
 from contextlib import chdir
-from docs_pages import DOCS, ROOT, anchors, every, links
 from functools import cache
 from pathlib import Path
 from typing import get_args
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cachecost.account.causes import Cause
+from cachecost.cli import COMMANDS, cachecost
+from docs_pages import DOCS, ROOT, anchors, every, links
 
 RULEBOOK, FORMATS = DOCS / "rulebook.md", DOCS / "reference/output-formats.md"
 TOP = (ROOT / "README.md", ROOT / "CONTRIBUTING.md")

@@ -1,8 +1,15 @@
 """The scenario `every-provider`: what its report says of each host, and the table of `best-per-provider` held to it."""
 
 from __future__ import annotations
+
 import json
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
 import pytest
+
 from cachecost.prompts.blocks import NOTHING, Thread
 from cachecost.prompts.output_format import host_cache_keys
 from cachecost.prompts.request import Request
@@ -10,10 +17,6 @@ from cachecost.providers.assumptions import assumption_table, assumptions_from
 from cachecost.providers.hosts import hosts
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.strategies.presets import best_table, find_best
-from collections.abc import Iterator
-from decimal import Decimal
-from functools import cache
-from pathlib import Path
 
 REPORT = Path(__file__).parents[1] / "reports" / "every-provider" / "result.json"
 CHOOSER = "best-per-provider"

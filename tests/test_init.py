@@ -1,12 +1,18 @@
 """`cachecost init`: what it writes passes its own check, and nothing that is there is touched."""
 
 from __future__ import annotations
+
 import io
-import pytest
 import re
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from cachecost import __version__
 from cachecost.base import extras as installation
-from cachecost.base.extras import Installation, PLACEHOLDER
+from cachecost.base.extras import PLACEHOLDER, Installation
 from cachecost.base.yaml_text import read
 from cachecost.cli import exit_code
 from cachecost.commands import init as module
@@ -15,10 +21,6 @@ from cachecost.commands.init import NEW, init
 from cachecost.commands.project_sources import ABOUT, RECORDING, SCENARIO, SCHEMA, WORKFLOW, starting_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.scenario.models import schema_text
-from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from ruamel.yaml import YAML
-from typing import Any
 
 
 def call(command: Any, *args: str) -> tuple[int, str, str]:

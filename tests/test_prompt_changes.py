@@ -1,22 +1,40 @@
 """What changed in the prompts since an accepted recording: the place, the text, the calls and the dollars of each."""
 
 from __future__ import annotations
+
 import json
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from cachecost.budgets.prompt_changes import PromptChange, PromptComparison, find_prompt_changes
 from cachecost.budgets.request_edits import EditedRequestBuilder, key_by_digest, pair_requests
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.prompts.request import Request
 from cachecost.scenario import load
-from check_projects import Body, Spoil, longer_system, modified_tool, moved_breakpoint, new_tool, other_model, project, reordered, shuffled_tools, thinking, timed_question, timestamp
+from check_projects import (
+    Body,
+    Spoil,
+    longer_system,
+    modified_tool,
+    moved_breakpoint,
+    new_tool,
+    other_model,
+    project,
+    reordered,
+    shuffled_tools,
+    thinking,
+    timed_question,
+    timestamp,
+)
 from command_runs import run_here
 from conversations.session_stores import write_lines
-from decimal import Decimal
-from hypothesis import given, settings, strategies as st
-from itertools import count
-from pathlib import Path
-from typing import Any
 
 ONLY_RECORDED = "  - {strategy: as recorded, max_regression: 5%}\n"
 SPOILS = (

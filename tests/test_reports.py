@@ -1,11 +1,14 @@
 """The committed reports say what the bundled scenarios give today: a change of cost is a diff to be reviewed."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
 import pytest
+
 from cachecost.analysis.comparison.run import run
 from cachecost.scenario import load
 from cachecost.views.run.report import report_files
-from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))

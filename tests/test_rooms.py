@@ -1,14 +1,16 @@
 """Imports run one way: each folder imports only from those before it in CONTRIBUTING. A class name is used once."""
 
 import ast
-import cachecost
-import pytest
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
+
+import cachecost
 from tools.house import measure_rooms
 
 ROOT = Path(__file__).parents[1]

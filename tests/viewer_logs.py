@@ -1,7 +1,12 @@
 """Small logs for the page of sessions: requests with text, billed as a replay of them says."""
 
 from __future__ import annotations
-import json
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
 from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.viewing.listing import CallReading, LoggedSessions, SessionListing
 from cachecost.conversations.logs import Logs, expand_folders, read_logs
@@ -11,11 +16,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.sessions.reading import SessionReading
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import recorded_workload
-from collections.abc import Iterator, Sequence
 from conversations.session_stores import write_lines
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 BEGIN = datetime(2026, 10, 5, tzinfo=UTC)
 MODEL = "claude-sonnet-4-5-20250929"

@@ -8,6 +8,7 @@ the same program.
 """
 
 from __future__ import annotations
+
 import argparse
 import difflib
 import os

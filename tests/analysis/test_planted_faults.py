@@ -4,17 +4,21 @@ What a fix nets is the price of the faulty log less that of the fixed one, both 
 """
 
 from __future__ import annotations
+
 import csv
 import json
-import pytest
-from cachecost.analysis.comparison.run import run
-from cachecost.scenario import load
-from cachecost.views.run.report import calls_csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from cachecost.analysis.comparison.run import run
+from cachecost.scenario import load
+from cachecost.views.run.report import calls_csv
 from planted.catalogue import FAULTS, base_of
 from planted.check import Found, asked, causes_replayed, explained, problems, written
 from planted.fault import Fault, as_is, expected, sent
@@ -24,7 +28,6 @@ from planted.pairs import INTERLACED, PAIRS
 from planted.prices import cost
 from planted.time_faults import paused
 from slow_cases import mostly_slow
-from tempfile import TemporaryDirectory
 
 AFTERWARDS = {"written_never_read", "hour_unused"}
 """Causes that only later calls show: no replay knows them at the call."""

@@ -1,16 +1,19 @@
 """Mooncake traces against a self-hosted engine's cache: requests that share ids read them, while there is room."""
 
 from __future__ import annotations
+
 import json
+from pathlib import Path
+
 import pytest
+from trees import rules
+
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.conversations.readers.mooncake import calls
 from cachecost.prompts.blocks import Block
-from cachecost.prompts.render import Hidden, NOTHING_HIDDEN, Renderer
+from cachecost.prompts.render import NOTHING_HIDDEN, Hidden, Renderer
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
-from pathlib import Path
-from trees import rules
 
 TRACE = [(0, 1300, [1, 2, 3]), (1000, 1536, [1, 2, 4]), (2000, 1024, [5, 6]), (3000, 1536, [1, 2, 4])]
 """Milliseconds, tokens, ids: a shared document of 1024 tokens, and another one in between."""

@@ -1,8 +1,14 @@
 """Plans with keep-alives cost no more than the presets, the rule that knows only the past, and the exact optimum."""
 
 from __future__ import annotations
-import pytest
+
 import random
+from decimal import Decimal
+from itertools import product
+
+import pytest
+from case_files import Run, json_of
+
 from cachecost.analysis.optimum.exact import exact, train_slots
 from cachecost.analysis.optimum.online_rule import cheapest_rule
 from cachecost.analysis.optimum.optimum import Optimum, optimum_of
@@ -13,9 +19,6 @@ from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
-from case_files import Run, json_of
-from decimal import Decimal
-from itertools import product
 from slow_cases import mostly_slow
 
 CASE = "55-plan-with-keep-alives"

@@ -1,9 +1,17 @@
 """A dollar is right by construction: the moment, the tier, the region, the fees, and what a gateway says it charged."""
 
 from __future__ import annotations
+
 import json
-import pytest
 import re
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from case_files import Run, copy_case, json_of, rows_of, run_in
+
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import models_in
@@ -12,12 +20,7 @@ from cachecost.conversations.json_object import steps_to_records
 from cachecost.conversations.readers.claude_code.transcript import read_steps
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
-from case_files import Run, copy_case, json_of, rows_of, run_in
-from collections.abc import Mapping
 from conversations.session_stores import write_lines
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 MTOK = Decimal("1e-6")
 PEAK = "2026-11-20T02:00:00Z"

@@ -1,19 +1,22 @@
 """What a bill counts and no request shows: searches of the provider, files that no rule counts, kept reasoning."""
 
 from __future__ import annotations
+
 import json
-import pytest
 from base64 import b64encode
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from case_files import Run, json_of, rows_of, run_in
+
 from cachecost.conversations.readers.apis.converse import from_converse_blocks
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.prompts.request import block_of
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.parts import hidden_content, parts_of
-from case_files import Run, json_of, rows_of, run_in
 from conversations.session_stores import write_lines
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 SEARCH, VIDEO, REASONING = "17-search-follow-up", "18-video-bytes", "19-xai-reasoning-kept"
 BYTES = b64encode(bytes(range(256)) * 120).decode()

@@ -1,14 +1,25 @@
 """Recordings of calls: they replay as the log does, tell nothing of its text, and bad ones are told whole."""
 
 from __future__ import annotations
+
 import json
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from random_logs import DEFERRED, SECRETS, lines, logs
+from shapes import block_shape
+
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import Iteration, RecordedCall
 from cachecost.conversations.model import BlockWriter, ContentFree
-from cachecost.conversations.readers import call_recording as calls, request_log
+from cachecost.conversations.readers import call_recording as calls
+from cachecost.conversations.readers import request_log
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import text_block
 from cachecost.providers.prices import PriceBook
@@ -18,14 +29,7 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.tokenizers import Cl100k, count_content
 from cachecost.views.replay.call_rows import call_object
-from dataclasses import replace
-from hypothesis import HealthCheck, given, settings
-from io import BytesIO
-from pathlib import Path
-from random_logs import DEFERRED, SECRETS, lines, logs
 from row_places import without_names
-from shapes import block_shape
-from typing import Any
 
 KEY = b"a key for tests"
 RULES, PRICES = RuleBook(), PriceBook.load()

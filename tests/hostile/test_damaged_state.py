@@ -1,20 +1,22 @@
 """Damaged files that cachecost wrote itself, and small damaged files of others: 2 or 3 with the reason, never 70."""
 
 from __future__ import annotations
-import json
-import pytest
+
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
 from cachecost.sweep.rows import open_store
 from cachecost.sweep.runs import load_sweep
 from cachecost.sweep.workers import keep_bundle
-from collections.abc import Iterator
 from command_runs import printed, run_here
 from conversations.session_stores import write_lines
 from hostile.attempts import LOG_COMMANDS, attempt
 from hostile.damage import damaged
 from hostile.seeds import BILL, SCENARIO, TIME, request_body
-from pathlib import Path
-from random import Random
 
 GRID = "conversation.synthetic.turns=2,3"
 REPLAYED = "format: 1\nname: replayed\nmodel: claude-opus-4-6\ntokens: bytes\nstrategies: [progressive]\nconversation: "

@@ -1,12 +1,19 @@
 """Hostile strings × outputs: what somebody else wrote is seen everywhere and acts nowhere."""
 
 from __future__ import annotations
+
 import csv
 import json
 import os
-import pytest
 import subprocess
 import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
 from cachecost.base.formatting import IN_TEXT, inert, inert_cell, inert_output, inert_text
 from cachecost.views.check.badge import badge_svg
 from cachecost.views.check.github import annotation_lines
@@ -21,11 +28,7 @@ from command_runs import run_here
 from conversations.session_stores import write_lines
 from hostile.attempts import attempt
 from hostile.seeds import SCENARIO, request_body
-from io import StringIO
-from pathlib import Path
 from slow_cases import mostly_slow
-from typing import Any
-from xml.etree import ElementTree as ET
 
 HOSTILE = {
     "colour": "\x1b[31mred\x1b[0m",

@@ -1,7 +1,15 @@
 """Every host answers for itself: evaluated, or told in words what is not known; never by another's rules or prices."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
 import pytest
+from host_logs import ask, body, every, write_log
+from host_models import MODELS
+
 from bodies import assistant, text, user
 from cachecost.base.errors import CannotEvaluate
 from cachecost.providers import prices as pricing
@@ -10,11 +18,6 @@ from cachecost.providers.listing import model_rows, rule_rows
 from cachecost.providers.pricerows import Sheet, load_shipped
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
-from dataclasses import replace
-from datetime import date
-from host_logs import ask, body, every, write_log
-from host_models import MODELS
-from pathlib import Path
 from price_queries import prices_of
 
 ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))

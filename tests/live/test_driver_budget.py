@@ -1,17 +1,20 @@
 """Whatever goes wrong, the budget holds, no answer is paid twice, and the journal reads."""
 
 from __future__ import annotations
+
 import asyncio
-import pytest
 import shutil
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pytest
+from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
+
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live.driver.budget import DollarBudget, OverBilled, OverBudget
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.driver.run import LiveResult
-from decimal import Decimal
-from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
-from pathlib import Path
-from random import Random
 
 PLAN = small_plan()
 ALL = Decimal("0.20")

@@ -1,18 +1,21 @@
 """An upstream that reports less than it bills, or answers nonsense: the limit holds, and the run says so."""
 
 from __future__ import annotations
+
 import json
-import pytest
 import shutil
 import time
-from cachecost.live.driver import output
-from cachecost.live.driver.journal import read_journal
 from decimal import Decimal
-from driver_fake import FakeApi, FakeClock, driven, small_plan
 from functools import partial
-from lying_answers import ANSWERS, COUNTS, much_text
 from pathlib import Path
 from random import Random
+
+import pytest
+from driver_fake import FakeApi, FakeClock, driven, small_plan
+from lying_answers import ANSWERS, COUNTS, much_text
+
+from cachecost.live.driver import output
+from cachecost.live.driver.journal import read_journal
 
 PLAN = small_plan(tokens="tiktoken")
 KEPT = "the usage is not believed (0 input tokens, "

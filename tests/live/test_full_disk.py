@@ -1,27 +1,30 @@
 """A disk that takes no more: traffic goes on, files stay whole, and the end says truly what they hold."""
 
 from __future__ import annotations
+
 import asyncio
 import errno
-import httpx2
 import json
 import os
-import pytest
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+from driver_fake import FakeApi, FakeClock, driven, journal_of, small_plan
+from recorder_upstream import body, recorder, send, until, upstream_thread
+from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
+
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import calls
-from cachecost.live import clock, request_log
+from cachecost.live import request_log
 from cachecost.live.driver.journal import read_journal
 from cachecost.live.recorder.writing import DigestFile, calls_in
 from cachecost.live.request_log import CallLog
-from collections.abc import Callable
-from driver_fake import FakeApi, FakeClock, driven, journal_of, small_plan
-from pathlib import Path
-from recorder_upstream import body, recorder, send, until, upstream_thread
-from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
 from slow_cases import mostly_slow
 
 REQUEST = json.dumps(BODY).encode()

@@ -1,13 +1,22 @@
 """The page of a simulated API while traffic flows: its figures, its events, and who gets to it."""
 
 from __future__ import annotations
+
 import asyncio
-import httpx2
 import json
-import pytest
 import re
 import signal
 import time
+from decimal import Decimal
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
+
+import httpx2
+import pytest
+from simulated_calls import Served, automatic, refusable, uncached
+from test_server_command import Process
+from viewer_client import Client
+
 from cachecost.live.server.bill import bill_of
 from cachecost.live.server.page import MeterFeed
 from cachecost.live.viewer import app as events
@@ -17,12 +26,6 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.setup import ReplaySetup
-from decimal import Decimal
-from http.client import HTTPConnection, HTTPResponse
-from simulated_calls import Served, automatic, refusable, uncached
-from test_server_command import Process
-from typing import Any
-from viewer_client import Client
 
 CLASSES = ("read", "write_5m", "write_1h", "input", "output")
 

@@ -4,17 +4,19 @@ Half of the processor time of a server is its start: what is true wherever it ru
 """
 
 from __future__ import annotations
-import anyio
+
 import json
-import jsonschema
 import os
-import pytest
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
+
+import anyio
+import jsonschema
+import pytest
 
 pytest.importorskip("mcp", reason="the SDK is in the extra mcp")
 

@@ -1,7 +1,11 @@
 """What `next` says of a conversation is what `serve` then bills, to the token: random clients, sizes and pauses."""
 
-import pytest
 import random
+from pathlib import Path
+
+import pytest
+from server_fakes import Says, post, served_by
+
 from cachecost.analysis.next_message.conversation import LastConversation, with_model
 from cachecost.conversations.logs import Logs
 from cachecost.live.request_log import CallLog
@@ -12,8 +16,6 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import read_workload
-from pathlib import Path
-from server_fakes import Says, post, served_by
 
 START = 1_793_577_600.0
 """2026-11-02."""

@@ -1,18 +1,21 @@
 """The browser gets the address of the page, with its token, by a file and not on a command line."""
 
 from __future__ import annotations
+
 import json
 import os
-import pytest
 import re
 import signal
 import stat
 import subprocess
 import sys
 import time
-from cachecost.commands.view_sources import redirect_file
 from pathlib import Path
+
+import pytest
 from tests.viewer_logs import requests, write_log
+
+from cachecost.commands.view_sources import redirect_file
 
 BROWSER = """#!{python}
 import json, sys, urllib.parse, urllib.request

@@ -1,8 +1,15 @@
 """Probes through all that a real run has: the official SDK, the budget, and the simulated API on the other side."""
 
 from __future__ import annotations
+
 import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+
 import pytest
+from probe_bench import DAY, PRICES, FakeClock
+from server_fakes import KEY, Says, served_by
+
 from cachecost.live.driver.budget import CallPricing, DollarBudget
 from cachecost.live.driver.sending import RetryPolicy, sender_to
 from cachecost.live.server.app import app_of
@@ -11,11 +18,7 @@ from cachecost.live.server.state import faults_from
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
-from collections.abc import Sequence
-from decimal import Decimal
 from loopback import Loopback
-from probe_bench import DAY, FakeClock, PRICES
-from server_fakes import KEY, Says, served_by
 from slow_cases import mostly_slow
 from tools.probes import PricedProbe, ProbeFinding, plan, rules_text, select_probes, verify
 

@@ -1,13 +1,19 @@
 """The recorder's other process: it may die at any moment, and no open stream holds up what has ended."""
 
 from __future__ import annotations
+
 import asyncio
 import os
-import pytest
 import resource
 import signal
 import sys
 import time
+from pathlib import Path
+from queue import Queue
+
+import pytest
+from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
+
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.helper_loop import HelperLoop, Predictor
@@ -16,9 +22,6 @@ from cachecost.live.recorder.log_lines import LineReader
 from cachecost.live.recorder.writing import DigestFile, calls_in, put_recording_in_order
 from cachecost.prompts.intake import Intake
 from cachecost.tokens.tokenizers import has_ctok
-from pathlib import Path
-from queue import Queue
-from recorder_upstream import STREAM, Seen, body, chunk, events, message, plain, recorder, send, until, upstream_thread
 from slow_cases import mostly_slow
 
 LATE_S = 0.3

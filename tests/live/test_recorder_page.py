@@ -1,19 +1,22 @@
 """The page of `cachecost record`, of a recorder in a process of its own."""
 
 from __future__ import annotations
+
 import asyncio
 import json
-import pytest
 import re
 import socket
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorder_upstream import NotStarted, Running, Upstream, recorder, send, until, upstream_thread
+from test_recorder_command import KEY, at, marked
+
 from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.writing import DigestFile
-from http.client import HTTPConnection
-from pathlib import Path
-from recorder_upstream import NotStarted, Running, Upstream, recorder, send, until, upstream_thread
-from test_recorder_command import KEY, at, marked
-from typing import Any
 
 ADDRESS = re.compile(r"the calls so far: http://127\.0\.0\.1:(\d+)(/[\w-]{22}/)")
 

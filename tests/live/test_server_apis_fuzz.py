@@ -1,19 +1,21 @@
 """Seeded broken requests to OpenAI's and Gemini's served APIs: each is answered or refused in the API's own form."""
 
 import asyncio
+import random
+
 import httpx2
 import pytest
-import random
 from api_dialects import CHAT, GEMINI_API, KEY, OTHERS, RESPONSES
+from request_mutations import PNG, body_of
+from server_fakes import served_by
+from test_server_billed import START, meter
+
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import SteppingClock
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
 from loopback import Loopback
-from request_mutations import PNG, body_of
-from server_fakes import served_by
-from test_server_billed import START, meter
 
 REQUESTS = 250
 FORM = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "required": ["a"]}}}

@@ -1,8 +1,11 @@
 """The server with the meter it is meant for: what it tells is what a replay of its record says."""
 
 import asyncio
+
 import httpx2
 import pytest
+from server_fakes import HEAD, Says, client_of, lines_of, post, served_by
+
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import SteppingClock
 from cachecost.live.request_log import CallLog
@@ -12,7 +15,6 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
-from server_fakes import HEAD, Says, client_of, lines_of, post, served_by
 
 START = 1_793_500_000.0
 """A second of 2026-11-01."""

@@ -1,11 +1,16 @@
 """Whatever a client sends, the server answers as the API would: never with a 500, and the log it writes reads."""
 
 from __future__ import annotations
+
 import asyncio
-import httpx2
 import json
-import pytest
 import random
+
+import httpx2
+import pytest
+from request_mutations import body_of, headers_of, target_of
+from server_fakes import BODY, HEAD, lines_of, post, served_by
+
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import SteppingClock
 from cachecost.live.request_log import CallLog
@@ -20,8 +25,6 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
-from request_mutations import body_of, headers_of, target_of
-from server_fakes import BODY, HEAD, lines_of, post, served_by
 
 REQUESTS = 600
 NOT_JSON = "The request body is not valid JSON"

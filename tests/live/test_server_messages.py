@@ -1,12 +1,16 @@
 """The Messages API as `serve` speaks it: answers whole and streamed, token counts, models, the record."""
 
-import anthropic
 import asyncio
 import gzip
-import httpx2
 import json
-import pytest
 import zlib
+
+import anthropic
+import httpx2
+import pytest
+from server_fakes import BLOCKS, BODY, HEAD, KEY, MODEL, Says, events, get, lines_of, post, sdk_of, served_by
+from server_fakes import Letters as Meter
+
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import ScaledClock
 from cachecost.live.keys import workspace_of
@@ -15,7 +19,6 @@ from cachecost.live.server.answering import events_of
 from cachecost.live.server.app import app_of
 from cachecost.live.server.served_api import pieces
 from cachecost.live.server.state import Ids
-from server_fakes import BLOCKS, BODY, HEAD, KEY, Letters as Meter, MODEL, Says, events, get, lines_of, post, sdk_of, served_by
 
 
 def test_a_whole_answer_has_the_fields_of_the_api():

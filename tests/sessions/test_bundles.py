@@ -1,21 +1,24 @@
 """Sessions read by several processes, or a cluster that loses one: the bill is that of one process."""
 
 from __future__ import annotations
+
 import json
 import os
-import pytest
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
 from bill_sessions import SessionWriter
 from cachecost.base.errors import CannotEvaluate
 from cachecost.sessions.bundles import MOST_FILES, join_bundles, read_bundle, split_files, without_twins
 from cachecost.sessions.reading import SessionReading
 from command_runs import run_here
-from dataclasses import replace
 from fleet import cluster
-from importlib.util import find_spec
-from pathlib import Path
 from sessions import write_sessions
 from slow_cases import mostly_slow
 

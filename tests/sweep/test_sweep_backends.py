@@ -1,25 +1,28 @@
 """The same table on every backend: processes of this machine, or a dask cluster that loses one on the way."""
 
 from __future__ import annotations
-import cachecost
+
 import json
-import pytest
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
+
+import cachecost
 from cachecost.base.errors import InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.sweep.cells import Task
 from cachecost.sweep.grid import Point
 from cachecost.sweep.workers import MOST_CELLS, MOST_TASKS, Workers, split_tasks
-from collections.abc import Callable, Iterator
 from command_runs import run_here
-from contextlib import contextmanager, suppress
-from importlib.util import find_spec
-from pathlib import Path
 from slow_cases import mostly_slow
-from sweep_bench import COMMAND, ENVIRONMENT, SCENARIO, scenario_at
 
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="dask is an extra")
 SEVERAL = ["--grid", "conversation.synthetic.turns=1,2,3", "--grid", "model=claude-opus-4-6,claude-sonnet-4-6"]

@@ -1,20 +1,33 @@
 """What a sweep keeps: parts, written whole; one table in the end, the same bytes whoever computed it in what order."""
 
 from __future__ import annotations
-import pytest
+
 import sys
-from cachecost.base.errors import InputError
-from cachecost.base.extras import NotInstalled
-from cachecost.sweep import backends, rows as tables, workers
-from cachecost.sweep.cells import Job, Task, evaluate_task
-from cachecost.sweep.rows import CellKey, SweepRow, error_row, exclusive_store, has_pyarrow, open_store, read_table, write_table
-from cachecost.sweep.runs import Sweep, load_sweep, run_sweep
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
 from subprocess import DEVNULL, PIPE, Popen
+
+import pytest
 from sweep_bench import ALONE, SCENARIO, rows_of, scenario_at, table
+
+from cachecost.base.errors import InputError
+from cachecost.base.extras import NotInstalled
+from cachecost.sweep import rows as tables
+from cachecost.sweep import workers
+from cachecost.sweep.cells import Job, Task, evaluate_task
+from cachecost.sweep.rows import (
+    CellKey,
+    SweepRow,
+    error_row,
+    exclusive_store,
+    has_pyarrow,
+    open_store,
+    read_table,
+    write_table,
+)
+from cachecost.sweep.runs import Sweep, load_sweep, run_sweep
 
 GRID = ["conversation.synthetic.turns=1,2,3", "model=claude-opus-4-6,claude-sonnet-4-6"]
 ROWS = [

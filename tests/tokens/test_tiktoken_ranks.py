@@ -1,20 +1,19 @@
 """tiktoken's ranks come with the package: never from the network, and nothing is written to a folder of the user's."""
 
 import os
-import pytest
 import socket
-import stat
 import subprocess
 import sys
-from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens import raw, tokenizers
-from cachecost.analysis.comparison.assumptions import CHOSEN
-from cachecost.tokens.raw import ensure_ranks
-from cachecost.tokens.tokenizers import CACHE_VARIABLE, Cl100k, ENCODING, RANKS, RANKS_FOLDER, encoder
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
+
+import pytest
+
+from cachecost.base.errors import CannotEvaluate
+from cachecost.tokens import tokenizers
+from cachecost.tokens.tokenizers import CACHE_VARIABLE, ENCODING, RANKS, RANKS_FOLDER, Cl100k, encoder
 
 SENTENCE = "Prompt caching: 95,000 tokens don't cost $0.59375 twice."
 TOKENS = 18

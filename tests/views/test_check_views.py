@@ -1,17 +1,20 @@
 """Every rendering of a check says what its JSON says, in its own format's signs."""
 
 from __future__ import annotations
+
 import json
-import pytest
-from cachecost.account.causes import causes
-from cachecost.analysis.lint.finding import codes
-from cachecost.views.check.github import annotation_lines
-from cachecost.views.check.junit import render as junit
-from cachecost.views.check.markdown import MARKER, render as markdown
-from cachecost.views.check.sarif import render as sarif
-from cachecost.views.check.text import text_lines
 from typing import Any
 from xml.etree import ElementTree as ET
+
+import pytest
+
+from cachecost.account.causes import causes
+from cachecost.views.check.github import annotation_lines
+from cachecost.views.check.junit import render as junit
+from cachecost.views.check.markdown import MARKER
+from cachecost.views.check.markdown import render as markdown
+from cachecost.views.check.sarif import render as sarif
+from cachecost.views.check.text import text_lines
 
 Told = dict[str, Any]
 

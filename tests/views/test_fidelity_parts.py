@@ -1,15 +1,25 @@
 """Fitted beside held-out recordings, what is thin, and how often ranges and error margins hold."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
 import pytest
+
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
 from cachecost.views.fidelity.page import fidelity_page
 from cachecost.views.fidelity.scores import coverages, host_parts, score
-from cachecost.views.fidelity.text import basis_sentence, coverage_table, evidence_markdown, fidelity_object, headline, part_table
-from dataclasses import replace
-from decimal import Decimal
+from cachecost.views.fidelity.text import (
+    basis_sentence,
+    coverage_table,
+    evidence_markdown,
+    fidelity_object,
+    headline,
+    part_table,
+)
 
 FITTED, HELD_OUT = "logs/e.jsonl", "logs/g.jsonl"
 HIT = Judgement(

@@ -1,12 +1,22 @@
 """The HTML report: its figures, its anchors, the same bytes each time, and nothing that it would load."""
 
 from __future__ import annotations
+
 import json
 import os
-import pytest
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from fake_results import comparison, ledger, result, small, ten_arms
+from html_page import Page
+
 from cachecost.base.formatting import dollar_places, dollars
 from cachecost.cli import cachecost
 from cachecost.ledger.findings import Explanation, Finding
@@ -14,13 +24,6 @@ from cachecost.ledger.results import Assumption, BreakpointAt, CallTimeline, Run
 from cachecost.prompts.blocks import Layer
 from cachecost.views.run.page import run_page
 from cachecost.views.run.report import run_object
-from click.testing import CliRunner
-from dataclasses import replace
-from decimal import Decimal
-from fake_results import comparison, ledger, result, small, ten_arms
-from functools import cache
-from html_page import Page
-from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

@@ -1,18 +1,21 @@
 """The folder of a report: the same bytes each time, whole or as it was before."""
 
 from __future__ import annotations
+
 import os
-import pytest
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fake_results import comparison, ledger, result, small, ten_arms
+
 from cachecost.views.run import report
 from cachecost.views.run.files import OURS, PROVIDERS
 from cachecost.views.run.report import report_files, write_report
-from collections.abc import Iterator
-from contextlib import contextmanager
-from fake_results import comparison, ledger, result, small, ten_arms
-from pathlib import Path
 
 HERE = Path(__file__).parent
 WRITE = """

@@ -1,11 +1,13 @@
 """What carries the answer stands at every width; what does not is hidden by importance, and that is said."""
 
 from __future__ import annotations
+
 import pytest
-from cachecost.views.run.report import run_text
-from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table, fit_table, hidden_note
 from fake_results import small, ten_arms
 from rich.cells import cell_len
+
+from cachecost.views.run.report import run_text
+from cachecost.views.tables.table import COMPARISON, COUNT, Column, Table, fit_table, hidden_note
 
 WIDTHS = [80, 100, 110, 120, 200]
 NAMES = ["a", "a strategy with quite a long name, and a second part"]

@@ -1,7 +1,13 @@
 """A tie is called a tie: in the verdict, in titles, in the table of variants; and columns name what they compare to."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
 import pytest
+from fake_results import comparison, ledger, result, row
+
 from cachecost.analysis.comparison.summary import dollars_title, error_of_difference, summarise, who_is_cheapest
 from cachecost.analysis.comparison.verdict import verdict_of
 from cachecost.ledger.results import Comparison, Ledger
@@ -9,9 +15,6 @@ from cachecost.ledger.rows import Cost
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import Usage
 from cachecost.views.run.report import report_markdown, run_object, run_text
-from dataclasses import replace
-from decimal import Decimal
-from fake_results import comparison, ledger, result, row
 
 
 def of(shares: dict[str, float], first: str | None = None, variant: str = "") -> Comparison:

@@ -1,19 +1,29 @@
 """The screen of `watch` as a function of a state, a time and a size."""
 
 from __future__ import annotations
-import json
+
+from decimal import Decimal
+from pathlib import Path
+
 import pytest
-from cachecost.analysis.next_message.watching import EXPIRY, MOST_CALLS, REWRITE, WatchedSession, find_alarms, watched_moment
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.bill_sessions import BEGIN, SessionWriter
+
+from cachecost.analysis.next_message.watching import (
+    EXPIRY,
+    MOST_CALLS,
+    REWRITE,
+    WatchedSession,
+    find_alarms,
+    watched_moment,
+)
 from cachecost.live.watching.server import FileFollower
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.watch import ScreenSize, alarm_words, call_line, screen_lines, screen_text, timeline_bars
 from conversations.session_stores import write_lines
-from decimal import Decimal
-from hypothesis import given, strategies as st
-from pathlib import Path
-from tests.bill_sessions import BEGIN, SessionWriter
 
 ID = "1e0816ef-0000-4000-8000-000000000001"
 START = BEGIN.timestamp()

@@ -5,7 +5,19 @@ is `recording.jsonl`, what the command of a scenario sent when its costs were ac
 """
 
 from __future__ import annotations
+
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from hashlib import blake2b
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
+
 from cachecost.analysis.comparison.variant_run import versions_of
 from cachecost.base import yaml_text
 from cachecost.base.atomic_files import write_together
@@ -14,7 +26,7 @@ from cachecost.base.formatting import exact
 from cachecost.base.yaml_text import faults_of, show_value
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.ledger.rows import REFUSED
-from cachecost.prompts.blocks import Message, Part, Thread
+from cachecost.prompts.blocks import Part, Thread
 from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
@@ -23,15 +35,6 @@ from cachecost.scenario import Scenario
 from cachecost.scenario.loading import RecordedScenario
 from cachecost.scenario.models import SHIPPED, Strict
 from cachecost.simulation.engine import SimulatedCall
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import date
-from decimal import Decimal, InvalidOperation
-from hashlib import blake2b
-from json import dumps
-from pathlib import Path
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, WithJsonSchema
-from typing import Annotated, Any, Literal, TypeAlias
 
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2

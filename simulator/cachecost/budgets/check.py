@@ -1,17 +1,7 @@
 """Checks scenarios against their budgets and baselines, for the command, the library and the pytest plugin."""
 
 from __future__ import annotations
-from cachecost.base.errors import Fault, InputError, NamesNotKnown
-from cachecost.base.yaml_text import SourcePlace
-from cachecost.budgets.baseline import Baseline, FILE_NAME, Figures, RECORDING, baseline_of, read_baseline, write_accepted
-from cachecost.budgets.determinism import check_determinism
-from cachecost.budgets.limits import check_budgets, check_hit_rates, differences
-from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
-from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
-from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_share, exit_code, overall, session_volume
-from cachecost.scenario import Scenario, load
-from cachecost.scenario.loading import FileDefaults, NO_DEFAULTS, Record, RecordedScenario, name_with_sets, without_command
-from cachecost.simulation.setup import Progress, no_progress
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -19,6 +9,32 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
+
+from cachecost.base.errors import Fault, InputError, NamesNotKnown
+from cachecost.base.yaml_text import SourcePlace
+from cachecost.budgets.baseline import (
+    FILE_NAME,
+    RECORDING,
+    Baseline,
+    baseline_of,
+    read_baseline,
+    write_accepted,
+)
+from cachecost.budgets.determinism import check_determinism
+from cachecost.budgets.limits import check_budgets, check_hit_rates, differences
+from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
+from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
+from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_share, exit_code, overall, session_volume
+from cachecost.scenario import Scenario, load
+from cachecost.scenario.loading import (
+    NO_DEFAULTS,
+    FileDefaults,
+    Record,
+    RecordedScenario,
+    name_with_sets,
+    without_command,
+)
+from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
 REPORTS = Path("reports")

@@ -7,38 +7,31 @@ clock.
 """
 
 from __future__ import annotations
+
 import json
 import re
-from cachecost.analysis.explain.explaining import explain
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
 from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.base.formatting import count_text, dollars
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.causes import limit_changes
-from cachecost.budgets.source_lines import RunDifference, align, compared_calls, excerpt, find_differences, search_texts
-from cachecost.budgets.strategy_replays import Baseline, BaselineRow, BlockEntry, Entries, Figures, Fingerprints, ReplayedStrategy
+from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.verdicts import CostChange, State, Verdict
-from cachecost.caches.breakpoints import Outcome
-from cachecost.conversations.calls import Call, RecordedCall
-from cachecost.ledger.findings import Finding
-from cachecost.ledger.rows import CallRow, LayerTokens
-from cachecost.ledger.unread import UnreadTracker
-from cachecost.prompts.blocks import Block, Layer, Thread, count_equal_blocks
+from cachecost.conversations.calls import RecordedCall
+from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import first_difference, pair_anywhere, texts, value_text
-from cachecost.prompts.render import lookback_steps
-from cachecost.prompts.request import Breakpoint, Request, block_at, place_as_sent, sent_breakpoints, wire_path
-from cachecost.providers.rules import ModelRules
+from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.usage import ZERO
 from cachecost.scenario.loading import RecordedScenario, placed_of
 from cachecost.scenario.models import AS_RECORDED
-from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import workload_as_recorded
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from json import dumps
-from pathlib import Path
-from typing import Any, Literal
 
 ID_KEYS = ("id", "tool_use_id")
 

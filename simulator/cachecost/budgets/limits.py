@@ -33,7 +33,7 @@ from cachecost.ledger.results import most_of
 from cachecost.ledger.rows import REFUSED, CallRow
 from cachecost.ledger.unread import UnreadTracker
 from cachecost.prompts.blocks import Layer
-from cachecost.prompts.exact_json import lookback_steps
+from cachecost.prompts.render import lookback_steps
 from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO

@@ -1,22 +1,44 @@
 """What changed between the accepted calls of a strategy and today's: each change, its place, its text and dollars."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
 from cachecost.analysis.lint.excerpts import excerpt_around
 from cachecost.base.structs import replace as replace_struct
-from cachecost.budgets.request_edits import BlockKey, ChangeKind, Edit, EditedRequestBuilder, RequestPair, SlotBreakpoint, SlotList, key_by_digest, key_by_shape, pair_requests
+from cachecost.budgets.request_edits import (
+    BlockKey,
+    ChangeKind,
+    Edit,
+    EditedRequestBuilder,
+    RequestPair,
+    SlotBreakpoint,
+    SlotList,
+    key_by_digest,
+    key_by_shape,
+    pair_requests,
+)
 from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message
-from cachecost.prompts.compare import ChangedText, first_changed_block, first_changed_text, first_difference, pair_in_order, text_of, texts, value_text
+from cachecost.prompts.compare import (
+    ChangedText,
+    first_changed_block,
+    first_changed_text,
+    first_difference,
+    pair_in_order,
+    text_of,
+    texts,
+    value_text,
+)
 from cachecost.prompts.render import CannotCount, TokenCounter
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.usage import ZERO
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from typing import Any
 
 VALUE_LENGTH = 80
 NAMES = 5

@@ -5,10 +5,12 @@ So pieces of it are searched, the longest around the change first; one that is i
 """
 
 from __future__ import annotations
+
 import re
-from cachecost.prompts.compare import shared_ends
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from cachecost.prompts.compare import shared_ends
 
 SHORTEST = 8
 """Characters of a piece that is distinctive enough."""

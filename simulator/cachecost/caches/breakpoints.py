@@ -5,22 +5,21 @@ numbers instead of prefixes.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from copy import copy
+from typing import TypeVar
+
 import msgspec
+
 from cachecost.base.digests import seeded_share
 from cachecost.base.structs import value
 from cachecost.caches.expiry import BEFORE_TIME, CacheEntry, State, new_entry, refresh_before_hit, ttl_s_of
-from cachecost.prompts.blocks import Block, Layer, Prefix, Thread
-from cachecost.prompts.output_format import effort_asked, model_of, output_format, thinking_asked
+from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, lookback_window
-from cachecost.prompts.request import Request
-from cachecost.prompts.translated import EARLIER_ENDS
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.rules import ModelRules, VisibilityLag
 from cachecost.providers.usage import TTLS, Usage
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from copy import copy
-from json import dumps
-from typing import Literal, Protocol, TypeVar
 
 Key = tuple[Prefix, str]
 """A prefix, and the TTL of the breakpoint if the assumption `ttl_in_key` holds, else ""."""

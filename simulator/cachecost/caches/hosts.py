@@ -4,26 +4,40 @@ The cache model for each value of the rule `matching`, and the caches of all hos
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
 from cachecost.account.causes import Cause
 from cachecost.base.structs import replace, value
-from cachecost.caches.breakpoints import Outcome, PrefixCache, UNWRITTEN, UnreadPrefix, ancestor, cause_of_unread, find_change, find_change_or_compaction, is_fork, new_entry, path
-from cachecost.caches.causes import cause_of, find_earlier_entry
+from cachecost.caches.breakpoints import Outcome, PrefixCache
+from cachecost.caches.causes import (
+    cause_of,
+    find_earlier_entry,
+)
 from cachecost.caches.expiry import CacheEntry, State
 from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.caches.inspection import CallInspection
-from cachecost.caches.losses import ContentChange, EarlierCall, Lineage, Loss, Relatives, cause_of_losses, find_change_since, find_shared_content, first_message_end, have_one_static, may_share, tokens_between
-from cachecost.caches.reporting import PromptHistory, build_outcome, round_read, ttl_s_of
-from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.caches.losses import (
+    Lineage,
+    Loss,
+    Relatives,
+    cause_of_losses,
+)
+from cachecost.caches.reporting import build_outcome, round_read
+from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.passes import pass_times
-from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, is_within_lookback, lookback_steps
+from cachecost.prompts.render import (
+    AS_COUNTED,
+    BreakpointPrefix,
+    PrefixSizes,
+    Prompt,
+)
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import TTLS
-from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from typing import Protocol, runtime_checkable
 
 BREAKPOINT = "breakpoint"
 GRID = "grid"

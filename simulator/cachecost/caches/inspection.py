@@ -29,8 +29,7 @@ from cachecost.caches.losses import (
 )
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.compare import ancestor, begins_with, path
-from cachecost.prompts.exact_json import is_within_lookback, lookback_steps
-from cachecost.prompts.render import PrefixSizes, Prompt
+from cachecost.prompts.render import PrefixSizes, Prompt, is_within_lookback, lookback_steps
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import TTLS

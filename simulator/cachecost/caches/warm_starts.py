@@ -12,6 +12,11 @@ or not the log has times to first token: an entry can be read from then on (rule
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Protocol, Self
+
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
@@ -19,9 +24,6 @@ from cachecost.prompts.render import BreakpointPrefix, Prompt, is_within_lookbac
 from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
-from typing import Protocol, Self
 
 TOLERANCE = 2
 """Tokens that a billed read may differ from a prefix whose length is known from other bills."""

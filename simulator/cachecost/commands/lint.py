@@ -1,20 +1,33 @@
 """`cachecost lint`: static checks of requests, and of consecutive requests."""
 
 from __future__ import annotations
-import click
+
 import json
 import shlex
 import sys
-from cachecost.base.errors import exit_code
-from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import SharedOptions, counter_option, csv_option, format_option, json_option, report_skipped, shared_options, skip_option, write_rows
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.workloads import print_left_out
-from cachecost.providers.hosts import AUTO_HOST
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cachecost.base.errors import exit_code
+from cachecost.commands.diagnostics import print_diagnostic
+from cachecost.commands.options import (
+    SharedOptions,
+    counter_option,
+    csv_option,
+    format_option,
+    json_option,
+    report_skipped,
+    shared_options,
+    skip_option,
+    write_rows,
+)
+from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.workloads import print_left_out
+from cachecost.providers.hosts import AUTO_HOST
 
 if TYPE_CHECKING:
     from cachecost.analysis.lint import LintFinding, RequestLoader

@@ -6,20 +6,22 @@ hold for scenarios that do not state them themselves, some say where scenarios a
 """
 
 from __future__ import annotations
+
 import re
 import tomllib
-from cachecost.base.errors import Fault, InputError, nearest
-from cachecost.base.limits import MOST_ERRORS, MOST_NUMBER
-from cachecost.base.toml_text import read_toml_text
-from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
-from cachecost.configuration.discovery import FoundFiles, MOST_BYTES, OWN, SHARED, may_be_ours
-from cachecost.providers.assumptions import read_assumptions
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.base.limits import MOST_ERRORS, MOST_NUMBER
+from cachecost.base.toml_text import read_toml_text
+from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way
+from cachecost.configuration.discovery import MOST_BYTES, OWN, SHARED, FoundFiles, may_be_ours
+from cachecost.providers.assumptions import read_assumptions
 
 KeyPath = tuple[str, ...]
 """The names that lead to a table or key."""

@@ -4,19 +4,15 @@ asyncio is imported lazily, because `cachecost --help` loads this module.
 """
 
 from __future__ import annotations
-import json
+
 import os
 import re
 import time
-from cachecost.base.atomic_files import InUse, lock_file
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.readers.request_log import sniff
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from datetime import UTC, date, datetime
-from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Protocol
+from typing import Protocol
+
+from cachecost.base.errors import Fault, InputError
 
 Say = Callable[[str], None]
 """Prints a line for people."""

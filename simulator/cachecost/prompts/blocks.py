@@ -8,14 +8,17 @@ identity and a call costs work for what is new in it. Most nodes have one child,
 """
 
 from __future__ import annotations
-import msgspec
-from cachecost.base.digests import blake2b
-from cachecost.base.structs import identity_struct
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from json import JSONEncoder
 from typing import Any, TypeVar
+
+import msgspec
+
+from cachecost.base.digests import blake2b
+from cachecost.base.structs import identity_struct
 
 DIGEST_BYTES = 16
 MOST_BEGUN = 256

@@ -6,13 +6,15 @@ where a block changed, `pair_in_order` for what corresponds, `unchanged` for wha
 """
 
 from __future__ import annotations
+
 import re
-from cachecost.base.structs import value
-from cachecost.prompts.blocks import Block, Layer, Prefix
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from json import dumps
 from typing import Any, Literal
+
+from cachecost.base.structs import value
+from cachecost.prompts.blocks import Block, Layer, Prefix
 
 ALIKE = 0.6
 """The share of two texts, from their ends inwards, that must match for one to be a new version of the other."""

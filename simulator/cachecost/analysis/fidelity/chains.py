@@ -25,7 +25,13 @@ alive one that reads all: a changed prompt reads nothing either.
 """
 
 from __future__ import annotations
-from cachecost.analysis.fidelity.recording_check import RecordingCheck, TOLERANCE, input_cost
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of, iso
 from cachecost.caches.expiry import has_expired
 from cachecost.conversations.json_object import TranscriptStep
@@ -35,10 +41,6 @@ from cachecost.providers.hosts import AUTO_HOST, host_of, host_of_message
 from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import NamedTuple
 
 FIRST, ALIVE, EXPIRED, UNCLEAR = "first step", "alive", "expired", "unclear"
 DOUBTS = {

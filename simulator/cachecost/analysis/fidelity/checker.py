@@ -1,10 +1,30 @@
 """Predicted against billed, call by call; a call's own bill never sizes its own prediction."""
 
 from __future__ import annotations
+
 import math
-from cachecost.analysis.fidelity.judging import BillComparison, BillVerdict, PossibleEntry, judge_breakpoint_hit, judge_prefix_hit, judge_range
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+
+from cachecost.analysis.fidelity.judging import (
+    BillComparison,
+    BillVerdict,
+    PossibleEntry,
+    judge_breakpoint_hit,
+    judge_prefix_hit,
+    judge_range,
+)
 from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
-from cachecost.analysis.fidelity.rules_seen import CallFacts, claim_name, find_broken_rules, find_claims, find_exercised_rules, find_refuted_claims
+from cachecost.analysis.fidelity.rules_seen import (
+    CallFacts,
+    claim_name,
+    find_broken_rules,
+    find_claims,
+    find_exercised_rules,
+    find_refuted_claims,
+)
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, ReadBounds, read_bounds, with_shared_prefix
@@ -25,10 +45,6 @@ from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import request_quote
 from cachecost.tokens.calibrated import AnswerLengths, BilledLengths, BilledSizes, EstimatedSizes
 from cachecost.tokens.margins import PromptMargins
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from itertools import pairwise
 
 GONE_S = 7 * 86_400.0
 """No host says that it keeps an entry for longer than a few days after its last use, in seconds."""

@@ -4,6 +4,11 @@ The rules of the rulebook, what hosts without breakpoints claim, and each dated 
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
 from cachecost.account.causes import causes
 from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.caches.breakpoints import Outcome
@@ -14,9 +19,6 @@ from cachecost.prompts.request import Request
 from cachecost.providers.listing import Sighting
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
 """A finding of lint, over how many calls it holds, and the codes of lint as data: `codes.toml`, one table a code."""
 
 from __future__ import annotations
+
 import tomllib
-from cachecost.analysis.lint.loaded_request import Confirmation, LAYERS, UNCONFIRMED
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Literal
+
+from cachecost.analysis.lint.loaded_request import LAYERS, UNCONFIRMED, Confirmation
 
 Severity = Literal["error", "warning", "note"]
 ByLayer = Mapping[str, str]

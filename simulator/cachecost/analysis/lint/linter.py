@@ -4,31 +4,45 @@ Of different conversations too: what both send, and one of them behind a block t
 """
 
 from __future__ import annotations
-import math
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
 from cachecost.analysis.lint.finding import LintFinding, merge_findings
-from cachecost.analysis.lint.loaded_request import LAYERS, LoadedRequest, Place, RequestLoader, SizedBreakpoint, beside_cache, excerpt, length_state, message_place, texts
-from cachecost.analysis.lint.pair_checks import CHANGED, KEY_ORDER, ON_CHANGING, TOOL_ORDER, VOLATILE, check_last_breakpoint, check_lookback, check_messages, check_parameters, check_system, check_tools, settle
-from cachecost.analysis.lint.request_checks import Guesser, MAYBE, SURE, check_lengths, check_refusals, early_blocks
-from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words, kind_of, only_words_changed
+from cachecost.analysis.lint.loaded_request import (
+    LoadedRequest,
+    RequestLoader,
+    SizedBreakpoint,
+)
+from cachecost.analysis.lint.pair_checks import (
+    CHANGED,
+    KEY_ORDER,
+    ON_CHANGING,
+    TOOL_ORDER,
+    VOLATILE,
+    check_last_breakpoint,
+    check_lookback,
+    check_messages,
+    check_parameters,
+    check_system,
+    check_tools,
+    settle,
+)
+from cachecost.analysis.lint.request_checks import MAYBE, SURE, Guesser, check_lengths, check_refusals, early_blocks
 from cachecost.base.errors import CannotEvaluate, OtherCache
-from cachecost.caches.breakpoints import first_difference
-from cachecost.caches.losses import LONG_TEXT, MOST_RECENT, find_shared_content, have_one_static, share_of_long_text
+from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
-from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, count_equal_blocks
+from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.compare import ancestor
-from cachecost.prompts.render import lookback_steps
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.workload import LeftOut
 from cachecost.tokens.factory import AUTO
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from datetime import date
-from itertools import takewhile, zip_longest
-from typing import Any
 
 MARGIN = 3
 """A breakpoint that fewer more positions than these would put out of reach is too near to the end of the lookback."""

@@ -5,26 +5,40 @@ cover; a tokenizer counts the rest.
 """
 
 from __future__ import annotations
+
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
-from cachecost.conversations.readers.claude_code.transcript import NAMES
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, is_server_result
 from cachecost.prompts.compare import path, prefixes_back, texts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import passes
 from cachecost.prompts.render import AS_COUNTED, CannotCount, PrefixSizes, Prompt, Renderer, since_compaction
-from cachecost.prompts.request import Breakpoint, NotAMessage, Request, SentBreakpoints, accepts_breakpoint, as_sent, block_at, breakpoint_fault, content_blocks, own_breakpoint, sent_breakpoints, wire_path
+from cachecost.prompts.request import (
+    Breakpoint,
+    NotAMessage,
+    Request,
+    SentBreakpoints,
+    accepts_breakpoint,
+    as_sent,
+    block_at,
+    breakpoint_fault,
+    content_blocks,
+    own_breakpoint,
+    sent_breakpoints,
+    wire_path,
+)
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 Confirmation = Literal["", "confirmed"]
 UNCONFIRMED: Confirmation = ""

@@ -3,23 +3,34 @@ breakpoints that stay behind or are out of reach. Where the next one has a bill,
 """
 
 from __future__ import annotations
+
 import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any
+
 from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.loaded_request import CONFIRMED, CallBill, LoadedRequest, Place, SAME, SizedBreakpoint, beside_cache, length_state, message_blocks, message_place
+from cachecost.analysis.lint.loaded_request import (
+    CONFIRMED,
+    SAME,
+    CallBill,
+    LoadedRequest,
+    Place,
+    SizedBreakpoint,
+    beside_cache,
+    length_state,
+    message_place,
+)
 from cachecost.analysis.lint.request_checks import inner_path
 from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
 from cachecost.base.formatting import count_text
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread
 from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts
-from cachecost.prompts.exact_json import lookback_steps
-from cachecost.prompts.render import cache_keys_of
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
-from typing import Any
+from cachecost.prompts.render import cache_keys_of, lookback_steps
 
 VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"
 

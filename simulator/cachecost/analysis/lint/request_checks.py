@@ -1,18 +1,41 @@
 """What is wrong with one request: what the API refuses, breakpoints that do nothing, words that may change."""
 
 from __future__ import annotations
+
 import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
+
 from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.analysis.lint.loaded_request import CONFIRMED, LAYERS, LoadedRequest, Place, SizedBreakpoint, UNCONFIRMED, beside_cache, length_state, message_blocks, message_place, only_breakpoints, strip_request, without_cache
+from cachecost.analysis.lint.loaded_request import (
+    CONFIRMED,
+    LAYERS,
+    UNCONFIRMED,
+    LoadedRequest,
+    Place,
+    SizedBreakpoint,
+    beside_cache,
+    length_state,
+    message_place,
+    only_breakpoints,
+    strip_request,
+    without_cache,
+)
 from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words
 from cachecost.base.formatting import count_text
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import texts
-from cachecost.prompts.request import Breakpoint, MessageThread, Request, SentBreakpoints, lacking_feature, refusal, refused_parameters
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import takewhile
+from cachecost.prompts.request import (
+    Breakpoint,
+    MessageThread,
+    Request,
+    SentBreakpoints,
+    lacking_feature,
+    refusal,
+    refused_parameters,
+)
 
 ANSWERED = "The log has an answer to it: what reached the API was another request than this."
 OF_TOOL_CHOICE, OF_PARAMETER = "CC506", "CC509"

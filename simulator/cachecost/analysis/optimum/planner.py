@@ -6,24 +6,28 @@ then on, and takes the cheapest. Remaining breakpoints keep entries alive that o
 """
 
 from __future__ import annotations
-from bisect import bisect_left, bisect_right
-from cachecost.analysis.optimum.plan_evaluator import BareCall, Breakpoints, PlanCache, PlanEvaluator, PlanStep, StepResult, accepts_breakpoints, find_markable
-from cachecost.analysis.optimum.tree import BlockRange, CallPass, FutureUse, READABLE, Tail, is_ready, ttl_seconds
-from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, write_block
-from cachecost.caches.breakpoints import BEFORE_TIME, CacheEntry
-from cachecost.caches.warm_starts import WarmPrefixes
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import BreakpointPrefix, Prompt, is_within_lookback
-from cachecost.prompts.request import TTL
-from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import ZERO
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from heapq import heapify, heappop, heappush
-from math import floor
-from msgspec.structs import astuple
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
+
+from cachecost.analysis.optimum.plan_evaluator import (
+    BareCall,
+    Breakpoints,
+    PlanCache,
+    PlanEvaluator,
+    PlanStep,
+    StepResult,
+    accepts_breakpoints,
+    find_markable,
+)
+from cachecost.analysis.optimum.tree import BlockRange, CallPass, FutureUse, Tail
+from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, write_block
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.render import BreakpointPrefix, is_within_lookback
+from cachecost.prompts.request import TTL
+from cachecost.providers.usage import ZERO
 
 PlannedCall = PlanStep | BareCall
 """A call with its breakpoints, or one for which they are to be chosen."""

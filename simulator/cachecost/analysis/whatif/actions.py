@@ -1,6 +1,13 @@
 """Actions by name, and what each costs: the next call of a conversation if something is changed before it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from statistics import median
+from typing import Any
+
 from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent, conversation_of
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
@@ -14,11 +21,6 @@ from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
 from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.hosts import host_of
 from cachecost.providers.served_models import must_be_served, withdrawn
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from statistics import median
-from typing import Any
 
 NEW_TOOL_TOKENS = 300
 """What a tool that no call of the recording has is taken to be long."""

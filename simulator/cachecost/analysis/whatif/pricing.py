@@ -4,24 +4,27 @@ Under other assumptions, too: which alternatives turn from a gain into a loss, o
 """
 
 from __future__ import annotations
-from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, Replays, TrackedReplay, cost
-from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.results import Alternative, NOT_EVALUATED, NOT_SUPPORTED, NO_CHANGE, YES
-from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
-from cachecost.conversations.calls import Call
-from cachecost.ledger.findings import count_margin, open_usd
-from cachecost.ledger.rows import CallRow, NOT_EVALUATED as ROW_NOT_EVALUATED, WARM_START
-from cachecost.prompts.blocks import TOOL_RUNS
-from cachecost.prompts.request import sent_breakpoints
-from cachecost.providers.listing import assumption_rows
-from cachecost.providers.usage import Usage, ZERO
-from cachecost.simulation.engine import AS_RECORDED, Simulation
-from cachecost.simulation.workload import Workload
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
+
+from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay, cost
+from cachecost.analysis.whatif.catalogue import RecordingProfile
+from cachecost.analysis.whatif.option import Option
+from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
+from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
+from cachecost.conversations.calls import Call
+from cachecost.ledger.findings import count_margin, open_usd
+from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED
+from cachecost.ledger.rows import WARM_START, CallRow
+from cachecost.prompts.blocks import TOOL_RUNS
+from cachecost.prompts.request import sent_breakpoints
+from cachecost.providers.listing import assumption_rows
+from cachecost.providers.usage import ZERO, Usage
+from cachecost.simulation.engine import AS_RECORDED, Simulation
+from cachecost.simulation.workload import Workload
 
 LEAST = Decimal("0.001")
 """Share of the dollars: where token counts are estimates, what is less may be one token here and there."""

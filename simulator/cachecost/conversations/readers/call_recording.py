@@ -1,7 +1,14 @@
 """Reads our recordings of calls (their format: call_recording.py) as the calls of the log they were made from."""
 
 from __future__ import annotations
+
 import re
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
@@ -10,15 +17,10 @@ from cachecost.conversations.input_files import Warn, byte_lines, open_input, qu
 from cachecost.conversations.json_object import JsonObject, are_pairs, json_line, parse_json
 from cachecost.conversations.model import CONTENTS
 from cachecost.conversations.readers.plain_recording_lines import PlainLineParser, RecordingState, RequestHead
-from cachecost.prompts.blocks import Block, Layer, Message, NOTHING, Part, Thread
+from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
-from cachecost.prompts.request import Breakpoint, MessageThread, ROLES, Request, TTL, show_found
+from cachecost.prompts.request import ROLES, TTL, Breakpoint, MessageThread, Request, show_found
 from cachecost.providers.usage import Usage, usage_of
-from collections.abc import Iterator
-from datetime import date
-from decimal import Decimal
-from pathlib import Path
-from typing import Any, cast
 
 __all__ = ["RecordingLines", "calls", "sniff", "title"]
 TTLS = ("5m", "1h")

@@ -1,49 +1,25 @@
 """The helper process: its options, starting it, sending it messages, and ending it."""
 
 from __future__ import annotations
-import msgspec
-import os
+
 import subprocess
 import sys
-import time
-from cachecost.base.atomic_files import InUse, open_replacement
-from cachecost.base.formatting import dollars
-from cachecost.conversations.call_recording import Title, records
-from cachecost.conversations.calls import BillTotal, RecordedCall
-from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
-from cachecost.conversations.readers import call_recording as recording
-from cachecost.conversations.readers.call_recording import RecordingLines
-from cachecost.conversations.start_times import parse_time
-from cachecost.ledger.rows import CallRow, NOT_EVALUATED
-from cachecost.live.request_log import CallLog, LineFile, call_line, lines_in
-from cachecost.live.clock import Say, ignore
-from cachecost.live.recorder.log_lines import Capture, LineReader, LogLine, LogLineBuilder, NotRecorded, ROOM
-from cachecost.prompts.intake import Intake
-from cachecost.prompts.request import NotAMessage, text_block
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from json import dumps
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+
+from cachecost.live.clock import ignore
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import NO_OWN_RULES, RuleBook, own_rules
-from cachecost.providers.usage import Usage
-from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import AUTO
-from cachecost.tokens.tokenizers import count_content
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from datetime import date
-from decimal import Decimal
-from itertools import pairwise
-from json import dumps
-from pathlib import Path
-from queue import Empty, Queue, SimpleQueue
-from threading import Thread
-from typing import BinaryIO, Generic, Protocol, TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from cachecost.live.recorder.live_page import RecorderPage
 
 MODULE = "cachecost.live.recorder.helper_main"
 NO_PAGE = -1

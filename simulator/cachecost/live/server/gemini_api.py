@@ -5,6 +5,12 @@ shown if `includeThoughts` asks for them.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.readers.apis.gemini import camel_case, from_generate_content
 from cachecost.conversations.readers.common.json_values import object_or_empty
@@ -12,10 +18,6 @@ from cachecost.live.keys import workspace_of
 from cachecost.live.server.model import ApiError, ResolvedCall, invalid, missing_model, of_status
 from cachecost.live.server.served_api import EVENTS, ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, pieces
 from cachecost.live.server.state import ServerState
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 NO_KEY = (
     "Method doesn't allow unregistered callers. Please use API Key (x-goog-api-key) or another identity to call it."

@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from cachecost.conversations.calls import parse_usage
-from cachecost.conversations.readers.apis.openai import from_chat
-from cachecost.conversations.readers.apis.openai import from_responses
+from cachecost.conversations.readers.apis.openai import from_chat, from_responses
 from cachecost.live.keys import workspace_of
 from cachecost.live.server.model import (
     EXPLICIT,

@@ -12,20 +12,21 @@ A file has typed netstrings: LENGTH:DATA and a byte for the type, one value afte
 """
 
 from __future__ import annotations
+
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
 from cachecost.base.errors import Fault
 from cachecost.base.limits import LINE
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs
-
 from cachecost.conversations.readers.http.bodies import NO_CALL
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
 from cachecost.prompts.request import show_found
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
 
 FLOW = re.compile(
     rb"\d{2,12}:(?:7:version|4:type|2:id|5:error|11:client_conn|11:server_conn|11:intercepted|9:is_replay|6:marked"

@@ -18,9 +18,14 @@ Date header and `captured_at`: calls stand in the order of the file.
 """
 
 from __future__ import annotations
-import json
+
 import re
 from binascii import unhexlify
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
@@ -30,10 +35,6 @@ from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExcha
 from cachecost.conversations.readers.http.vcr import parse_moment
 from cachecost.conversations.readers.parsed_calls import objects
 from cachecost.prompts.request import show_found
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 ReadBody = Callable[[JsonObject, JsonObject], tuple[bytes, str]]
 """Of an entry and one of its halves: (the bytes of the body, the field that has it)."""
