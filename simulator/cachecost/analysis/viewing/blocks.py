@@ -261,7 +261,7 @@ class TextDifference:
 
 
 def compare_blocks(before: Sequence[SentBlock], now: Sequence[SentBlock]) -> CallChanges:
-    """The changes from one call to the next. What the provider adds takes no part: it is the same."""
+    """The changes from one call to the next. Provider-added tokens are ignored."""
     old = [at for at, one in enumerate(before) if one.block]
     new = [at for at, one in enumerate(now) if one.block]
     found = {at: BlockChange("same") for at, one in enumerate(now) if not one.block}
