@@ -114,7 +114,7 @@ def account_for(
 ) -> BillAccount:
     """The account of these files. What came before the period still counts as cached.
 
-    `known` are the rewrites of files whose requests are known (logs.py).
+    `known` are the rewrites of files whose requests are known.
     """
     ordered = sorted(files, key=_begins)
     copied = _find_copies(ordered)
@@ -159,7 +159,7 @@ def _copy_key(call: BilledCall) -> tuple[str, int, int, int]:
 
 
 def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
-    """The `id()` of calls that another file holds, too. The one with the largest bill counts, of equals the first.
+    """The `id()` of duplicate calls; the copy with the largest bill is kept (ties: the first).
 
     All copies get the times of the earliest: a session that is resumed may copy its calls under a new one.
     """
