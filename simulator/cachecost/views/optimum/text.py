@@ -29,6 +29,7 @@ from cachecost.base.formatting import change, change_text, count_text, dollars, 
 from cachecost.base.version import __version__
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.request import Breakpoint, Request, place_as_sent, wire_path
+from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.optimum.tables import cheapest_groups, plan_table, short_plan_table
@@ -95,7 +96,7 @@ def _habit_words(habit: Habit, calls: int) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{max(300.0, seconds) / 60:.0f} min"
+    return f"{max(USUAL_TTL_S['5m'], seconds) / 60:.0f} min"
 
 
 def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
