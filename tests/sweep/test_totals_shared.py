@@ -214,7 +214,7 @@ def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans, structures and readings are made anew once they were dropped, and tell the same."""
     conversations = TALKS["made"]()
-    monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_CALLS", 20)
+    monkeypatch.setattr("cachecost.sweep.totals.plans.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_CALLS", 20)
     monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_READINGS", 1)
     shared = SharedTotals(conversations)

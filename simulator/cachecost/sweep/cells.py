@@ -202,23 +202,23 @@ def _row(
 
 def _with_seed(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
     """A scenario whose synthetic conversation, evictions and lags are drawn by `seed`. Raises CannotEvaluate."""
-    told = scenario.conversation.synthetic
-    assert told is not None
-    draw = drawing.apply_to(Draw(told.pauses.turn, told.pauses.loop, told.pauses.first_token))
+    synthetic = scenario.conversation.synthetic
+    assert synthetic is not None
+    draw = drawing.apply_to(Draw(synthetic.pauses.turn, synthetic.pauses.loop, synthetic.pauses.first_token))
     if draw.retries.rate:
         raise CannotEvaluate(
             "retries can be drawn only if times alone vary; here sizes, calls or side questions vary with the seed"
         )
-    pauses = replace(told.pauses, **{name: getattr(draw, name) for name in PAUSES})
-    source = scenario.conversation.model_copy(update={"synthetic": replace(told, seed=seed, pauses=pauses)})
+    pauses = replace(synthetic.pauses, **{name: getattr(draw, name) for name in PAUSES})
+    source = scenario.conversation.model_copy(update={"synthetic": replace(synthetic, seed=seed, pauses=pauses)})
     rules = {**scenario.rules, **draw.readings, "seed": seed}
     return scenario.model_copy(update={"conversation": source, "rules": rules})
 
 
 def _draw(job: Job, scenario: Scenario, terms: ReplaySetup, conversations: Sequence[Conversation]) -> Draw:
-    told = scenario.conversation.synthetic
-    if told is not None:
-        return job.drawing.apply_to(synthetic_draw(told))
+    synthetic = scenario.conversation.synthetic
+    if synthetic is not None:
+        return job.drawing.apply_to(synthetic_draw(synthetic))
     return job.drawing.apply_to(resample_pauses(plan_workload("none", conversations, terms).calls))
 
 

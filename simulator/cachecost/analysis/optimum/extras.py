@@ -164,23 +164,13 @@ def extra(
 
     None if the API refuses it, or if the prefix would differ.
     """
-    request = sent.call.request
-    in_head = breakpoints[-1].prefix.layer is not Layer.MESSAGES
-    made = (
-        _render_extra(
-            evaluator,
-            sent,
-            replace(request, thread=Thread().then(Message.of("user", (text_block("user", "."),)))),
-            start,
-            purpose,
-        )
-        if in_head
-        else None
-    )
-    last = breakpoints[-1].prefix
-    if made is None or not begins_with(made.prompt.end, last):
-        made = _render_extra(evaluator, sent, request, start, purpose)
-    return PlanStep(made, breakpoints) if made is not None and begins_with(made.prompt.end, last) else None
+    request, last = sent.call.request, breakpoints[-1].prefix
+    short = replace(request, thread=Thread().then(Message.of("user", (text_block("user", "."),))))
+    for asked in (request,) if last.layer is Layer.MESSAGES else (short, request):
+        made = _render_extra(evaluator, sent, asked, start, purpose)
+        if made is not None and begins_with(made.prompt.end, last):
+            return PlanStep(made, breakpoints)
+    return None
 
 
 def _render_extra(

@@ -248,13 +248,9 @@ def improve_plan(
             tried = run.cost_with({float(number): changed})
             progress("improvements", most)
             if tried < run.usd:
-                run, found = (
-                    PlanRun(
-                        evaluator,
-                        [*run.steps[:number], *([] if changed is None else [changed]), *run.steps[number + 1 :]],
-                    ),
-                    True,
-                )
+                steps = run.steps
+                steps[number : number + 1] = [] if changed is None else [changed]
+                run, found = PlanRun(evaluator, steps), True
                 break
             if not left:
                 break

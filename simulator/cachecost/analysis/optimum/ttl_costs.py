@@ -81,7 +81,7 @@ class TTLCosts:
                 if now in known:
                     waiting.pop()
                     continue
-                options = seen[now] = self._ways(*now)
+                options = seen[now] = self._options_at(*now)
                 missing = [after for _, after in options if after is not None and after not in known]
                 if missing:
                     waiting += missing
@@ -93,7 +93,7 @@ class TTLCosts:
             )
         return known[asked]
 
-    def _ways(self, tail: Tail, seen: SeenBlock) -> list[tuple[Decimal, tuple[Tail, SeenBlock] | None]]:
+    def _options_at(self, tail: Tail, seen: SeenBlock) -> list[tuple[Decimal, tuple[Tail, SeenBlock] | None]]:
         """What can be done with a block at a call, each as (cost, what the next call finds)."""
         following = tail.next
         if seen is None and following is not None and self._is_written_at_once(tail, following):
@@ -199,10 +199,10 @@ class TTLCosts:
                 may_last = ttl == "1h" or _may_last(tail)
                 after = _touch_block(state, event, "1h" if may_last else "5m")
                 yield read + number * prices.read * tail.block.least, after
-        ways: tuple[tuple[TTL, Decimal], ...] = (("5m", prices.write_5m), ("1h", prices.write_1h))
-        for way, price in ways:
-            if way in rules.accepted_ttls:
-                is_hour = way == "1h" or _may_last(tail)
+        writable: tuple[tuple[TTL, Decimal], ...] = (("5m", prices.write_5m), ("1h", prices.write_1h))
+        for ttl, price in writable:
+            if ttl in rules.accepted_ttls:
+                is_hour = ttl == "1h" or _may_last(tail)
                 after = HeldBlock(event.start, "1h" if is_hour else "5m")
                 yield read + price * tail.block.least, after
 

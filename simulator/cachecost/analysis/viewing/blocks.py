@@ -1,21 +1,19 @@
 """The blocks of a call: how long each is, what happened to it, and how it differs from the call before, for people."""
 
 from __future__ import annotations
-import re
-from cachecost.caches.breakpoints import alike
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from json import dumps
+from typing import Literal
+
 from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.compare import are_versions, first_difference, opcodes, pair_in_order, shared_ends, text_of
 from cachecost.prompts.request import Request
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Pass, SimulatedCall
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
-from functools import partial
-from itertools import groupby
-from json import dumps
-from typing import Literal
 
 USES = ("tool_use", "server_tool_use", "mcp_tool_use")
 PARTS = {"text": "text", "thinking": "thinking"}
