@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from cachecost.base.atomic_files import InUse, lock_file
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.readers.request_log.reader import sniff
+from cachecost.conversations.readers.request_log import sniff
 
 CHUNK = 1 << 16
 

@@ -21,7 +21,7 @@ from cachecost.base.atomic_files import InUse, open_replacement
 from cachecost.conversations.call_recording import Title, records
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
-from cachecost.conversations.readers.call_recording import reader as recording
+from cachecost.conversations.readers import call_recording as recording
 from cachecost.conversations.start_times import parse_time
 from cachecost.live.clock import Say
 from cachecost.live.recorder.helper import RecorderHelper
