@@ -36,7 +36,7 @@ class BillReader:
 
 
 BILL_READERS = {
-    "claude-code": BillReader("claude_code.bill", continues=True),
+    "claude-code": BillReader("claude_code.transcript", continues=True),
     "codex": BillReader("codex.bill"),
     "gemini-cli": BillReader("gemini_cli.bill"),
     "qwen-code": BillReader("qwen_code.bill"),

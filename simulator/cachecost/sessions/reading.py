@@ -23,12 +23,12 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.sqlite_damage import identity_of, is_damage, put_aside
 from cachecost.base.version import __version__
 from cachecost.conversations.input_files import SessionFile, comment_note, is_url, skip_comments
-from cachecost.conversations.readers.claude_code.transcript import sniff
+from cachecost.conversations.readers.claude_code.steps import sniff
 from cachecost.conversations.readers.detect import READERS, UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.file_tails import tail_digest
 
-CONTENT = 5
+CONTENT = 6
 """To be raised when a reader changes what it reads."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
 """A store of other content, or of another version of cachecost, is emptied."""
