@@ -41,7 +41,6 @@ from cachecost.prompts.blocks import (
 )
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.clients.settings import message_breakpoints
-from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import CallTerms
 
 LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints by client version"
@@ -103,7 +102,7 @@ class _TranscriptCalls:
             self._request(step, call, thread),
             start or 0.0,
             timestamp=None if start is None else iso(start),
-            host=host_of_message(call.id),
+            host=call.host or None,
             first_token_s=0.0 if start is None or answered is None else max(0.0, answered - start),
             billed=call.usage,
             is_batch="batch" in call.modes,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import cache
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -37,6 +38,7 @@ from cachecost.conversations.readers.claude_code.lines import (
     PRICED,
     SIDE,
     SYNTHETIC,
+    AnswerPiece,
     CacheCreation,
     Iteration,
     LineMessage,
@@ -241,11 +243,6 @@ def _parse_usage(message: JsonObject, value: dict[str, Any]) -> LineUsage:
     )
 
 
-def _types_of(content: list[Any]) -> msgspec.Raw:
-    """Content as it was written, as far as the bill looks at it."""
-    return msgspec.Raw(msgspec.json.encode([{"type": str(kind_of(block))} for block in content]))
-
-
 def _parse_content(message: JsonObject) -> list[Any]:
     content = message.data.get("content")
     if isinstance(content, list):
@@ -321,6 +318,10 @@ class Step:
             self.agent,
             call.id,
         )
+
+
+_piece_of_kind = cache(AnswerPiece)
+"""A block of which only the kind is known."""
 
 
 class Position(NamedTuple):
@@ -408,7 +409,7 @@ class DetailedTranscript(Transcript):
         """The message of a bare line. Only the first line of an answer needs a model; what the client made, nothing."""
         if line.type == "user":
             self._content = _parse_content(message)
-            return LineMessage(content=_types_of(self._content))
+            return LineMessage()
         if message.data.get("model") == SYNTHETIC or line.isApiErrorMessage:
             return LineMessage(model=SYNTHETIC)
         if not message.has("usage"):
@@ -418,7 +419,7 @@ class DetailedTranscript(Transcript):
         key = answer_key(name, line.requestId, self._number)
         is_begun = key in self.state.step_of or key in self._copies
         model = message.text("model") if not is_begun or isinstance(message.data.get("model"), str) else ""
-        return LineMessage(name, model, _parse_usage(message, value), _types_of(self._content))
+        return LineMessage(name, model, _parse_usage(message, value))
 
     def _seconds(self, timestamp: str) -> float | None:
         try:
@@ -495,6 +496,13 @@ class DetailedTranscript(Transcript):
         )
         self.steps.append(step)
         return step
+
+    def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
+        """As far as a step needs them: the content is not decoded twice."""
+        return [_piece_of_kind(str(kind_of(block))) for block in self._content]
+
+    def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:
+        return [str(kind_of(block)) for block in self._content], b""
 
     def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
         super()._note_events(line, kind, chain, step)

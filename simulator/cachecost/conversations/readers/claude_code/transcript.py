@@ -40,6 +40,7 @@ from cachecost.conversations.readers.claude_code.lines import (
     MAIN_KINDS,
     THINKING,
     TOOL_EVENTS,
+    AnswerPiece,
     LineMessage,
     LineUsage,
     NotJson,
@@ -355,7 +356,7 @@ class Transcript:
 
     def _extend_step(self, step: int, message: LineMessage, usage: LineUsage, time: float | None) -> None:
         call, pending = self.state.calls[step - 1], self.state.pending[step - 1]
-        pieces = answer_pieces(message.content)
+        pieces = self._answer_pieces(message)
         pending.blocks += len(pieces)
         pending.chars += len(memoryview(message.content))
         for piece in pieces:
@@ -377,6 +378,12 @@ class Transcript:
             elif reason:
                 call.miss_reason, call.missed_tokens = reason.type, reason.cache_missed_input_tokens or 0
 
+    def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
+        return answer_pieces(message.content)
+
+    def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:
+        return piece_types(message.content)
+
     def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
         """What lines of a person, a tool or the client say of the next request."""
         pending = self._pending(chain, step)
@@ -390,7 +397,7 @@ class Transcript:
     def _note_input(
         self, line: TranscriptLine, message: LineMessage, chain: ChainState, pending: PendingEvents
     ) -> None:
-        types, command = piece_types(message.content)
+        types, command = self._piece_types(message)
         pending.blocks += len(types)
         pending.chars += len(memoryview(message.content))
         if line.isCompactSummary:
