@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cachecost.base.errors import InputError
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.cline.sessions import ENDING, LOG, SdkCalls, TaskCalls
-from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
+from cachecost.conversations.input_files import SessionFile, Warn, quiet
+from cachecost.conversations.readers.cline.sessions import ENDING, LOG, MISSING, SdkCalls, TaskCalls
+from cachecost.conversations.readers.common.json_values import RequestBuilder, billed_calls, number_calls
 from cachecost.conversations.readers.common.peek import top_keys
 
 LACKS = (
@@ -24,6 +25,8 @@ LACKS = (
 SDK_KEYS = {"messages", "sessionId", "agent"}
 MANIFEST_KEYS = {"session_id", "workspace_root", "messages_path"}
 STARTED = b'"api_req_started"'
+CLIENTS = {"rooveterinaryinc.roo-cline": "roo-code", ".vscode-mock": "roo-code", "kilocode.kilo-code": "kilo-code"}
+"""The client by the folder of its extension; "cline" elsewhere."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -68,3 +71,22 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from RequestBuilder("Cline", path, keep_content, marked=3, marks_first=is_sdk).calls(found)
     if stored.faults:
         raise InputError(stored.faults)
+
+
+def session_files(path: Path) -> list[SessionFile]:
+    """The calls of a task or session without content, for a bill. What is damaged is listed, the rest is counted.
+
+    Raises InputError where the file cannot be read at all.
+    """
+    stored = stored_calls_of(path, with_content=False)
+    found = number_calls(stored.calls())
+    own = str(stored.path)
+    damaged = tuple(
+        (fault.line or 0, fault.message if fault.file == own else f"{Path(fault.file).name}: {fault.message}")
+        for fault in stored.faults
+    )
+    client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")
+    missing = stored.missing if isinstance(stored, SdkCalls) else 0
+    notes = (f"{count_text(missing, 'token')} {MISSING}",) if missing else ()
+    project = found[0].project if found else ""
+    return [SessionFile(str(path), client, project, billed_calls(found), damaged, notes)]

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.base.errors import Fault
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.codex.rollout import SUMMARY, Rollout
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import RoleBlocks, SessionRequests, take_lines
+from cachecost.conversations.readers.common.session_calls import RoleBlocks, Session, SessionStore, take_lines
 from cachecost.conversations.readers.openai.responses import from_responses_output
 
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
@@ -31,24 +30,17 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their usage; copies of one call in other files share its `id`.
-
-    Raises InputError with every error, each with its line.
-    """
-    rollout = Rollout(path, keeps_content=True)
-    faults: list[Fault] = take_lines(path, rollout.take, warn)
-    if faults:
-        raise InputError(faults)
+def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
+    rollout = Rollout(path, keeps_content)
+    faults += take_lines(path, rollout.take, warn)
     session = rollout.finish()
-    for note in session.notes:
-        warn(f"{path}: {note}")
-    value = json.loads(bytes(rollout.instructions)) if rollout.instructions is not None else None
-    text = value.get("text") if isinstance(value, dict) else value
-    system = text if isinstance(text, str) else ""
-    yield from SessionRequests(path, "Codex", _to_blocks, keep_content, faults, system).calls(session)
-    if faults:
-        raise InputError(faults)
+    if keeps_content and not faults:
+        for note in session.notes:
+            warn(f"{path}: {note}")
+        value = json.loads(bytes(rollout.instructions)) if rollout.instructions is not None else None
+        text = value.get("text") if isinstance(value, dict) else value
+        session.system = text if isinstance(text, str) else ""
+    return session
 
 
 def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
@@ -66,3 +58,7 @@ def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
 def _bare(item: dict[str, Any]) -> dict[str, Any]:
     """An item without what Codex added to it."""
     return {name: value for name, value in item.items() if name != "internal_chat_message_metadata_passthrough"}
+
+
+STORE = SessionStore("codex", "Codex", _read, _to_blocks)
+calls, session_files = STORE.calls, STORE.session_files

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from cachecost.base.errors import Fault
+from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, json_value
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import RecordedCall
@@ -80,6 +80,8 @@ class Session:
     """
 
     project: str = ""
+    system: str = ""
+    """The system prompt, where the store has it and content is read."""
     calls: list[SessionCall] = field(default_factory=list)
     copies: list[SessionCall] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -125,18 +127,6 @@ def billed_call(call: SessionCall) -> BilledCall:
         host=call.host,
         tool_uses=usage.tool_uses,
         charged_usd=usage.charged_usd,
-    )
-
-
-def session_file(path: Path, client: str, session: Session, faults: Sequence[Fault]) -> SessionFile:
-    """The calls of a file as the bill takes them."""
-    return SessionFile(
-        str(path),
-        client,
-        session.project,
-        [billed_call(call) for call in session.calls],
-        tuple((fault.line or 0, fault.message) for fault in faults),
-        tuple(session.notes),
     )
 
 
@@ -329,3 +319,39 @@ def _breakpoints(head: Part, thread: Thread) -> Iterator[Breakpoint]:
             if not blocks[index].is_thinking and not blocks[index].is_empty_text:
                 yield Breakpoint(Layer.MESSAGES, index, "5m", node)
                 return
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStore:
+    """A format whose files hold one session each: what its reader module offers.
+
+    `client` is as in `SessionFile`, `name` as people write it. `read` parses a file (path, errors, where notes go,
+    whether content is kept).
+    """
+
+    client: str
+    name: str
+    read: Callable[[Path, list[Fault], Warn, bool], Session]
+    to_blocks: ToBlocks
+
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+        """The calls in the order of their bills; copies of one call in other files share its `id`.
+
+        Raises InputError with every error, each with its line.
+        """
+        faults: list[Fault] = []
+        session = self.read(path, faults, warn, True)
+        if faults:
+            raise InputError(faults)
+        requests = SessionRequests(path, self.name, self.to_blocks, keep_content, faults, session.system)
+        yield from requests.calls(session)
+        if faults:
+            raise InputError(faults)
+
+    def session_files(self, path: Path) -> list[SessionFile]:
+        """The calls of a file without content, for a bill. A damaged line is listed, and the others count."""
+        faults: list[Fault] = []
+        session = self.read(path, faults, quiet, False)
+        calls = [billed_call(call) for call in session.calls]
+        damaged = tuple((fault.line or 0, fault.message) for fault in faults)
+        return [SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))]

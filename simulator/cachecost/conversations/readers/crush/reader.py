@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cachecost.base.errors import InputError
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.input_files import SessionFile, Warn, quiet
 from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
 from cachecost.conversations.readers.common.sqlite_files import is_database
 from cachecost.conversations.readers.crush.steps import calls_of, is_crush_database, read_store
@@ -48,3 +49,12 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from RequestBuilder("Crush", path, keep_content, marked=2).calls(found)
     if store.faults:
         raise InputError(store.faults)
+
+
+def session_files(path: Path) -> list[SessionFile]:
+    """One for the database, without calls: its notes say how many of them have no usage. What is damaged is listed."""
+    store = read_store(path)
+    found = sum(1 for _ in calls_of(store))
+    note = f"{count_text(found, 'call')} without usage: Crush stores only the dollars of each session"
+    damaged = tuple((fault.line or 0, fault.message) for fault in store.faults)
+    return [SessionFile(str(path), "crush", project_of(path), [], damaged, (note,) if found else ())]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn, first_line, quiet, read_input
+from cachecost.conversations.input_files import Warn, first_line, read_input
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
     Session,
@@ -260,7 +260,7 @@ class _Calls:
         return entry.time if known is None else known if entry.time is None else min(known, entry.time)
 
 
-def read_session(path: Path, faults: list[Fault], warn: Warn = quiet, *, keeps_content: bool = False) -> Session:
+def read_session(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
     """The session. Each damaged record is a fault. Raises InputError if the file cannot be opened."""
     parsed = GeminiSession(path, keeps_content)
     if first_line(path) == b"{":

@@ -7,15 +7,11 @@ prompt nor the tools: they are sized by the bill (common/session_requests.py). T
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import Body, RoleBlocks, SessionRequests
+from cachecost.conversations.readers.common.session_calls import Body, RoleBlocks, SessionStore
 from cachecost.conversations.readers.gemini_cli.files import read_session
 from cachecost.conversations.readers.http.exchange import from_generate_content
 
@@ -31,20 +27,6 @@ def sniff(head: bytes) -> str | None:
     if {"sessionId", "projectHash"} <= keys:
         return 'its first object has a "sessionId" and a "projectHash"'
     return None
-
-
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their first records; copies of one call in other files share its `id`.
-
-    Raises InputError with every error, each with its line.
-    """
-    faults: list[Fault] = []
-    session = read_session(path, faults, warn, keeps_content=True)
-    if faults:
-        raise InputError(faults)
-    yield from SessionRequests(path, "Gemini CLI", _to_blocks, keep_content, faults).calls(session)
-    if faults:
-        raise InputError(faults)
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
@@ -71,3 +53,7 @@ def _blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
 
 def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [content]
+
+
+STORE = SessionStore("gemini-cli", "Gemini CLI", read_session, _to_blocks)
+calls, session_files = STORE.calls, STORE.session_files

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.base.errors import Fault
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.common.json_values import object_at
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import RoleBlocks, SessionRequests, take_lines
+from cachecost.conversations.readers.common.session_calls import RoleBlocks, Session, SessionStore, take_lines
 from cachecost.conversations.readers.http.exchange import from_generate_content
 from cachecost.conversations.readers.qwen_code.session import QwenSession
 
@@ -38,18 +37,10 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their first lines; copies of one call in other files share its `id`.
-
-    Raises InputError with every error, each with its line.
-    """
-    parsed = QwenSession(path, keeps_content=True)
-    faults: list[Fault] = take_lines(path, parsed.take, warn)
-    if faults:
-        raise InputError(faults)
-    yield from SessionRequests(path, "Qwen Code", _to_blocks, keep_content, faults).calls(parsed.finish())
-    if faults:
-        raise InputError(faults)
+def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
+    parsed = QwenSession(path, keeps_content)
+    faults += take_lines(path, parsed.take, warn)
+    return parsed.finish()
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
@@ -61,3 +52,7 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
     if parts:
         body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
+
+
+STORE = SessionStore("qwen-code", "Qwen Code", _read, _to_blocks)
+calls, session_files = STORE.calls, STORE.session_files
