@@ -1,7 +1,7 @@
 """Reads what Cline, Roo Code and Kilo Code store of tasks, and sessions of Cline's SDK, as calls.
 
-Usage, times, models and messages are the store's own (see tasks.py and sessions.py). Missing parts are filled in as
-`readers/common/stored_calls.py` says; breakpoints as the clients place them for Claude: on the system prompt and the
+Usage, times, models and messages are the store's own (see sessions.py). Missing parts are filled in as
+`readers/common/session_calls.py` says; breakpoints as the clients place them for Claude: on the system prompt and the
 last two user messages, in sessions of the SDK on the system prompt and the first message.
 """
 
@@ -15,8 +15,8 @@ from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import SessionFile, Warn, quiet
 from cachecost.conversations.readers.cline.sessions import ENDING, LOG, MISSING, SdkCalls, TaskCalls
-from cachecost.conversations.readers.common.json_values import RequestBuilder, billed_calls, number_calls
 from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.session_calls import Session, StoreRequests, billed_calls, number_calls
 
 LACKS = (
     "Cline and Roo Code store neither tools nor breakpoints (sized by the bill; breakpoints as they place them), nor"
@@ -67,8 +67,9 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     stored = stored_calls_of(path, with_content=True)
     found = number_calls(stored.calls())
     stored.notes.report(path, warn)
-    is_sdk = isinstance(stored, SdkCalls)
-    yield from RequestBuilder("Cline", path, keep_content, marked=3, marks_first=is_sdk).calls(found)
+    requests = StoreRequests(path, "Cline", keep_content, stored.faults, marked=3, joins=False)
+    requests.marks_first = isinstance(stored, SdkCalls)
+    yield from requests.calls(Session(calls=found))
     if stored.faults:
         raise InputError(stored.faults)
 

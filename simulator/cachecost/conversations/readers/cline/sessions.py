@@ -27,8 +27,8 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import is_tokens
 from cachecost.base.times import known_time, seconds
 from cachecost.conversations.input_files import open_input, read_input
-from cachecost.conversations.readers.common.json_values import StoredCall
 from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.common.session_calls import Piece, SessionCall
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -291,14 +291,14 @@ class SdkCalls:
     notes: ReaderNotes = field(default_factory=ReaderNotes)
     missing: int = 0
     """Tokens of calls that the session no longer has."""
-    _last: StoredCall | None = None
+    _last: SessionCall | None = None
     _events: set[str] = field(default_factory=set)
-    _waiting: list[dict[str, Any]] = field(default_factory=list)
+    _waiting: list[Piece] = field(default_factory=list)
     _chars: int = 0
     _new_blocks: int = 0
     _time: float | None = None
 
-    def calls(self) -> list[StoredCall]:
+    def calls(self) -> list[SessionCall]:
         """The calls in their order. Raises InputError where the file cannot be read."""
         session = decode(read_input(self.path), SdkSession, self.path, self.faults)
         if session is None:
@@ -312,19 +312,20 @@ class SdkCalls:
             self._note_missing(found, manifest)
         for call in found:
             call.session, call.agent = folder, own if is_agent else ""
+            call.thread = call.agent
             call.project, call.version = manifest.cwd, version
             call.id = f"cline {folder} {call.id}"
         return found
 
-    def _note_missing(self, found: list[StoredCall], manifest: SdkManifest) -> None:
+    def _note_missing(self, found: list[SessionCall], manifest: SdkManifest) -> None:
         """What the session was billed by its own count, and no message of it was: a compaction removes messages."""
         told = manifest.metadata.usage if manifest.metadata and manifest.metadata.usage else SdkMetrics()
-        stored = sum(call.usage.total_input + call.usage.output_tokens for call in found if call.usage)
+        stored = sum(call.usage.total_input + call.usage.output_tokens for call in found)
         self.missing = max(0, int(told.input_tokens or 0) + int(told.output_tokens or 0) - stored)
         if self.missing:
             self.notes.add("token", MISSING, self.missing)
 
-    def _calls(self, messages: list[SdkMessage], manifest: SdkManifest, is_agent: bool) -> Iterator[StoredCall]:
+    def _calls(self, messages: list[SdkMessage], manifest: SdkManifest, is_agent: bool) -> Iterator[SessionCall]:
         for number, message in enumerate(messages):
             if message.metadata and message.metadata.display_only:
                 self._events.add("error")
@@ -337,14 +338,14 @@ class SdkCalls:
                 self._chars += len(content)
                 self._new_blocks += count_blocks(message.content)
                 if self.with_content:
-                    self._waiting.append({"role": "user", "content": self._blocks(message, number)})
+                    self._waiting.append(Piece("user", 0, self._blocks(message, number)))
             elif message.role == "assistant":
                 call = self._call(message, number, manifest)
                 if call is not None:
                     yield call
             self._time = to_seconds(message.ts) or self._time
 
-    def _call(self, message: SdkMessage, number: int, manifest: SdkManifest) -> StoredCall | None:
+    def _call(self, message: SdkMessage, number: int, manifest: SdkManifest) -> SessionCall | None:
         """The call of an assistant message. One without usage is part of the history of the next, and no call."""
         usage = None
         try:
@@ -354,25 +355,26 @@ class SdkCalls:
         if usage is None or not (usage.total_input or usage.output_tokens):
             self.notes.skip("answer", "no usage")
             if self.with_content:
-                self._waiting.append({"role": "assistant", "content": self._blocks(message, number)})
+                self._waiting.append(Piece("assistant", 0, self._blocks(message, number)))
             return None
-        return self._new_call(message, number, manifest, StoredCall("", usage))
+        return self._new_call(message, number, manifest, SessionCall(usage=usage))
 
-    def _new_call(self, message: SdkMessage, number: int, manifest: SdkManifest, call: StoredCall) -> StoredCall:
+    def _new_call(self, message: SdkMessage, number: int, manifest: SdkManifest, call: SessionCall) -> SessionCall:
         told = message.model_info
         model, provider = (told.id, told.provider) if told and told.id else (manifest.model, manifest.provider)
-        call.model, call.host = parse_model_name(model, provider)
+        call.model, host = parse_model_name(model, provider)
+        call.host = host or ""
         call.end = to_seconds(message.ts)
         call.start = self._time if self._time is not None else call.end
         call.before, call.is_cut = self._last, "compaction" in self._events
         if self._last is not None and (self._last.model, self._last.host) != (call.model, call.host):
             self._events.add("model")
-        call.events, call.id = frozenset(self._events), message.id or str(number)
+        call.events, call.id = self._events, message.id or str(number)
         call.blocks, call.new_chars = self._new_blocks, self._chars
         content = bytes(message.content)
         call.has_thinking = any(kind in content for kind in THINKING)
         if self.with_content:
-            call.messages, call.answer = self._waiting, self._blocks(message, number)
+            call.request, call.answer = self._waiting, [Piece("assistant", 0, self._blocks(message, number))]
         self._last, self._events, self._waiting = call, set(), []
         self._new_blocks, self._chars = count_blocks(message.content), len(content)
         return call
@@ -408,10 +410,10 @@ class TaskCalls:
     _events: set[str] = field(default_factory=set)
     _deleted: list[int] | None = None
     _chars: int = 0
-    _last: StoredCall | None = None
+    _last: SessionCall | None = None
     _is_in_roo: bool | None = None
 
-    def calls(self) -> list[StoredCall]:
+    def calls(self) -> list[SessionCall]:
         """The calls in their order. Raises InputError where the file cannot be read."""
         messages = decode(read_input(self.path), list[UiMessage], self.path, self.faults)
         if not messages:
@@ -424,7 +426,7 @@ class TaskCalls:
 
     # ------------------------------------------------------------------------------------------ what is shown
 
-    def _calls(self, messages: list[UiMessage]) -> Iterator[StoredCall]:
+    def _calls(self, messages: list[UiMessage]) -> Iterator[SessionCall]:
         self._models = self._model_uses()
         starts = [message.ts for message in messages if message.say == STARTED]
         following = iter([*starts[1:], None])
@@ -449,7 +451,7 @@ class TaskCalls:
                 elif message.ask in ("resume_task", "resume_completed_task"):
                     self._events.add("resume")
 
-    def _call(self, message: UiMessage, number: int, following: Number) -> StoredCall | None:
+    def _call(self, message: UiMessage, number: int, following: Number) -> SessionCall | None:
         """The call of a message; None if it has no counts, or is damaged. `following` is when the next one began."""
         info = decode(message.text or "{}", CallInfo, self.path, self.faults, f"[{number}].text: ")
         if info is None:
@@ -475,12 +477,12 @@ class TaskCalls:
 
     def _new_call(
         self, message: UiMessage, info: CallInfo, usage: Usage, model: str, provider: str, start: float | None
-    ) -> StoredCall:
+    ) -> SessionCall:
         own, host = parse_model_name(model, provider)
-        call = StoredCall(own, usage, host, start, before=self._last, new_chars=self._chars)
-        if self._last is not None and (self._last.model, self._last.host) != (own, host):
+        call = SessionCall(model=own, usage=usage, host=host or "", start=start, before=self._last)
+        if self._last is not None and (self._last.model, self._last.host) != (own, call.host):
             self._events.add("model")
-        call.events, call.is_cut = frozenset(self._events), "compaction" in self._events
+        call.new_chars, call.events, call.is_cut = self._chars, self._events, "compaction" in self._events
         call.id = f"cline {self.path.absolute().parent.name} {message.ts}" if message.ts is not None else ""
         self._last, self._events = call, {"error"} if info.streaming_failed_message else set()
         self._chars = 0
@@ -508,13 +510,14 @@ class TaskCalls:
         use = known[-1] if known else self._models[0]
         return use.model_provider_id, use.model_id
 
-    def _place(self, found: list[StoredCall], messages: list[UiMessage]) -> None:
+    def _place(self, found: list[SessionCall], messages: list[UiMessage]) -> None:
         item, own = self._item(), self.path.absolute().parent.name
         folder = item.workspace or item.cwd_on_task_initialization or self._folder(messages)
         for call in found:
             call.project = folder
             call.session = (item.root_task_id or item.parent_task_id) if item.parent_task_id else own
             call.agent = f"{item.mode or 'subtask'} {own[:8]}" if item.parent_task_id else ""
+            call.thread = call.agent
 
     def _item(self) -> TaskItem:
         item = read_json(self.path.with_name("history_item.json"), TaskItem, self.faults)
@@ -532,7 +535,7 @@ class TaskCalls:
 
     # ------------------------------------------------------------------------------------------ what was sent
 
-    def _add_content(self, found: list[StoredCall], messages: list[UiMessage]) -> None:
+    def _add_content(self, found: list[SessionCall], messages: list[UiMessage]) -> None:
         """The messages that each call sent, where what was sent has as many answers as there are calls.
 
         After a compaction it has fewer: then the calls have a bill alone.
@@ -544,8 +547,8 @@ class TaskCalls:
             return
         before = 0
         for call, at in zip(found, answers, strict=True):
-            call.messages = [{"role": message.role, "content": self._blocks(message)} for message in sent[before:at]]
-            call.answer, before = self._blocks(sent[at]), at + 1
+            call.request = [Piece(message.role, 0, self._blocks(message)) for message in sent[before:at]]
+            call.answer, before = [Piece("assistant", 0, self._blocks(sent[at]))], at + 1
 
     def _blocks(self, message: SentMessage) -> list[Any]:
         try:

@@ -1,7 +1,7 @@
 """Reads sessions of Codex CLI (`rollout-*.jsonl`) as calls, with their requests as far as the file has them.
 
 The file has the messages, the system prompt (`base_instructions`) and the usage of each call, but not the tools: they
-are sized by the bill (common/session_requests.py). The bill is told in rollout.py.
+are sized by the bill (common/session_calls.py)..
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cachecost.base.errors import Fault
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.codex.rollout import SUMMARY, Rollout
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import RoleBlocks, Session, SessionStore, take_lines
+from cachecost.conversations.readers.common.session_calls import RoleBlocks, Session, SessionFormat, take_lines
 from cachecost.conversations.readers.openai.responses import from_responses_output
 
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
@@ -60,5 +60,5 @@ def _bare(item: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name != "internal_chat_message_metadata_passthrough"}
 
 
-STORE = SessionStore("codex", "Codex", _read, _to_blocks)
-calls, session_files = STORE.calls, STORE.session_files
+FORMAT = SessionFormat("codex", "Codex", _read, _to_blocks)
+calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -246,7 +246,7 @@ class Rollout:
         if is_new_fork and is_all_copied and not self._has_records:
             self._drop_copies()
         self._notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
-        self.session.link()
+        self.session.finish()
         return self.session
 
     def _add_call(self, line: lines.Line, number: int, told: Mapping[str, Any], known: str, most: int = 0) -> None:
@@ -262,9 +262,10 @@ class Rollout:
             self._drop_answer()
             return
         start = self._began if self._answered is not None else last_of(self._sent, self._ended)
-        before = self.session.calls[-1].number if self.session.calls else 0
+        calls = self.session.calls
         agent, meta = _agent(self._meta), self._meta
-        call = SessionCall(before + 1, number, self._model, usage, end if start is None else start, end, before)
+        call = SessionCall(len(calls) + 1, number, self._model, usage, end if start is None else start, end)
+        call.before = calls[-1] if calls else None
         call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
         call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
         call.host = stated or ""
@@ -278,7 +279,7 @@ class Rollout:
             call.start = call.end = self._copied
         elif self._answered is not None and call.start is not None:
             call.first_token_s = max(0.0, self._answered - call.start)
-        self.session.calls.append(call)
+        calls.append(call)
         self._forget(end)
 
     def _end(self, line: lines.Line) -> float | None:

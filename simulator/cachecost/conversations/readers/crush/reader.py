@@ -10,7 +10,7 @@ from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import SessionFile, Warn, quiet
-from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
+from cachecost.conversations.readers.common.session_calls import Session, StoreRequests, number_calls
 from cachecost.conversations.readers.common.sqlite_files import is_database
 from cachecost.conversations.readers.crush.steps import calls_of, is_crush_database, read_store
 
@@ -46,7 +46,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     found = number_calls(calls_of(store))
     for call in found:
         call.project = project_of(path)
-    yield from RequestBuilder("Crush", path, keep_content, marked=2).calls(found)
+    yield from StoreRequests(path, "Crush", keep_content, store.faults, marked=2).calls(Session(calls=found))
     if store.faults:
         raise InputError(store.faults)
 

@@ -20,7 +20,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import is_number
 from cachecost.base.times import known_time
 from cachecost.conversations.json_object import parse_json, reason
-from cachecost.conversations.readers.common.json_values import StoredCall
+from cachecost.conversations.readers.common.session_calls import Piece, SessionCall
 from cachecost.conversations.readers.common.sqlite_files import open_database, table_names
 from cachecost.prompts.request import show_found
 from cachecost.providers.hosts import parse_model_name
@@ -141,12 +141,12 @@ TITLE = "title-"
 
 @dataclass(slots=True)
 class _MessageChain:
-    last: StoredCall | None = None
-    waiting: list[Body] = field(default_factory=list)
+    last: SessionCall | None = None
+    waiting: list[Piece] = field(default_factory=list)
     events: set[str] = field(default_factory=set)
 
 
-def calls_of(store: CrushStore) -> Iterator[StoredCall]:
+def calls_of(store: CrushStore) -> Iterator[SessionCall]:
     """The calls of all sessions, session by session."""
     agents: Counter[str] = Counter()
     for session in store.sessions.values():
@@ -156,7 +156,7 @@ def calls_of(store: CrushStore) -> Iterator[StoredCall]:
             agents[root.id] += 1
             agent = f"agent {agents[root.id]}"
         for call in _session_calls(session, is_agent=bool(agent)):
-            call.session, call.agent = root.id, agent
+            call.session, call.agent, call.thread = root.id, agent, agent
             yield call
 
 
@@ -168,26 +168,29 @@ def _root(store: CrushStore, session: CrushSession) -> CrushSession:
     return session
 
 
-def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[StoredCall]:
+def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[SessionCall]:
     chain = _MessageChain()
     for message in session.messages:
         if message.role != "assistant":
             if message.role == "user" and not is_agent:
                 chain.events.add("human")
             results = [_result(data) for data in parts_of(message, "tool_result")]
-            _add(chain, "user", results + [_text(data) for data in parts_of(message, "text")])
+            texts = [_text(data) for data in parts_of(message, "text")]
+            chain.waiting.append(Piece("user", 0, results + texts))
             continue
         if message.is_summary:
             chain.events.add("compaction")
         if not message.parts or not message.model:
             continue
-        call = _new_call(message, chain)
+        texts = [_text(data) for data in parts_of(message, "text") if data.get("text")]
+        call = _new_call(message, chain, texts)
         yield call
-        _continue(chain, call, message)
+        _continue(chain, call, texts, is_summary=message.is_summary)
 
 
-def _new_call(message: CrushMessage, chain: _MessageChain) -> StoredCall:
-    model, host = parse_model_name(message.model, message.provider)
+def _new_call(message: CrushMessage, chain: _MessageChain, texts: list[Body]) -> SessionCall:
+    model, stated = parse_model_name(message.model, message.provider)
+    host = stated or ""
     if chain.last is not None and (chain.last.model, chain.last.host) != (model, host):
         chain.events.add("model")
     times = [part.get("time") for part in parts_of(message, "finish")]
@@ -196,39 +199,30 @@ def _new_call(message: CrushMessage, chain: _MessageChain) -> StoredCall:
         {"type": "thinking", "thinking": str(data.get("thinking") or ""), "signature": str(data.get("signature") or "")}
         for data in parts_of(message, "reasoning")
     ]
-    texts = [_text(data) for data in parts_of(message, "text") if data.get("text")]
-    return StoredCall(
-        model,
-        None,
-        host,
-        message.created,
-        known_time(end if end is None or end < FIRST_MILLISECONDS else end / 1000),
+    tools = [_tool_use(data) for data in parts_of(message, "tool_call")]
+    return SessionCall(
+        model=model,
+        host=host,
+        start=message.created,
+        end=known_time(end if end is None or end < FIRST_MILLISECONDS else end / 1000),
         before=chain.last,
-        events=frozenset(chain.events),
+        events=set(chain.events),
         id=f"crush {message.id}",
-        messages=chain.waiting,
-        answer=[*thinking, *texts, *(_tool_use(data) for data in parts_of(message, "tool_call"))],
+        request=chain.waiting,
+        answer=[Piece("assistant", 0, [*thinking, *texts, *tools])],
+        is_billed=False,
         is_cut="compaction" in chain.events and not message.is_summary,
         prefix="summary" if message.is_summary else "",
     )
 
 
-def _continue(chain: _MessageChain, call: StoredCall, message: CrushMessage) -> None:
+def _continue(chain: _MessageChain, call: SessionCall, texts: list[Body], *, is_summary: bool) -> None:
     """What the session has after this call: a summary takes the place of all before it."""
-    chain.waiting = []
-    if message.is_summary:
-        _add(chain, "user", [block for block in call.answer if block["type"] == "text"])
-        chain.events = {"compaction"}
+    if is_summary:
+        chain.waiting, chain.events = [Piece("user", 0, texts)], {"compaction"}
         chain.last = chain.last or call
-        return
-    chain.last, chain.events = call, set()
-
-
-def _add(chain: _MessageChain, role: str, blocks: list[Body]) -> None:
-    if chain.waiting and chain.waiting[-1]["role"] == role:
-        chain.waiting[-1] = {"role": role, "content": [*chain.waiting[-1]["content"], *blocks]}
-    elif blocks:
-        chain.waiting.append({"role": role, "content": blocks})
+    else:
+        chain.waiting, chain.last, chain.events = [], call, set()
 
 
 def _text(data: Mapping[str, Any]) -> Body:

@@ -185,7 +185,7 @@ class GeminiSession:
             self._path.parent.name if is_side else head.session_id or "",
             head.session_id or "" if is_side else "",
         ).make(self._timeline)
-        self.session.link()
+        self.session.finish()
         return self.session
 
     def _project(self) -> str:
@@ -207,7 +207,7 @@ class _Calls:
         self._entries = entries
         self._name, self._thread = name, thread
         self._live: list[Entry] = []
-        self._numbers: dict[str, int] = {}
+        self._calls: dict[str, SessionCall] = {}
         self._events: set[str] = set()
         self._is_cut = False
 
@@ -233,11 +233,14 @@ class _Calls:
             self._is_cut = True
 
     def _add(self, entry: Entry, usage: Usage) -> None:
-        at = next((at for at in range(len(self._live) - 1, -1, -1) if self._live[at].id in self._numbers), -1)
+        at = next((at for at in range(len(self._live) - 1, -1, -1) if self._live[at].id in self._calls), -1)
         request = self._live if self._is_cut else self._live[at + 1 :]
-        last = self._session.calls[-1].number if self._session.calls else 0
-        before = last if self._is_cut else self._numbers[self._live[at].id] if at >= 0 else 0
-        call = SessionCall(last + 1, entry.line, entry.model, usage, self._start(entry), entry.time, before)
+        calls = self._session.calls
+        call = SessionCall(len(calls) + 1, entry.line, entry.model, usage, self._start(entry), entry.time)
+        if self._is_cut:
+            call.before = calls[-1] if calls else None
+        elif at >= 0:
+            call.before = self._calls[self._live[at].id]
         call.events, call.is_cut, call.id = self._events, self._is_cut, entry.id
         call.session, call.thread, call.agent = self._name, self._thread, "subagent" if self._thread else ""
         call.host = "" if maker_of(entry.model) else MODEL
@@ -248,8 +251,8 @@ class _Calls:
             *(piece for one in request for piece in one.pieces),
         ]
         call.answer, call.has_thinking = entry.pieces, entry.has_thinking
-        self._numbers[entry.id] = call.number
-        self._session.calls.append(call)
+        self._calls[entry.id] = call
+        calls.append(call)
         self._events, self._is_cut = set(), False
 
     def _start(self, entry: Entry) -> float | None:

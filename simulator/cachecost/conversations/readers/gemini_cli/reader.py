@@ -1,7 +1,7 @@
 """Reads sessions of Gemini CLI (`session-*.jsonl`, `session-*.json`) as calls, with their requests as far as they go.
 
 The file has the messages, the tool calls with their results, and the tokens of each answer, but neither the system
-prompt nor the tools: they are sized by the bill (common/session_requests.py). The bill is told in session.py.
+prompt nor the tools: they are sized by the bill (common/session_calls.py)..
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import Body, RoleBlocks, SessionStore
+from cachecost.conversations.readers.common.session_calls import Body, RoleBlocks, SessionFormat
 from cachecost.conversations.readers.gemini_cli.files import read_session
 from cachecost.conversations.readers.http.exchange import from_generate_content
 
@@ -55,5 +55,5 @@ def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [content]
 
 
-STORE = SessionStore("gemini-cli", "Gemini CLI", read_session, _to_blocks)
-calls, session_files = STORE.calls, STORE.session_files
+FORMAT = SessionFormat("gemini-cli", "Gemini CLI", read_session, _to_blocks)
+calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -1,7 +1,7 @@
 """Reads opencode's session stores as calls: its database, or the file of a session of versions before 1.2.
 
 Usage, times, model, folder and messages are the store's own (see steps.py). Missing parts are filled in as
-`readers/common/stored_calls.py` says; breakpoints as opencode places them: on the system prompt and the last two
+`readers/common/session_calls.py` says; breakpoints as opencode places them: on the system prompt and the last two
 messages, for Claude.
 """
 
@@ -15,8 +15,14 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import SessionFile, Warn, quiet
-from cachecost.conversations.readers.common.json_values import RequestBuilder, StoredCall, billed_calls, number_calls
 from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.session_calls import (
+    Session,
+    SessionCall,
+    StoreRequests,
+    billed_calls,
+    number_calls,
+)
 from cachecost.conversations.readers.common.sqlite_files import is_database
 from cachecost.conversations.readers.opencode.steps import MISSING, SessionCalls
 from cachecost.conversations.readers.opencode.store import PART_FILE, is_opencode_database, read_store, storage_of
@@ -67,7 +73,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     found = number_calls(sessions.calls())
     sessions.notes.report(path, warn)
     faults = [*store.faults, *(Fault(str(path), reason) for reason in sessions.damaged)]
-    yield from RequestBuilder("opencode", path, keep_content, marked=2).calls(found)
+    yield from StoreRequests(path, "opencode", keep_content, faults, marked=2).calls(Session(calls=found))
     if faults:
         raise InputError(faults)
 
@@ -81,7 +87,7 @@ def session_files(path: Path) -> list[SessionFile]:
     store = read_store(path, with_content=False)
     sessions = SessionCalls(store.sessions, with_content=False)
     found = list(sessions.calls())
-    families: dict[str, list[StoredCall]] = {}
+    families: dict[str, list[SessionCall]] = {}
     for call in found:
         families.setdefault(sessions.families.get(call.session, call.session), []).append(call)
     made = [_session_file(path, number_calls(calls)) for calls in families.values()]
@@ -98,7 +104,7 @@ def session_files(path: Path) -> list[SessionFile]:
     return made
 
 
-def _session_file(path: Path, calls: list[StoredCall]) -> SessionFile:
+def _session_file(path: Path, calls: list[SessionCall]) -> SessionFile:
     return SessionFile(str(path), "opencode", calls[0].project, billed_calls(calls))
 
 

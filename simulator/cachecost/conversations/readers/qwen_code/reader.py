@@ -1,7 +1,7 @@
 """Reads sessions of Qwen Code (`~/.qwen/projects/PROJECT/chats/SESSION.jsonl`) as calls, with their requests.
 
 The file has the messages and the tokens of each answer, but neither the system prompt nor the tools: they are sized by
-the bill (common/session_requests.py). The bill is told in session.py.
+the bill (common/session_calls.py)..
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cachecost.base.errors import Fault
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.common.json_values import object_at
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import RoleBlocks, Session, SessionStore, take_lines
+from cachecost.conversations.readers.common.session_calls import RoleBlocks, Session, SessionFormat, take_lines
 from cachecost.conversations.readers.http.exchange import from_generate_content
 from cachecost.conversations.readers.qwen_code.session import QwenSession
 
@@ -54,5 +54,5 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
-STORE = SessionStore("qwen-code", "Qwen Code", _read, _to_blocks)
-calls, session_files = STORE.calls, STORE.session_files
+FORMAT = SessionFormat("qwen-code", "Qwen Code", _read, _to_blocks)
+calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -140,8 +140,8 @@ class QwenSession:
         self._path = path
         self._keeps = keeps_content
         self._nodes: dict[str, Node] = {}
-        self._last: dict[str, int] = {}
-        """The number of the last call of each sub-agent."""
+        self._last: dict[str, SessionCall] = {}
+        """The last call of each sub-agent."""
         self._figures: Counter[str] = Counter()
         self._matched: set[int] = set()
         self._agent_model: str | None = None
@@ -237,8 +237,8 @@ class QwenSession:
         figures = f"{session} {call.thread} {usage.total_input}/{usage.read}/{usage.output_tokens}"
         self._figures[figures] += 1
         call.id = f"{figures} {self._figures[figures]}"
-        call.before = self._last.get(call.thread, 0)
-        self._last[call.thread] = call.number
+        call.before = self._last.get(call.thread)
+        self._last[call.thread] = call
 
     def _model_of_agent(self, record: Record) -> str | None:
         """The model of the session that started an agent: its own file does not tell its model."""
@@ -248,7 +248,7 @@ class QwenSession:
 
     def finish(self) -> Session:
         """The session, after the last line."""
-        self.session.link()
+        self.session.finish()
         if any((call.host or maker_of(call.model)) == "anthropic" for call in self.session.calls):
             self.session.notes.append(NO_WRITES)
         return self.session
@@ -269,7 +269,7 @@ class _Way:
     def __init__(self, node: Node) -> None:
         self.request: list[Piece] = []
         self.events: set[str] = set()
-        self.before = 0
+        self.before: SessionCall | None = None
         self.is_cut = False
         self.response: SessionCall | None = None
         self.time: float | None = None
@@ -291,7 +291,7 @@ class _Way:
                     self.is_cut = True
             node = node.parent
         if node is not None and node.call is not None:
-            self.before = node.call.number
+            self.before = node.call
             self.time = last_of(self.time, None if self.time else node.time)
 
 
