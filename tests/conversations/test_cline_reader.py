@@ -14,8 +14,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.logs import find_input_files
-from cachecost.conversations.readers.cline.reader import calls, session_files, sniff
-from cachecost.conversations.readers.cline.sessions import CallInfo, task_usage
+from cachecost.conversations.readers.cline.reader import CallInfo, calls, session_files, sniff, task_usage
 from cachecost.conversations.readers.detect import detect
 from cachecost.providers.usage import Usage
 from conversations.cline_store import (

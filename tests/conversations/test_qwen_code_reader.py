@@ -11,8 +11,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.detect import detect
-from cachecost.conversations.readers.qwen_code.reader import calls, session_files, sniff
-from cachecost.conversations.readers.qwen_code.session import NO_WRITES
+from cachecost.conversations.readers.qwen_code.reader import NO_WRITES, calls, session_files, sniff
 from cachecost.providers.usage import Usage
 from conversations.session_stores import (
     START,

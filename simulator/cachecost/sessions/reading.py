@@ -24,8 +24,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.sqlite_damage import identity_of, is_damage, put_aside
 from cachecost.base.version import __version__
 from cachecost.conversations.input_files import SessionFile, comment_note, is_url, skip_comments
-from cachecost.conversations.readers.claude_code import transcript
-from cachecost.conversations.readers.claude_code.steps import sniff
+from cachecost.conversations.readers.claude_code import steps as transcripts
 from cachecost.conversations.readers.detect import READERS, UNRECOGNIZED, Unrecognized, detect, is_companion
 from cachecost.sessions.file_tails import tail_digest
 
@@ -367,7 +366,7 @@ class SessionReading:
         if self.format_ == "auto":
             with path.open("rb") as stream:
                 head, _ = skip_comments(stream.read(HEAD_BYTES))
-            if sniff(head) and not _is_lookalike(head):
+            if transcripts.sniff(head) and not _is_lookalike(head):
                 return TRANSCRIPT
         return detect(path, self.format_)[0]
 
@@ -405,7 +404,7 @@ def _read_sessions(format_: str, path: Path, state: bytes) -> tuple[list[Session
     `state` is what an earlier reading left. Raises InputError where the file cannot be read.
     """
     if format_ == TRANSCRIPT:
-        return transcript.read_sessions(path, state)
+        return transcripts.read_sessions(path, state)
     reader: Any = READERS[format_]
     return [one for one in reader.session_files(path) if one.calls or one.damaged or one.notes], b""
 

@@ -21,7 +21,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import DEEPEST, MOST_ERRORS, OutOfLimits, check_depth
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import parse_usage
-from cachecost.conversations.input_files import BilledCall, Warn, byte_lines, quiet
+from cachecost.conversations.input_files import BilledCall, SessionFile, Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import (
     BETWEEN,
     KIND,
@@ -48,7 +48,7 @@ from cachecost.conversations.readers.claude_code.lines import (
     is_client_generated,
     kind_of,
 )
-from cachecost.conversations.readers.claude_code.transcript import Transcript, answer_key
+from cachecost.conversations.readers.claude_code.transcript import CLIENT, Transcript, answer_key, decode_state
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.prompts.blocks import Block, digest_of, encode_simple
 from cachecost.prompts.exact_json import ENCODE, Differs, WriteSimple, plain_block, refuse_number
@@ -208,6 +208,8 @@ NAMES = ("id", "requestRef")
 TEXTS = ("uuid", "parentUuid", "logicalParentUuid", "subtype")
 """Fields that only count where they are texts."""
 NO_CHAIN = -1
+HEADER_BYTES = 4096
+"""How long the header of the content-free form may be."""
 COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
@@ -624,3 +626,31 @@ def _billed_call(step: TranscriptStep) -> BilledCall:
         answered=step.answered,
         tool_uses=usage.tool_uses,
     )
+
+
+def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
+    """The session in a transcript, and the state to go on from; `state` is that of an earlier reading.
+
+    Raises InputError where the file cannot be read.
+    """
+    if not state and path.is_file() and is_content_free(path):
+        return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
+    transcript = Transcript(path, decode_state(state) if state else None)
+    file = transcript.read()
+    return [file] if file.calls or file.damaged or file.notes else [], transcript.saved_state
+
+
+class _Header(msgspec.Struct):
+    kind: str = ""
+
+
+def is_content_free(path: Path) -> bool:
+    """Whether a file begins with the header of the content-free form. Raises InputError if it cannot be read."""
+    with open_input(path) as stream:
+        line = stream.readline(HEADER_BYTES)
+    if b'"kind"' not in line:
+        return False
+    try:
+        return msgspec.json.decode(line, type=_Header).kind == KIND
+    except msgspec.DecodeError:
+        return False

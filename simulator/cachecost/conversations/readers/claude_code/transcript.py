@@ -64,8 +64,6 @@ from cachecost.providers.hosts import host_of_message
 CLIENT = "claude-code"
 CUT_OFF = "the last line is cut off (still being written?): skipped"
 NO_STEP = 0
-CONTENT_FREE, HEADER_BYTES = "steps", 4096
-"""The kind in the header of the content-free form (json_object.py), and how long the header may be."""
 SUMS_LINE = "cost-state"
 REQUEST_LINES = ("api-request", "api-request-shape")
 COMPARED = ("tools", "system", "thinking", "effort")
@@ -435,36 +433,6 @@ def _chain_key(line: TranscriptLine, is_side: bool, number: int) -> str:
     if not is_side:
         return f"main {line.sessionId}"
     return f"agent {line.agentId}" if line.agentId else f"root {number}"
-
-
-def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
-    """The session in a transcript, and the state to go on from; `state` is that of an earlier reading.
-
-    Raises InputError where the file cannot be read.
-    """
-    if not state and path.is_file() and is_content_free(path):
-        from cachecost.conversations.readers.claude_code.steps import read_step_bills
-
-        return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
-    transcript = Transcript(path, decode_state(state) if state else None)
-    file = transcript.read()
-    return [file] if file.calls or file.damaged or file.notes else [], transcript.saved_state
-
-
-class _Header(msgspec.Struct):
-    kind: str = ""
-
-
-def is_content_free(path: Path) -> bool:
-    """Whether a file begins with the header of the content-free form. Raises InputError if it cannot be read."""
-    with open_input(path) as stream:
-        line = stream.readline(HEADER_BYTES)
-    if b'"kind"' not in line:
-        return False
-    try:
-        return msgspec.json.decode(line, type=_Header).kind == CONTENT_FREE
-    except msgspec.DecodeError:
-        return False
 
 
 decode_state = msgspec.msgpack.Decoder(TranscriptState).decode
