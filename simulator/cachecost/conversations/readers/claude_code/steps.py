@@ -442,7 +442,7 @@ class DetailedTranscript(Transcript):
             self._chain_names.append(word if word == MAIN and not earlier else f"{word} {earlier + 1}")
             self._chain_positions.append(Position())
             self._beginnings.append([])
-        parent = self._parent(line)
+        parent = self._followed
         self._here = self._chain_positions[chain] if parent is None else self._position_of[parent]
         return found
 

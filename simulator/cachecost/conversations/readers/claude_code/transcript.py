@@ -131,6 +131,8 @@ class Transcript:
         self.state = state or TranscriptState()
         self.notes: list[str] = []
         self._whole: bytes | None = None
+        self._followed: str | None = None
+        """The uuid of the record that the line which is read follows."""
 
     @property
     def saved_state(self) -> bytes:
@@ -236,7 +238,7 @@ class Transcript:
         """(chain, last step, time) of the record that the line follows."""
         state, is_side = self.state, bool(line.isSidechain)
         key = _chain_key(line, is_side, number)
-        uuid = self._parent(line)
+        uuid = self._followed = self._parent(line)
         if uuid is not None:
             parent = state.positions[uuid]
             state.chain_of.setdefault(key, parent[0])
