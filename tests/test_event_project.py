@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.providers.usage import Usage
 from event_cache import EMPTY, EventCall, Prefix, bill_calls
 from event_project import VERSIONS, Project, event_project, random_project

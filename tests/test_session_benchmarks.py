@@ -15,7 +15,7 @@ import pytest
 import bill_speed
 from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
 from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.steps import read_steps
 from measure import Run
 from session_shapes import QUANTILES, RESULT_LINE, Draws, EscapedText
 from sessions import Totals, write_sessions

@@ -14,7 +14,7 @@ from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.summary import UnwrittenUsage, find_unwritten, unwritten_cost
 from cachecost.conversations.input_files import BilledCall, SessionFile
-from cachecost.conversations.readers.claude_code.bill import read_sessions
+from cachecost.conversations.readers.claude_code.steps import read_sessions
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage

@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.rules_seen import evidence_of
 from cachecost.conversations.json_object import TranscriptStep, steps_to_records
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -10,8 +10,7 @@ import pytest
 from case_files import Run, json_of, rows_of, run_in
 
 from cachecost.conversations.input_files import SessionFile
-from cachecost.conversations.readers.codex.bill import session_file
-from cachecost.conversations.readers.codex.reader import calls
+from cachecost.conversations.readers.codex.reader import calls, session_files
 from conversations.session_stores import (
     FIRST,
     SECOND,
@@ -85,7 +84,7 @@ def test_a_replay_of_both_reads_in_the_fork_what_its_parent_wrote(run_case: Run)
 
 
 def read(folder: Path, *rows: Row, name: str = NAME) -> SessionFile:
-    return agree(write_lines(folder / name, rows), calls, session_file)[1]
+    return agree(write_lines(folder / name, rows), calls, session_files)[1]
 
 
 def outputs(file: SessionFile) -> list[int]:

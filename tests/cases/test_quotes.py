@@ -17,7 +17,7 @@ from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import models_in
 from cachecost.conversations.input_files import BilledCall
 from cachecost.conversations.json_object import steps_to_records
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from conversations.session_stores import write_lines

@@ -12,15 +12,15 @@ from clients_sessions import SESSIONS
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.logs import find_input_files
-from cachecost.conversations.readers.cline.bill import session_file as cline_session
-from cachecost.conversations.readers.opencode.bill import session_files as opencode_sessions
+from cachecost.conversations.readers.cline.reader import session_files as cline_sessions
+from cachecost.conversations.readers.opencode.reader import session_files as opencode_sessions
 from cachecost.providers.usage import Usage
 
 pytestmark = pytest.mark.clients
 Bill = Callable[[Path], list[SessionFile]]
 STORES: dict[str, tuple[str, Bill]] = {
     "opencode": (".local/share/opencode/opencode.db", opencode_sessions),
-    "cline": (".cline/data/sessions/*/*.messages.json", lambda path: [cline_session(path)]),
+    "cline": (".cline/data/sessions/*/*.messages.json", cline_sessions),
 }
 """Where each has its sessions, below the home folder, and what reads their bill."""
 

@@ -18,7 +18,7 @@ from clients_breakpoints import marked, placed, requests_of
 from clients_sessions import SESSIONS, Session, script
 
 from cachecost import cli
-from cachecost.conversations.readers.qwen_code.bill import session_file
+from cachecost.conversations.readers.qwen_code.reader import session_files
 
 pytestmark = pytest.mark.clients
 CLASSES = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -153,7 +153,7 @@ def test_claude_code_reckons_the_same_dollars(ended: Ended) -> None:
 def test_the_client_s_own_store_has_the_same_bill(ended: Ended, counts_writes: bool) -> None:
     """Qwen Code does not store what was written to the cache: it is in the input, in older versions nowhere."""
     (path,) = (ended.record.parent / "home").glob(".qwen/projects/*/chats/*.jsonl")
-    stored = [call for call in session_file(path).calls if not call.agent]
+    stored = [call for call in session_files(path)[0].calls if not call.agent]
     inputs = [name for name in CLASSES[:3] if counts_writes or name != "cache_creation_input_tokens"]
     assert [(call.total_input, call.read, call.written, call.usage.output_tokens) for call in stored] == [
         (sum(line["usage"][name] for name in inputs), line["usage"][CLASSES[1]], 0, line["usage"][CLASSES[3]])

@@ -32,10 +32,10 @@ START = 1795168800.0
 def agree(
     path: Path,
     calls: Callable[[Path], Iterable[RecordedCall]],
-    session_file: Callable[[Path], SessionFile],
+    session_files: Callable[[Path], list[SessionFile]],
 ) -> tuple[list[RecordedCall], SessionFile]:
     """Both readings of a file, which say the same of every call."""
-    recorded, billed = list(calls(path)), session_file(path)
+    recorded, (billed,) = list(calls(path)), session_files(path)
     assert list(map(_of_recorded, recorded)) == [_of_billed(call, billed.project) for call in billed.calls]
     assert [call.session.split(" ")[0] for call in recorded] == [call.session for call in billed.calls]
     assert [call.number for call in billed.calls] == list(range(1, len(recorded) + 1))

@@ -15,7 +15,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import BillTotal, RecordedCall
 from cachecost.conversations.readers.claude_code.reader import calls
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Breakpoint
 from cachecost.providers.prices import PriceBook

@@ -14,9 +14,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.logs import find_input_files
-from cachecost.conversations.readers.cline.bill import session_file
-from cachecost.conversations.readers.cline.reader import calls, sniff
-from cachecost.conversations.readers.cline.sessions import CallInfo, task_usage
+from cachecost.conversations.readers.cline.reader import CallInfo, calls, session_files, sniff, task_usage
 from cachecost.conversations.readers.detect import detect
 from cachecost.providers.usage import Usage
 from conversations.cline_store import (
@@ -80,7 +78,7 @@ def test_the_model_is_that_of_the_metadata_where_the_message_has_none(tmp_path: 
     ]
     messages = [started(100, (3, 0, 5000, 60)), started(3000, (5083, 0, 0, 20))]
     path = task(tmp_path, messages, task_metadata={"model_usage": uses})
-    found = session_file(path).calls
+    found = session_files(path)[0].calls
     assert [(call.model, call.host, call.events) for call in found] == [
         ("claude-opus-4-6", "anthropic", ()),
         ("gpt-5", "openai", ("model",)),
@@ -90,7 +88,7 @@ def test_the_model_is_that_of_the_metadata_where_the_message_has_none(tmp_path: 
 def test_roo_code_names_the_model_in_what_it_sends(tmp_path: Path) -> None:
     request = sent("user", text("<environment_details><model>claude-opus-4-6</model></environment_details>"), at=50)
     path = task(tmp_path, [started(100, (5003, 0, 5000, 60))], extension=ROO, api_conversation_history=[request])
-    (call,) = session_file(path).calls
+    (call,) = session_files(path)[0].calls
     assert (call.model, served_by(call), call.tokens) == ("claude-opus-4-6", "anthropic", (3, 0, 5000, 0, 60))
 
 
@@ -100,7 +98,7 @@ def test_a_task_without_a_model_has_that_of_the_list_of_tasks(tmp_path: Path) ->
     state.mkdir()
     item = {"id": path.parent.name, "modelId": "claude-opus-4-6", "cwdOnTaskInitialization": "/home/me/b"}
     (state / "taskHistory.json").write_text(json.dumps([item]))
-    file = session_file(path)
+    file = session_files(path)[0]
     assert (file.calls[0].model, file.project) == ("claude-opus-4-6", "/home/me/b")
 
 
@@ -110,7 +108,7 @@ def test_a_task_that_another_one_started_is_a_sub_agents(tmp_path: Path) -> None
     assert {(call.session, call.agent, call.project) for call in calls(path)} == {
         ("root code 0199aabb", "code 0199aabb", "/home/me/c")
     }
-    file = session_file(path)
+    file = session_files(path)[0]
     assert (file.client, file.calls[0].session, file.calls[0].agent) == ("roo-code", "root", "code 0199aabb")
 
 
@@ -151,7 +149,7 @@ def test_events_between_calls(tmp_path: Path) -> None:
         started(5000, (9, 900, 10, 5), "claude-opus-4-6", streamingFailedMessage="overloaded"),
         started(6000, (9, 910, 10, 5), "claude-opus-4-6") | {"conversationHistoryDeletedRange": [2, 5]},
     ]
-    found = session_file(task(tmp_path, messages)).calls
+    found = session_files(task(tmp_path, messages))[0].calls
     assert [(call.before, call.events) for call in found] == [
         (0, ("human",)),
         (1, ()),
@@ -168,7 +166,7 @@ def test_each_answer_of_an_sdk_session_is_a_call(tmp_path: Path) -> None:
     assert (first.session, first.agent, first.project) == ("177_a", "", "/home/me/app")
     assert (first.timestamp, second.timestamp) == ("2026-03-07T10:00:00.000+00:00", "2026-03-07T10:00:01.000+00:00")
     assert blocks(second) == [("user", 1), ("assistant", 1), ("user", 1)]
-    (bill, other) = session_file(path).calls
+    (bill, other) = session_files(path)[0].calls
     assert (bill.version, bill.end, bill.events, other.before, other.events) == (
         "3.0.65",
         START / 1000 + 0.9,
@@ -183,7 +181,7 @@ def test_the_bill_counts_the_blocks_that_are_new(tmp_path: Path) -> None:
         said("user", 2000, text("and"), text("now?")),
         said("assistant", 2900, text("no"), metrics=(5150, 5000, 0, 3)),
     )
-    file = session_file(sdk_session(tmp_path, [*MESSAGES, *last]))
+    file = session_files(sdk_session(tmp_path, [*MESSAGES, *last]))[0]
     assert [call.blocks for call in file.calls] == [1, 2, 3]
 
 
@@ -196,7 +194,7 @@ def test_an_sdk_session_marks_the_first_message_alone(tmp_path: Path) -> None:
 
 def test_a_sub_agent_of_an_sdk_session(tmp_path: Path) -> None:
     path = sdk_session(tmp_path, MESSAGES, file="agent_1", agent="subagent")
-    file = session_file(path)
+    file = session_files(path)[0]
     assert [(call.session, call.agent, call.events) for call in file.calls] == [
         ("177_a", "agent_1", ()),
         ("177_a", "agent_1", ()),
@@ -209,7 +207,7 @@ def test_a_compacted_sdk_session_begins_with_the_summary(tmp_path: Path) -> None
     after = said("assistant", 2900, text("yes"), metrics=(5050, 5000, 40, 3))
     path = sdk_session(tmp_path, [*MESSAGES, summary, after])
     assert blocks(list(calls(path))[2]) == [("user", 1)]
-    assert session_file(path).calls[2].events == ("compaction",)
+    assert session_files(path)[0].calls[2].events == ("compaction",)
 
 
 @pytest.mark.parametrize(("output", "notes"), [(80, ()), (81, ("1 token of calls that are no longer stored",))])
@@ -218,7 +216,7 @@ def test_a_session_that_counts_more_than_it_has_says_so(tmp_path: Path, output: 
     manifest = path.with_name("177_a.json")
     totals = {"metadata": {"usage": {"inputTokens": 5002 + 5100, "outputTokens": output}}}
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | totals))
-    assert session_file(path).notes == notes
+    assert session_files(path)[0].notes == notes
     told: list[str] = []
     assert len(list(calls(path, told.append))) == 2
     assert told == [f"{path}: {note}" for note in notes]
@@ -254,7 +252,7 @@ def test_every_damaged_record_is_an_error_and_the_bill_counts_the_rest(tmp_path:
     with pytest.raises(InputError) as error:
         found.extend(calls(path))
     assert str(error.value).splitlines() == [f"{file} {reason}" for file, reason in wrong]
-    file = session_file(path)
+    file = session_files(path)[0]
     assert [reason for _, reason in file.damaged] == [f"task_metadata.json: {wrong[0][1]}", wrong[1][1], wrong[2][1]]
     assert len(file.calls) == 2
 
@@ -300,5 +298,5 @@ def test_the_bill_agrees_with_the_calls(
         messages.append(started(100 * number + 10, counts, "claude-opus-4-6"))
     path = task(tmp_path_factory.mktemp("task"), messages)
     assert [(call.id, call.billed, call.request.model, call.session, call.start) for call in calls(path)] == [
-        (call.id, call.usage, call.model, call.session, call.start) for call in session_file(path).calls
+        (call.id, call.usage, call.model, call.session, call.start) for call in session_files(path)[0].calls
     ]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import SessionFile
-from cachecost.conversations.readers.codex.bill import session_file
-from cachecost.conversations.readers.codex.reader import calls, sniff
+from cachecost.conversations.readers.codex.reader import calls, session_files, sniff
 from cachecost.conversations.readers.detect import detect
 from cachecost.providers.usage import Usage
 from conversations.session_stores import (
@@ -42,7 +41,7 @@ NAME = "rollout-2026-11-20T10-00-00-t-1.jsonl"
 
 
 def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall], SessionFile]:
-    return agree(write_lines(folder / name, rows), calls, session_file)
+    return agree(write_lines(folder / name, rows), calls, session_files)
 
 
 @pytest.mark.parametrize(("thought", "first_token"), [(1.0, 0.0), (2.0, 0.0), (2.5, 0.5)])
@@ -290,7 +289,7 @@ def test_a_damaged_line_is_listed_and_the_others_count(tmp_path: Path) -> None:
     path.write_text(
         "\n".join([*lines[:7], "{nonsense", *lines[7:], str(wrong).replace("'", '"'), '{"type": 5}', '{"cut'])
     )
-    billed = session_file(path)
+    billed = session_files(path)[0]
     expected = (
         (8, "damaged JSON: Expecting property name enclosed in double quotes at character 2"),
         (15, "usage.input_tokens: expected a whole number of tokens; got -1"),
@@ -304,7 +303,7 @@ def test_a_damaged_line_is_listed_and_the_others_count(tmp_path: Path) -> None:
 
 def test_a_last_line_that_is_still_being_written_is_skipped(tmp_path: Path) -> None:
     path, said = write_lines(tmp_path / NAME, codex_session(), end='\n{"timestamp": "2026'), list[str]()
-    assert (len(list(calls(path, said.append))), session_file(path).damaged) == (2, ())
+    assert (len(list(calls(path, said.append))), session_files(path)[0].damaged) == (2, ())
     assert said == [f"{path}:14 the last line is cut off (still being written?): skipped"]
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.readers.crush.bill import session_files
-from cachecost.conversations.readers.crush.reader import calls, sniff
+from cachecost.conversations.readers.crush.reader import calls, session_files, sniff
 from cachecost.conversations.readers.detect import detect
 from served_hosts import served_by
 

@@ -13,8 +13,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.detect import detect
-from cachecost.conversations.readers.gemini_cli.bill import session_file
-from cachecost.conversations.readers.gemini_cli.reader import calls, sniff
+from cachecost.conversations.readers.gemini_cli.reader import calls, session_files, sniff
 from cachecost.providers.usage import Usage
 from conversations.session_stores import (
     GEMINI_RESULT,
@@ -35,7 +34,7 @@ NAME = "chats/session-2026-11-20T10-00-g-1.jsonl"
 
 
 def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall], SessionFile]:
-    return agree(write_lines(folder / name, rows), calls, session_file)
+    return agree(write_lines(folder / name, rows), calls, session_files)
 
 
 def test_a_session_of_two_calls(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ OLD["messages"][0]["content"] = OLD["messages"][4]["content"] = "please"
 def test_an_older_file_is_one_value(tmp_path: Path, indent: int | None) -> None:
     path = tmp_path / "session.json"
     path.write_text(json.dumps(OLD, indent=indent))
-    (first, second, third), billed = agree(path, calls, session_file)
+    (first, second, third), billed = agree(path, calls, session_files)
     assert [call.billed for call in (first, second)] == [Usage(800, 0, 0, 0, 25), Usage(200, 700, 0, 0, 10)]
     assert [(call.line, call.start - START) for call in billed.calls] == [(1, 1), (1, 4), (1, 60)]
     assert shape(second) == [("user", ["text"]), ("assistant", ["tool_use"]), ("user", ["tool_result"])]
@@ -168,7 +167,7 @@ def test_a_session_without_calls_is_fine(tmp_path: Path) -> None:
 def test_a_damaged_record_is_listed_and_the_others_count(tmp_path: Path) -> None:
     path = write_lines(tmp_path / NAME, [*gemini_session(), gemini_answer("a9", 8, (5, 9, 1, 0))], end='\n{"id": "cu')
     path.write_text(path.read_text().replace('"timestamp": "2026-11-20T10:00:04.500Z"', '"timestamp": "noon"'))
-    billed = session_file(path)
+    billed = session_files(path)[0]
     expected = (
         (7, "timestamp: expected an ISO 8601 time; got 'noon'"),
         (9, "tokens.input: expected at least the 9 tokens read and written that it includes; got 5"),
@@ -182,7 +181,7 @@ def test_a_damaged_record_is_listed_and_the_others_count(tmp_path: Path) -> None
 def test_a_damaged_value_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "session.json"
     path.write_text('{\n "sessionId": "g-1", "projectHash": ')
-    assert session_file(path).damaged == ((1, "damaged JSON: Expecting value at character 40"),)
+    assert session_files(path)[0].damaged == ((1, "damaged JSON: Expecting value at character 40"),)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations import remote_files as packed_files
 from cachecost.conversations.input_files import ZSTD, byte_lines, read_input
-from cachecost.conversations.readers.codex.bill import session_file
+from cachecost.conversations.readers.codex.reader import session_files
 from cachecost.conversations.readers.detect import detect
 from conversations.session_stores import codex_session, write_lines
 
@@ -47,7 +47,7 @@ def test_a_packed_session_is_read_like_any_other(tmp_path: Path) -> None:
     packed = tmp_path / "rollout-t-1.jsonl.zst"
     packed.write_bytes(ZSTD + plain.read_bytes())
     assert detect(packed) == detect(plain)
-    assert (session_file(packed).calls, read_input(packed)) == (session_file(plain).calls, plain.read_bytes())
+    assert (session_files(packed)[0].calls, read_input(packed)) == (session_files(plain)[0].calls, plain.read_bytes())
     assert list(byte_lines(packed)) == list(byte_lines(plain))
 
 

@@ -11,9 +11,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.detect import detect
-from cachecost.conversations.readers.qwen_code.bill import session_file
-from cachecost.conversations.readers.qwen_code.reader import calls, sniff
-from cachecost.conversations.readers.qwen_code.session import NO_WRITES
+from cachecost.conversations.readers.qwen_code.reader import NO_WRITES, calls, session_files, sniff
 from cachecost.providers.usage import Usage
 from conversations.session_stores import (
     START,
@@ -35,7 +33,7 @@ AGENT = {"agentId": "ex-1", "agentName": "explorer", "isSidechain": True}
 
 
 def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall], SessionFile]:
-    return agree(write_lines(folder / name, rows), calls, session_file)
+    return agree(write_lines(folder / name, rows), calls, session_files)
 
 
 def test_a_session_of_two_calls(tmp_path: Path) -> None:
@@ -125,7 +123,7 @@ def test_a_sub_agent_s_model_is_unknown_where_nothing_tells_it(tmp_path: Path, m
     path = write_lines(tmp_path / "agent-ex-1.jsonl", rows)
     if meta is not None:
         (tmp_path / "agent-ex-1.meta.json").write_text(meta)
-    assert [call.model for call in session_file(path).calls] == ["unknown"]
+    assert [call.model for call in session_files(path)[0].calls] == ["unknown"]
 
 
 def test_a_rewind_goes_on_from_an_earlier_call(tmp_path: Path) -> None:
@@ -193,7 +191,7 @@ def test_a_damaged_line_is_listed_and_the_others_count(tmp_path: Path) -> None:
     long = qwen_response("e8", "a2", 9, (5, 0, 9), duration_ms=1e9 + 1)
     rows = [*qwen_session(), wrong, {"type": "user", "cwd": 5}, long]
     path = write_lines(tmp_path / NAME, rows, end='\n{"uuid": "cu')
-    billed = session_file(path)
+    billed = session_files(path)[0]
     expected = (
         (7, "uiEvent.input_token_count: expected a whole number of tokens; got -5"),
         (8, "expected `str | null`, got `int` - at `$.cwd`"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.json_object import BETWEEN, JsonObject, TranscriptStep, parse_steps, steps_to_records
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.providers.usage import Usage, usage_of
 
 AT = 1767348000.0

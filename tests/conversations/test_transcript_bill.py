@@ -18,8 +18,8 @@ from cachecost.base.errors import InputError
 from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.json_object import BETWEEN, TranscriptStep, steps_to_records
-from cachecost.conversations.readers.claude_code.bill import TranscriptBill, read_sessions
-from cachecost.conversations.readers.claude_code.transcript import read_steps
+from cachecost.conversations.readers.claude_code.steps import read_sessions, read_steps
+from cachecost.conversations.readers.claude_code.transcript import Transcript
 
 LOGS = settings(max_examples=int(os.environ.get("CACHECOST_LOGS", "80")))
 Facts = tuple[Any, ...]
@@ -50,28 +50,19 @@ def call_facts(call: BilledCall) -> Facts:
 
 
 def read(path: Path) -> SessionFile:
-    return TranscriptBill(path).read()
+    return Transcript(path).read()
 
 
 @LOGS
-@given(st.randoms(use_true_random=False))
-def test_calls_are_the_steps_of_the_other_reader(folder: Path, random: Random) -> None:
-    transcript = RandomTranscript(random).fill(14, damage=False)
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_calls_are_the_steps_with_content(folder: Path, random: Random, has_copies: bool) -> None:
+    """Answers of another file are no calls, and take no number."""
+    transcript = RandomTranscript(random, has_copies=has_copies).fill(14, damage=False)
     path = write(folder / "whole.jsonl", b"".join(line + b"\n" for line in transcript.lines))
-    found = read(path)
-    assert [call_facts(call) for call in found.calls] == [step_facts(step) for step in read_steps(path)]
-    assert (found.damaged, found.notes) == ((), ())
-
-
-@LOGS
-@given(st.randoms(use_true_random=False))
-def test_answers_of_another_file_are_no_calls(folder: Path, random: Random) -> None:
-    """Nor do they take a number."""
-    transcript = RandomTranscript(random, has_copies=True).fill(14, damage=False)
-    path = write(folder / "copies.jsonl", b"".join(line + b"\n" for line in transcript.lines))
-    calls, steps = read(path).calls, read_steps(path)
-    assert [call_facts(call)[:9] for call in calls] == [step_facts(step)[:9] for step in steps]
+    found, steps = read(path), read_steps(path)
+    assert [call_facts(call) for call in found.calls] == [step_facts(step) for step in steps]
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+    assert (found.damaged, found.notes) == ((), ())
 
 
 @LOGS
@@ -153,15 +144,17 @@ def test_why_a_line_is_damaged(tmp_path: Path, line: bytes, reason: str) -> None
     assert found.removesuffix(": nan") == reason if reason else found in deep
 
 
-def test_passes_apart_are_those_of_the_line_with_the_bill(tmp_path: Path) -> None:
-    """The last line of an answer has the passes that were made until then."""
+def test_passes_and_tool_uses_are_those_of_the_line_with_the_bill(tmp_path: Path) -> None:
+    """The last line of an answer has those that were made until then."""
     usage = {"input_tokens": 5, "cache_creation_input_tokens": 100}
     extra = [{"type": "compaction", "input_tokens": 7, "output_tokens": 3}, {"type": "message"}]
     first = {"id": "m", "model": "claude-opus-4-5", "usage": {**usage, "output_tokens": 1}}
-    last = {**first, "usage": {**usage, "output_tokens": 9, "iterations": extra}}
+    searches = {"web_search_requests": 2}
+    last = {**first, "usage": {**usage, "output_tokens": 9, "iterations": extra, "server_tool_use": searches}}
     lines = [{"type": "assistant", "uuid": str(at), "message": one} for at, one in enumerate((first, last))]
     (call,) = read(write(tmp_path / "s.jsonl", b"".join(json.dumps(one).encode() + b"\n" for one in lines))).calls
     assert (call.tokens, call.extra) == ((5, 0, 100, 0, 9), (("", (7, 0, 0, 0, 3)),))
+    assert call.tool_uses == (("web_search", 2),)
 
 
 def test_a_packed_transcript_is_read_and_continued(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cachecost.conversations.importing import ImportOptions, import_files
-from cachecost.conversations.readers.claude_code.transcript import sniff
+from cachecost.conversations.readers.claude_code.steps import sniff
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
 

@@ -12,7 +12,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code.transcript import read_steps, sniff
+from cachecost.conversations.readers.claude_code.steps import read_steps, sniff
 from cachecost.providers.usage import Usage
 
 MODEL = "claude-opus-4-5"

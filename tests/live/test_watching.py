@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.bill_sessions import SessionWriter
 from tests.viewer_logs import requests, write_log
 
-from cachecost.conversations.readers.claude_code import bill
+from cachecost.conversations.readers.claude_code import transcript as reader
 from cachecost.live.watching.server import FileFollower, ServerFollower, is_loopback, newest_file, session_name
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -51,8 +51,8 @@ def transcript(calls: int, session: str = ID) -> list[str]:
 
 def test_only_what_was_added_is_read(tmp_path: Path, follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
-    decode = bill.decode_line
-    monkeypatch.setattr(bill, "decode_line", lambda line: read.append(line) or decode(line))
+    decode = reader.decode_line
+    monkeypatch.setattr(reader, "decode_line", lambda line: read.append(line) or decode(line))
     lines, path = transcript(4), tmp_path / f"{ID}.jsonl"
     path.write_text("".join(lines[:4]))
     follower = follow(path)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sessions.small_sessions import answer, line, write
 
-from cachecost.conversations.readers.claude_code import bill as transcript_bill
+from cachecost.conversations.readers.claude_code import steps
 from cachecost.sessions import reading
 from cachecost.sessions import reading as store
 from cachecost.sessions.file_tails import TAIL_BYTES
@@ -61,12 +61,12 @@ def offsets(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Where each reading of a transcript began."""
     found: list[int] = []
 
-    class Watched(transcript_bill.TranscriptBill):
+    class Watched(steps.Transcript):
         def read(self) -> Any:
             found.append(self.state.offset)
             return super().read()
 
-    monkeypatch.setattr(transcript_bill, "TranscriptBill", Watched)
+    monkeypatch.setattr(steps, "Transcript", Watched)
     yield found
 
 

@@ -218,12 +218,12 @@ def read_transcript(
     `before` and `earlier` are what an earlier reading left.
     """
     from cachecost.analysis.next_message.history import CONTINUED, session_state
-    from cachecost.conversations.readers.claude_code.bill import TranscriptBill, decode_state
+    from cachecost.conversations.readers.claude_code.transcript import Transcript, decode_state
 
     try:
-        bill = TranscriptBill(path, decode_state(before) if before else None)
+        bill = Transcript(path, decode_state(before) if before else None)
     except (msgspec.DecodeError, TypeError):
-        bill = TranscriptBill(path)
+        bill = Transcript(path)
     file = bill.read()
     main = [call for call in file.calls if not call.agent]
     pending = bill.state.pending[main[-1].number - 1].events if main else []
@@ -237,14 +237,14 @@ def _earlier_static(path: Path, session: str) -> int:
     """The static prefix of a session from its other files, which are beside this one; 0: unknown."""
     from cachecost.analysis.next_message.history import static_prefix
     from cachecost.base.errors import InputError
-    from cachecost.conversations.readers.claude_code.bill import TranscriptBill
+    from cachecost.conversations.readers.claude_code.transcript import Transcript
 
     found: list[tuple[float, int]] = []
     for other in path.parent.glob(f"{escape(session)}*.jsonl") if session else ():
         if other.name == path.name:
             continue
         with suppress(OSError, InputError):
-            main = [call for call in TranscriptBill(other).read().calls if not call.agent and call.session == session]
+            main = [call for call in Transcript(other).read().calls if not call.agent and call.session == session]
             if main and (static := static_prefix(main)):
                 found.append((main[0].start or 0.0, static))
     return min(found, default=(0.0, 0))[1]

@@ -116,7 +116,8 @@ def host_of_provider(provider: str, model: str = "") -> str | None:
 
 def host_of_message(message: str) -> str | None:
     """The host that an answer's id shows."""
-    return next((host for host, names in host_names().items() if names.message_ids.fullmatch(message)), None)
+    ids = ((host, names.message_ids) for host, names in host_names().items() if names.message_ids is not NEVER)
+    return next((host for host, pattern in ids if pattern.fullmatch(message)), None)
 
 
 def host_at(address: str, model: str = "") -> str | None:

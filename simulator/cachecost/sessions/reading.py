@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
 from types import TracebackType
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -23,12 +24,11 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.sqlite_damage import identity_of, is_damage, put_aside
 from cachecost.base.version import __version__
 from cachecost.conversations.input_files import SessionFile, comment_note, is_url, skip_comments
-from cachecost.conversations.readers.claude_code.transcript import sniff
+from cachecost.conversations.readers.claude_code import steps as transcripts
 from cachecost.conversations.readers.detect import READERS, UNRECOGNIZED, Unrecognized, detect, is_companion
-from cachecost.sessions.bill_readers import BILL_READERS
 from cachecost.sessions.file_tails import tail_digest
 
-CONTENT = 5
+CONTENT = 6
 """To be raised when a reader changes what it reads."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
 """A store of other content, or of another version of cachecost, is emptied."""
@@ -213,6 +213,8 @@ decode_sessions = msgspec.msgpack.Decoder(list[SessionFile]).decode
 encode = msgspec.msgpack.Encoder().encode
 HEAD_BYTES = 1 << 16
 TRANSCRIPT = "claude-code"
+WHOLE = (TRANSCRIPT, "codex", "gemini-cli", "qwen-code")
+"""Formats whose logs are one file each, so that what was read of it holds until that file changes."""
 LOOKALIKES = ("qwen-code", "langfuse")
 """Formats whose lines have the keys of a transcript's; `detect` asks their readers first, too."""
 Progress = Callable[[Path, int], None]
@@ -328,24 +330,23 @@ class SessionReading:
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_ = self._format(path)
-        reader = BILL_READERS.get(format_)
         if any(folder in path.parents and is_companion(path, format_, folder) for folder in self.folders):
             return
-        if reader is None:
+        if not _has_bills(format_):
             self.found.logs.append(path)
             return
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
             state = self._state(str(path.absolute()))
         try:
-            sessions, state = reader.read(path, state)
+            sessions, state = _read_sessions(format_, path, state)
         except (msgspec.DecodeError, TypeError):  # a damaged state
-            sessions, state = reader.read(path, b"")
+            sessions, state = _read_sessions(format_, path, b"")
         if sessions and (note := comment_note(path)):
             sessions[0].notes += (note,)
         self.found.add(sessions, path)
         self.found.read_bytes += identity.size
-        if self.store and reader.is_whole and is_unicode(str(path)) and not is_url(path):
+        if self.store and format_ in WHOLE and is_unicode(str(path)) and not is_url(path):
             tail = tail_digest(path, identity.size)
             file = RememberedFile(identity, tail, encode(sessions))
             self._pending.append((str(path.absolute()), file, state))
@@ -365,7 +366,7 @@ class SessionReading:
         if self.format_ == "auto":
             with path.open("rb") as stream:
                 head, _ = skip_comments(stream.read(HEAD_BYTES))
-            if sniff(head) and not _is_lookalike(head):
+            if transcripts.sniff(head) and not _is_lookalike(head):
                 return TRANSCRIPT
         return detect(path, self.format_)[0]
 
@@ -390,6 +391,22 @@ class SessionReading:
             self.store.forget(gone)
         except (sqlite3.Error, ValueError) as error:
             self._give_up(error)
+
+
+def _has_bills(format_: str) -> bool:
+    """Whether the bills of a format are read without content; every other format is read call by call."""
+    return format_ == TRANSCRIPT or hasattr(READERS[format_], "session_files")
+
+
+def _read_sessions(format_: str, path: Path, state: bytes) -> tuple[list[SessionFile], bytes]:
+    """The sessions in a file, and what is needed to go on where it ends now (b"": nothing helps).
+
+    `state` is what an earlier reading left. Raises InputError where the file cannot be read.
+    """
+    if format_ == TRANSCRIPT:
+        return transcripts.read_sessions(path, state)
+    reader: Any = READERS[format_]
+    return [one for one in reader.session_files(path) if one.calls or one.damaged or one.notes], b""
 
 
 def _is_lookalike(head: bytes) -> bool:

@@ -16,7 +16,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import open_input
 from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code import transcript
+from cachecost.conversations.readers.claude_code.steps import read_steps, sniff
 from cachecost.conversations.readers.detect import detect, read_calls
 from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
 from cachecost.ledger.rows import WARM_START
@@ -131,7 +131,7 @@ def _check_log(
     said: list[str] = []
     calls: Sequence[RecordedCall | TranscriptStep]
     if _is_transcript(log, format_):
-        calls = steps = transcript.read_steps(log)
+        calls = steps = read_steps(log)
         judgements, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
     else:
         calls = requests = list(read_calls(log, format_, said.append, says_format=False))
@@ -148,4 +148,4 @@ def _is_transcript(log: Path, format_: str) -> bool:
     if name != "recording":
         return name == "claude-code"
     with open_input(log) as stream:
-        return transcript.sniff(stream.read(HEAD_BYTES)) is not None
+        return sniff(stream.read(HEAD_BYTES)) is not None

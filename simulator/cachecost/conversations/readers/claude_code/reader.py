@@ -20,29 +20,18 @@ from pathlib import Path
 
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code.transcript import (
+from cachecost.conversations.input_files import BilledCall, Warn, quiet
+from cachecost.conversations.readers.claude_code.steps import (
     BYTES_PER_TOKEN,
-    PartialStep,
     RecordedBreakpoints,
+    Step,
     TranscriptBlock,
     read_steps_with_content,
     sniff_lines,
 )
-from cachecost.prompts.blocks import (
-    NOTHING,
-    THINKING,
-    Block,
-    Layer,
-    Message,
-    Part,
-    Thread,
-    given_block,
-)
+from cachecost.prompts.blocks import NOTHING, THINKING, Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request
 from cachecost.providers.clients.settings import message_breakpoints
-from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import CallTerms
 
 LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bill, breakpoints by client version"
@@ -69,62 +58,60 @@ class _ChainState:
 class _TranscriptCalls:
     """Makes calls of the steps of a transcript."""
 
-    steps: list[PartialStep]
-    _threads: dict[int, Thread] = field(default_factory=dict)
+    steps: list[Step]
+    _threads: dict[Step, Thread] = field(default_factory=dict)
     _lines: dict[int, int] = field(default_factory=dict)
-    _answers: dict[PartialStep, tuple[Block, ...]] = field(default_factory=dict)
+    _answers: dict[Step, tuple[Block, ...]] = field(default_factory=dict)
     _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
     def calls(self) -> Iterator[RecordedCall]:
         root = Thread()
-        for partial in self.steps:
-            thread = self._threads[partial.step.number] = self._thread(partial, root)
-            if not partial.is_copy:
-                self._lines[partial.step.number] = partial.step.line
-                yield self._call(partial, thread)
+        for step in self.steps:
+            thread = self._threads[step] = self._thread(step, root)
+            if step.call is not None:
+                self._lines[step.call.number] = step.call.line
+                yield self._call(step, step.call, thread)
 
-    def _thread(self, partial: PartialStep, root: Thread) -> Thread:
-        before = partial.before
+    def _thread(self, step: Step, root: Thread) -> Thread:
+        before = step.before
         thread = root
-        if before is not None and not partial.is_cut:
-            thread = _then(self._threads[before.step.number], "assistant", self._answer(before))
-        return _then(thread, "user", _blocks(partial.request_blocks))
+        if before is not None and not step.is_cut:
+            thread = _then(self._threads[before], "assistant", self._answer(before))
+        return _then(thread, "user", _blocks(step.request_blocks))
 
-    def _answer(self, partial: PartialStep) -> tuple[Block, ...]:
+    def _answer(self, step: Step) -> tuple[Block, ...]:
         """The blocks of an answer, made once: the requests after it contain them again."""
-        blocks = self._answers.get(partial)
+        blocks = self._answers.get(step)
         if blocks is None:
-            blocks = self._answers[partial] = _blocks(partial.answer)
+            blocks = self._answers[step] = _blocks(step.answer)
         return blocks
 
-    def _call(self, partial: PartialStep, thread: Thread) -> RecordedCall:
-        step = partial.step
-        start = step.after if step.after is not None else step.answered
+    def _call(self, step: Step, call: BilledCall, thread: Thread) -> RecordedCall:
+        start, answered = call.start, call.answered
         return RecordedCall(
-            self._request(partial, thread),
+            self._request(step, call, thread),
             start or 0.0,
             timestamp=None if start is None else iso(start),
-            host=host_of_message(step.id),
-            first_token_s=0.0 if step.after is None or step.answered is None else max(0.0, step.answered - step.after),
-            billed=step.usage,
-            is_batch="batch" in step.modes,
-            response=self._answer(partial),
-            session=step.session,
-            id=step.id,
+            host=call.host or None,
+            first_token_s=0.0 if start is None or answered is None else max(0.0, answered - start),
+            billed=call.usage,
+            is_batch="batch" in call.modes,
+            response=self._answer(step),
+            session=call.session,
+            id=call.id,
             project=step.project,
             agent=step.agent,
-            line=step.line,
-            before=self._lines.get(step.before or 0, 0),
+            line=call.line,
+            before=self._lines.get(call.before, 0),
         )
 
-    def _request(self, partial: PartialStep, thread: Thread) -> Request:
-        step = partial.step
+    def _request(self, step: Step, call: BilledCall, thread: Thread) -> Request:
         chain = self._chains.get(step.chain)
         if chain is None:
-            chain = self._chains[step.chain] = _ChainState(self._head(partial, thread))
-        chain.ttl = _ttl(step) or chain.ttl
-        head, in_messages = partial.breakpoints or _by_version(partial.client, chain.ttl)
+            chain = self._chains[step.chain] = _ChainState(self._head(step, call, thread))
+        chain.ttl = _ttl(call) or chain.ttl
+        head, in_messages = step.breakpoints or _by_version(step.client, chain.ttl)
         found: list[Breakpoint] = []
         if in_messages:
             for node in thread.back():
@@ -133,24 +120,24 @@ class _TranscriptCalls:
                     if len(found) == len(in_messages):
                         break
         breakpoints = (*(_on_system(len(chain.head.blocks), head) if head else ()), *found[::-1])
-        params = CallTerms.of_modes(step.modes).params
-        return Request(step.model, thread, system=chain.head, breakpoints=breakpoints, params=params)
+        params = CallTerms.of_modes(call.modes).params
+        return Request(call.model, thread, system=chain.head, breakpoints=breakpoints, params=params)
 
-    def _head(self, partial: PartialStep, thread: Thread) -> Part:
+    def _head(self, step: Step, call: BilledCall, thread: Thread) -> Part:
         """The unknown static prefix of a chain that begins with this step: what other chains share, and the rest."""
         messages = sum(block.size for message in thread.messages() for block in message.blocks) // BYTES_PER_TOKEN
-        whole = max(0, partial.step.usage.total_input - messages)
-        shared = min(whole, partial.step.usage.read or self._read_later(partial))
-        key = (partial.client, shared, whole - shared)
+        whole = max(0, call.total_input - messages)
+        shared = min(whole, call.read or self._read_later(step))
+        key = (step.client, shared, whole - shared)
         if key not in self._heads:
-            parts = ((f"{partial.client} {shared}", shared), (f"{partial.client} {whole}", whole - shared))
+            parts = ((f"{step.client} {shared}", shared), (f"{step.client} {whole}", whole - shared))
             self._heads[key] = Part(tuple(_unknown(name, tokens) for name, tokens in parts if tokens))
         return self._heads[key]
 
-    def _read_later(self, partial: PartialStep) -> int:
+    def _read_later(self, step: Step) -> int:
         """The tokens that the next chain of the same client read in its first call; 0 if there is none."""
-        begins = (one for one in self.steps[partial.step.number :] if one.before is None)
-        return next((one.step.usage.read for one in begins if one.client == partial.client and one.step.usage.read), 0)
+        calls = (one.call for one in self.steps[step.place + 1 :] if one.before is None and one.client == step.client)
+        return next((call.read for call in calls if call is not None and call.read), 0)
 
 
 def _unknown(name: str, tokens: int) -> Block:
@@ -185,5 +172,5 @@ def _last_place(node: Thread) -> int | None:
     return None
 
 
-def _ttl(step: TranscriptStep) -> TTL | None:
-    return "1h" if step.usage.write_1h else "5m" if step.usage.write_5m else None
+def _ttl(call: BilledCall) -> TTL | None:
+    return "1h" if call.tokens[3] else "5m" if call.tokens[2] else None

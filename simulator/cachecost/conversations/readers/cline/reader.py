@@ -1,21 +1,576 @@
 """Reads what Cline, Roo Code and Kilo Code store of tasks, and sessions of Cline's SDK, as calls.
 
-Usage, times, models and messages are the store's own (see tasks.py and sessions.py). Missing parts are filled in as
-`readers/common/stored_calls.py` says; breakpoints as the clients place them for Claude: on the system prompt and the
+Usage, times, models and messages are the store's own. Missing parts are filled in as
+`readers/common/session_calls.py` says; breakpoints as the clients place them for Claude: on the system prompt and the
 last two user messages, in sessions of the SDK on the system prompt and the first message.
+
+Tasks are those of Cline to 4.0, of Roo Code, and of Kilo Code to 5: `ui_messages.json` and the files beside it. A
+session of Cline's SDK (its command line from 3, its extension from 4.1) is a folder `sessions/ID` with
+`ID.messages.json` (the log: an answer and its usage in each assistant message) and `ID.json` (folder and model).
+Sub-agents and teammates have their messages in `AGENT.messages.json` in the folder of the session that started them.
+The messages of a session that was compacted begin with the summary.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar
 
-from cachecost.base.errors import InputError
+import msgspec
+
+from cachecost.base import limits
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import count_text
+from cachecost.base.limits import is_tokens
+from cachecost.base.times import seconds, seconds_from_ms
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.cline.sessions import ENDING, LOG, SdkCalls, TaskCalls
-from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
-from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.input_files import SessionFile, Warn, open_input, quiet, read_input
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.common.session_calls import (
+    Piece,
+    Session,
+    SessionCall,
+    StoreRequests,
+    billed_calls,
+    number_calls,
+)
+from cachecost.providers.hosts import parse_model_name
+from cachecost.providers.usage import Usage
+
+Number = int | float | None
+WHOLE_PROMPT_SINCE = seconds("2025-11-01T00:00:00Z")
+"""Roo Code 3.29.5 (RooCodeInc/Roo-Code#8954): since then `tokensIn` includes what was read or written, for every
+provider; before, for all but those with Anthropic's protocol. Kilo Code followed eleven days later."""
+INCLUSIVE = frozenset(
+    ("openai", "litellm", "doubao", "fireworks", "hicap", "lmstudio", "qwen", "qwen-code", "xai", "zai")
+)
+"""Providers whose usage Cline stores as they send it: the input includes what was read."""
+
+
+class ModelInfo(msgspec.Struct, rename="camel"):
+    """The model of a message: of a task of Cline (`modelId`), or of a session of its SDK (`id`)."""
+
+    id: str = ""
+    model_id: str = ""
+    provider: str = ""
+    provider_id: str = ""
+    mode: str = ""
+
+
+class UiMessage(msgspec.Struct, rename="camel"):
+    """A message as Cline shows it. Those that say `api_req_started` are calls; `text` is then JSON (`CallInfo`)."""
+
+    ts: Number = None
+    type: str = ""
+    say: str | None = None
+    ask: str | None = None
+    text: str | None = None
+    partial: bool | None = None
+    model_info: ModelInfo | None = None
+    conversation_history_deleted_range: list[int] | None = None
+
+
+class CallInfo(msgspec.Struct, rename="camel"):
+    """The usage of a call, filled in when its answer ends. Before that, it has no counts."""
+
+    tokens_in: Number = None
+    tokens_out: Number = None
+    cache_writes: Number = None
+    cache_reads: Number = None
+    api_protocol: str | None = None
+    request: str | None = None
+    cancel_reason: str | None = None
+    streaming_failed_message: str | None = None
+
+    @property
+    def has_counts(self) -> bool:
+        return bool(self.tokens_in or self.tokens_out or self.cache_reads or self.cache_writes)
+
+
+class ModelUse(msgspec.Struct):
+    """Since when a task used which model (`task_metadata.json`)."""
+
+    ts: Number = None
+    model_id: str = ""
+    model_provider_id: str = ""
+
+
+class TaskMetadata(msgspec.Struct):
+    model_usage: list[ModelUse] = []
+
+
+class TaskItem(msgspec.Struct, rename="camel"):
+    """A task in a list of tasks: Roo Code's `history_item.json`, an entry of Cline's `state/taskHistory.json`."""
+
+    id: str = ""
+    workspace: str = ""
+    cwd_on_task_initialization: str = ""
+    root_task_id: str | None = None
+    parent_task_id: str | None = None
+    mode: str | None = None
+    model_id: str = ""
+
+
+class SentMessage(msgspec.Struct):
+    """A message as it was sent; what is not decoded stays as it is written."""
+
+    role: str = ""
+    ts: Number = None
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+
+class SdkMetrics(msgspec.Struct, rename="camel"):
+    """The usage of one call in a session of the SDK. The input includes what was read or written."""
+
+    input_tokens: Number = None
+    output_tokens: Number = None
+    cache_read_tokens: Number = None
+    cache_write_tokens: Number = None
+
+
+class SdkNote(msgspec.Struct, rename="camel"):
+    """`kind` is "compaction_summary" for a summary in place of the history."""
+
+    kind: str = ""
+    display_only: bool | None = None
+
+
+class SdkMessage(msgspec.Struct, rename="camel"):
+    role: str = ""
+    id: str = ""
+    ts: Number = None
+    content: msgspec.Raw = msgspec.Raw(b"")
+    model_info: ModelInfo | None = None
+    metrics: SdkMetrics | None = None
+    metadata: SdkNote | None = None
+
+
+class SdkOrigin(msgspec.Struct):
+    version: str = ""
+
+
+class SdkSession(msgspec.Struct, rename="camel"):
+    """`agent` is "lead", "subagent" or "teammate"."""
+
+    messages: list[SdkMessage]
+    session_id: str = ""
+    agent: str = ""
+    origin: SdkOrigin | None = None
+
+
+class SdkTotals(msgspec.Struct):
+    """`usage` sums what the calls of the session itself were billed."""
+
+    usage: SdkMetrics | None = None
+
+
+class SdkManifest(msgspec.Struct):
+    """The file of a session beside its messages."""
+
+    cwd: str = ""
+    provider: str = ""
+    model: str = ""
+    metadata: SdkTotals | None = None
+
+
+def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
+    """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
+    told = _count(info.tokens_in, "tokensIn")
+    read, write = _count(info.cache_reads, "cacheReads"), _count(info.cache_writes, "cacheWrites")
+    includes = _includes_cached(info, provider, model, start) if is_roo else provider in INCLUSIVE
+    cached = read + write if includes and told >= read + write else 0
+    return Usage(told - cached, read, write, 0, _count(info.tokens_out, "tokensOut"))
+
+
+def _includes_cached(info: CallInfo, provider: str, model: str, start: float | None) -> bool:
+    """Whether `tokensIn` of a call of Roo Code or Kilo Code includes what was read or written."""
+    if start is None or start >= WHOLE_PROMPT_SINCE:
+        return True
+    protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
+    return protocol != "anthropic"
+
+
+def sdk_usage(metrics: SdkMetrics) -> Usage:
+    """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
+    told, output = _count(metrics.input_tokens, "inputTokens"), _count(metrics.output_tokens, "outputTokens")
+    read, write = (
+        _count(metrics.cache_read_tokens, "cacheReadTokens"),
+        _count(metrics.cache_write_tokens, "cacheWriteTokens"),
+    )
+    if told < read + write:
+        raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {told}")
+    return Usage(told - read - write, read, write, 0, output)
+
+
+def _count(number: Number, name: str) -> int:
+    found: Any = 0 if number is None else number
+    whole = int(found) if isinstance(found, float) and found.is_integer() else found
+    if not is_tokens(whole):
+        raise ValueError(f"{name}: expected a whole number of tokens; got {number!r}")
+    return whole
+
+
+Kind = TypeVar("Kind")
+DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def decode(data: bytes | str, kind: type[Kind], file: Path, faults: list[Fault], place: str = "") -> Kind | None:
+    """A typed value of JSON; None and an error where it is damaged."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except DAMAGED as error:
+        reason = "too many levels of nesting" if isinstance(error, RecursionError) else error
+        faults.append(Fault(str(file), f"{place}damaged record: {reason}"))
+        return None
+
+
+def read_json(file: Path, kind: type[Kind], faults: list[Fault]) -> Kind | None:
+    """The typed value of a file that may be missing: None, without an error, if it is."""
+    if not file.is_file():
+        return None
+    try:
+        data = read_input(file)
+    except InputError as error:
+        faults += error.faults
+        return None
+    return decode(data, kind, file, faults) if data.strip() else None
+
+
+def content_blocks(raw: msgspec.Raw) -> list[Any]:
+    """The content of a message as blocks. Raises ValueError where it is beyond a limit."""
+    found = limits.json_value(bytes(raw)) if bytes(raw) else []
+    return [{"type": "text", "text": found}] if isinstance(found, str) else found if isinstance(found, list) else []
+
+
+def count_blocks(raw: msgspec.Raw) -> int:
+    """How many blocks the content of a message has; a text is one, and so is what is damaged."""
+    try:
+        return len(msgspec.json.decode(raw, type=list[msgspec.Raw]))
+    except DAMAGED:
+        return 1
+
+
+def read_start(file: Path, size: int) -> bytes:
+    """The beginning of a file; nothing where it cannot be read."""
+    try:
+        with open_input(file) as stream:
+            start: bytes = stream.read(size)
+            return start
+    except InputError:
+        return b""
+
+
+def task_items(file: Path) -> dict[str, TaskItem]:
+    """Cline's list of tasks, by their ids; empty where it is missing or damaged."""
+    try:
+        state = file.stat()
+    except OSError:
+        return {}
+    return _task_items(file, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)
+def _task_items(file: Path, _changed: int, _size: int) -> dict[str, TaskItem]:
+    """The same for one state of the file: it is large, and every task has to look there."""
+    found = read_json(file, list[TaskItem], [])
+    return {item.id: item for item in found or []}
+
+
+ENDING = ".messages.json"
+MISSING = "of calls that are no longer stored"
+SUMMARY = "compaction_summary"
+RESULT, THINKING = b'"tool_result"', (b'"thinking"', b'"redacted_thinking"')
+
+
+@dataclass(slots=True)
+class SdkCalls:
+    """The calls of the messages of one session or sub-agent; errors and notes on the way."""
+
+    path: Path
+    with_content: bool
+    faults: list[Fault] = field(default_factory=list)
+    notes: ReaderNotes = field(default_factory=ReaderNotes)
+    missing: int = 0
+    """Tokens of calls that the session no longer has."""
+    _last: SessionCall | None = None
+    _events: set[str] = field(default_factory=set)
+    _waiting: list[Piece] = field(default_factory=list)
+    _chars: int = 0
+    _new_blocks: int = 0
+    _time: float | None = None
+
+    def calls(self) -> list[SessionCall]:
+        """The calls in their order. Raises InputError where the file cannot be read."""
+        session = decode(read_input(self.path), SdkSession, self.path, self.faults)
+        if session is None:
+            return []
+        folder, own = self.path.absolute().parent.name, self.path.name.removesuffix(ENDING)
+        manifest = read_json(self.path.with_name(f"{folder}.json"), SdkManifest, self.faults) or SdkManifest()
+        version = (session.origin or SdkOrigin()).version
+        is_agent = own not in (folder, session.session_id) or session.agent in ("subagent", "teammate")
+        found = list(self._calls(session.messages, manifest, is_agent))
+        if not is_agent:
+            self._note_missing(found, manifest)
+        for call in found:
+            call.session, call.agent = folder, own if is_agent else ""
+            call.thread = call.agent
+            call.project, call.version = manifest.cwd, version
+            call.id = f"cline {folder} {call.id}"
+        return found
+
+    def _note_missing(self, found: list[SessionCall], manifest: SdkManifest) -> None:
+        """What the session was billed by its own count, and no message of it was: a compaction removes messages."""
+        told = manifest.metadata.usage if manifest.metadata and manifest.metadata.usage else SdkMetrics()
+        stored = sum(call.usage.total_input + call.usage.output_tokens for call in found)
+        self.missing = max(0, int(told.input_tokens or 0) + int(told.output_tokens or 0) - stored)
+        if self.missing:
+            self.notes.add("token", MISSING, self.missing)
+
+    def _calls(self, messages: list[SdkMessage], manifest: SdkManifest, is_agent: bool) -> Iterator[SessionCall]:
+        for number, message in enumerate(messages):
+            if message.metadata and message.metadata.display_only:
+                self._events.add("error")
+            elif message.role == "user":
+                content = bytes(message.content)
+                if message.metadata and message.metadata.kind == SUMMARY:
+                    self._events.add("compaction")
+                elif not is_agent and RESULT not in content:
+                    self._events.add("human")
+                self._chars += len(content)
+                self._new_blocks += count_blocks(message.content)
+                if self.with_content:
+                    self._waiting.append(Piece("user", 0, self._blocks(message, number)))
+            elif message.role == "assistant":
+                call = self._call(message, number, manifest)
+                if call is not None:
+                    yield call
+            self._time = seconds_from_ms(message.ts) or self._time
+
+    def _call(self, message: SdkMessage, number: int, manifest: SdkManifest) -> SessionCall | None:
+        """The call of an assistant message. One without usage is part of the history of the next, and no call."""
+        usage = None
+        try:
+            usage = sdk_usage(message.metrics) if message.metrics else None
+        except ValueError as error:
+            self.faults.append(Fault(str(self.path), f"messages[{number}].metrics.{error}"))
+        if usage is None or not (usage.total_input or usage.output_tokens):
+            self.notes.skip("answer", "no usage")
+            if self.with_content:
+                self._waiting.append(Piece("assistant", 0, self._blocks(message, number)))
+            return None
+        return self._new_call(message, number, manifest, SessionCall(usage=usage))
+
+    def _new_call(self, message: SdkMessage, number: int, manifest: SdkManifest, call: SessionCall) -> SessionCall:
+        told = message.model_info
+        model, provider = (told.id, told.provider) if told and told.id else (manifest.model, manifest.provider)
+        call.model, host = parse_model_name(model, provider)
+        call.host = host or ""
+        call.end = seconds_from_ms(message.ts)
+        call.start = self._time if self._time is not None else call.end
+        call.before, call.is_cut = self._last, "compaction" in self._events
+        if self._last is not None and (self._last.model, self._last.host) != (call.model, call.host):
+            self._events.add("model")
+        call.events, call.id = self._events, message.id or str(number)
+        call.blocks, call.new_chars = self._new_blocks, self._chars
+        content = bytes(message.content)
+        call.has_thinking = any(kind in content for kind in THINKING)
+        if self.with_content:
+            call.request, call.answer = self._waiting, [Piece("assistant", 0, self._blocks(message, number))]
+        self._last, self._events, self._waiting = call, set(), []
+        self._new_blocks, self._chars = count_blocks(message.content), len(content)
+        return call
+
+    def _blocks(self, message: SdkMessage, number: int) -> list[Any]:
+        try:
+            return content_blocks(message.content)
+        except ValueError as error:
+            self.faults.append(Fault(str(self.path), f"messages[{number}].content: {error}"))
+            return []
+
+
+LOG, SENT = "ui_messages.json", "api_conversation_history.json"
+STARTED = "api_req_started"
+COMPACTIONS = ("condense_context", "sliding_window_truncation")
+HUMAN = ("user_feedback", "user_feedback_diff", "task")
+ROO_FOLDERS = ("rooveterinaryinc.roo-cline", "kilocode.kilo-code", ".vscode-mock")
+FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
+MODEL = re.compile(rb"<model>([^<\\]{1,200})</model>")
+HISTORY_START = 1 << 18
+"""Bytes of what was sent to look for the folder in: it stands in the first request."""
+
+
+@dataclass(slots=True)
+class TaskCalls:
+    """The calls of one task; errors and notes on the way."""
+
+    path: Path
+    with_content: bool
+    faults: list[Fault] = field(default_factory=list)
+    notes: ReaderNotes = field(default_factory=ReaderNotes)
+    _models: list[ModelUse] = field(default_factory=list)
+    _events: set[str] = field(default_factory=set)
+    _deleted: list[int] | None = None
+    _chars: int = 0
+    _last: SessionCall | None = None
+    _is_in_roo: bool | None = None
+
+    def calls(self) -> list[SessionCall]:
+        """The calls in their order. Raises InputError where the file cannot be read."""
+        messages = decode(read_input(self.path), list[UiMessage], self.path, self.faults)
+        if not messages:
+            return []
+        found = list(self._calls(messages))
+        self._place(found, messages)
+        if self.with_content:
+            self._add_content(found, messages)
+        return found
+
+    # ------------------------------------------------------------------------------------------ what is shown
+
+    def _calls(self, messages: list[UiMessage]) -> Iterator[SessionCall]:
+        self._models = self._model_uses()
+        starts = [message.ts for message in messages if message.say == STARTED]
+        following = iter([*starts[1:], None])
+        for number, message in enumerate(messages):
+            deleted = message.conversation_history_deleted_range
+            if deleted and deleted != self._deleted:
+                self._events.add("compaction")
+            self._deleted = deleted or self._deleted
+            if message.say == STARTED:
+                call = self._call(message, number, next(following))
+                if call is not None:
+                    yield call
+            else:
+                is_first = number == 0
+                self._chars += len(message.text or "")
+                if message.say in COMPACTIONS:
+                    self._events.add("compaction")
+                elif message.say in HUMAN or is_first:
+                    self._events.add("human")
+                elif message.say == "api_req_retried" or message.ask == "api_req_failed":
+                    self._events.add("error")
+                elif message.ask in ("resume_task", "resume_completed_task"):
+                    self._events.add("resume")
+
+    def _call(self, message: UiMessage, number: int, following: Number) -> SessionCall | None:
+        """The call of a message; None if it has no counts, or is damaged. `following` is when the next one began."""
+        info = decode(message.text or "{}", CallInfo, self.path, self.faults, f"[{number}].text: ")
+        if info is None:
+            return None
+        if not info.has_counts:
+            self._events |= {"error"} if info.streaming_failed_message else set()
+            self.notes.skip("request", "no usage (stopped, or still running)")
+            return None
+        start = seconds_from_ms(message.ts)
+        provider, model = self._model(message, following)
+        usage = self._usage(info, provider, model, start, number)
+        return None if usage is None else self._new_call(message, info, usage, model, provider, start)
+
+    def _usage(self, info: CallInfo, provider: str, model: str, start: float | None, number: int) -> Usage | None:
+        try:
+            if self._is_in_roo is None:
+                is_in_folder = any(part in ROO_FOLDERS for part in self.path.absolute().parts)
+                self._is_in_roo = is_in_folder or self.path.with_name("history_item.json").is_file()
+            return task_usage(info, provider, model, start, is_roo=self._is_in_roo or info.api_protocol is not None)
+        except ValueError as error:
+            self.faults.append(Fault(str(self.path), f"[{number}].text.{error}"))
+            return None
+
+    def _new_call(
+        self, message: UiMessage, info: CallInfo, usage: Usage, model: str, provider: str, start: float | None
+    ) -> SessionCall:
+        own, host = parse_model_name(model, provider)
+        call = SessionCall(model=own, usage=usage, host=host or "", start=start, before=self._last)
+        if self._last is not None and (self._last.model, self._last.host) != (own, call.host):
+            self._events.add("model")
+        call.new_chars, call.events, call.is_cut = self._chars, self._events, "compaction" in self._events
+        call.id = f"cline {self.path.absolute().parent.name} {message.ts}" if message.ts is not None else ""
+        self._last, self._events = call, {"error"} if info.streaming_failed_message else set()
+        self._chars = 0
+        return call
+
+    # -------------------------------------------------------------------------------- models, folder and parent
+
+    def _model_uses(self) -> list[ModelUse]:
+        metadata = read_json(self.path.with_name("task_metadata.json"), TaskMetadata, self.faults)
+        if metadata and metadata.model_usage:
+            return metadata.model_usage
+        return list(_named_models(self._read_sent()))
+
+    def _read_sent(self) -> list[SentMessage]:
+        return read_json(self.path.with_name(SENT), list[SentMessage], self.faults) or []
+
+    def _model(self, message: UiMessage, following: Number) -> tuple[str, str]:
+        """(provider, model) of a call. What is noted of it comes after its start, and before that of the next one."""
+        if message.model_info and (message.model_info.model_id or message.model_info.id):
+            told = message.model_info
+            return told.provider_id or told.provider, told.model_id or told.id
+        if not self._models:
+            return "", self._item().model_id
+        known = [use for use in self._models if following is None or (use.ts or 0) < following]
+        use = known[-1] if known else self._models[0]
+        return use.model_provider_id, use.model_id
+
+    def _place(self, found: list[SessionCall], messages: list[UiMessage]) -> None:
+        item, own = self._item(), self.path.absolute().parent.name
+        folder = item.workspace or item.cwd_on_task_initialization or self._folder(messages)
+        for call in found:
+            call.project = folder
+            call.session = (item.root_task_id or item.parent_task_id) if item.parent_task_id else own
+            call.agent = f"{item.mode or 'subtask'} {own[:8]}" if item.parent_task_id else ""
+            call.thread = call.agent
+
+    def _item(self) -> TaskItem:
+        item = read_json(self.path.with_name("history_item.json"), TaskItem, self.faults)
+        own = self.path.absolute().parent
+        tasks = own.parent.parent / "state" / "taskHistory.json"
+        return item or task_items(tasks).get(own.name) or TaskItem()
+
+    def _folder(self, messages: list[UiMessage]) -> str:
+        """The folder that the first request names."""
+        started = next((message.text for message in messages if message.say == STARTED), None) or ""
+        sent = self.path.with_name(SENT)
+        start = started.replace("\\n", "\n")
+        found = FOLDER.search(start) or FOLDER.search(read_start(sent, HISTORY_START).decode("utf-8", "replace"))
+        return found[1].replace("\\\\", "\\") if found else ""
+
+    # ------------------------------------------------------------------------------------------ what was sent
+
+    def _add_content(self, found: list[SessionCall], messages: list[UiMessage]) -> None:
+        """The messages that each call sent, where what was sent has as many answers as there are calls.
+
+        After a compaction it has fewer: then the calls have a bill alone.
+        """
+        sent = [message for message in self._read_sent() if message.role in ("user", "assistant")]
+        answers = [number for number, message in enumerate(sent) if message.role == "assistant"]
+        if len(answers) != len(found) or any(call.is_cut for call in found):
+            self.notes.add("call", "without messages: what was sent was compacted or is missing", len(found))
+            return
+        before = 0
+        for call, at in zip(found, answers, strict=True):
+            call.request = [Piece(message.role, 0, self._blocks(message)) for message in sent[before:at]]
+            call.answer, before = [Piece("assistant", 0, self._blocks(sent[at]))], at + 1
+
+    def _blocks(self, message: SentMessage) -> list[Any]:
+        try:
+            return content_blocks(message.content)
+        except ValueError as error:
+            self.faults.append(Fault(str(self.path.with_name(SENT)), str(error)))
+            return []
+
+
+def _named_models(sent: list[SentMessage]) -> Iterator[ModelUse]:
+    """The models that the requests name, each since its time (Roo Code)."""
+    last: float = 0
+    for message in sent:
+        last = message.ts or last
+        if message.role == "user" and (found := MODEL.findall(bytes(message.content))):
+            yield ModelUse(last, found[-1].decode("utf-8", "replace"))
+
 
 LACKS = (
     "Cline and Roo Code store neither tools nor breakpoints (sized by the bill; breakpoints as they place them), nor"
@@ -23,7 +578,9 @@ LACKS = (
 )
 SDK_KEYS = {"messages", "sessionId", "agent"}
 MANIFEST_KEYS = {"session_id", "workspace_root", "messages_path"}
-STARTED = b'"api_req_started"'
+STARTED_SIGN = b'"api_req_started"'
+CLIENTS = {"rooveterinaryinc.roo-cline": "roo-code", ".vscode-mock": "roo-code", "kilocode.kilo-code": "kilo-code"}
+"""The client by the folder of its extension; "cline" elsewhere."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -32,7 +589,7 @@ def sniff(head: bytes) -> str | None:
     if text.startswith(b"{"):
         return _session_reason(text)
     keys = set(top_keys(text.removeprefix(b"[")))
-    is_task = text.startswith(b"[") and {"ts", "type"} <= keys and bool({"say", "ask"} & keys) and STARTED in text
+    is_task = text.startswith(b"[") and {"ts", "type"} <= keys and bool({"say", "ask"} & keys) and STARTED_SIGN in text
     return "an array of shown messages, one of which says api_req_started" if is_task else None
 
 
@@ -64,7 +621,27 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     stored = stored_calls_of(path, with_content=True)
     found = number_calls(stored.calls())
     stored.notes.report(path, warn)
-    is_sdk = isinstance(stored, SdkCalls)
-    yield from RequestBuilder("Cline", path, keep_content, marked=3, marks_first=is_sdk).calls(found)
+    requests = StoreRequests(path, "Cline", keep_content, stored.faults, marked=3, joins=False)
+    requests.marks_first = isinstance(stored, SdkCalls)
+    yield from requests.calls(Session(calls=found))
     if stored.faults:
         raise InputError(stored.faults)
+
+
+def session_files(path: Path) -> list[SessionFile]:
+    """The calls of a task or session without content, for a bill. What is damaged is listed, the rest is counted.
+
+    Raises InputError where the file cannot be read at all.
+    """
+    stored = stored_calls_of(path, with_content=False)
+    found = number_calls(stored.calls())
+    own = str(stored.path)
+    damaged = tuple(
+        (fault.line or 0, fault.message if fault.file == own else f"{Path(fault.file).name}: {fault.message}")
+        for fault in stored.faults
+    )
+    client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")
+    missing = stored.missing if isinstance(stored, SdkCalls) else 0
+    notes = (f"{count_text(missing, 'token')} {MISSING}",) if missing else ()
+    project = found[0].project if found else ""
+    return [SessionFile(str(path), client, project, billed_calls(found), damaged, notes)]

@@ -1,23 +1,446 @@
 """Reads sessions of Codex CLI (`rollout-*.jsonl`) as calls, with their requests as far as the file has them.
 
 The file has the messages, the system prompt (`base_instructions`) and the usage of each call, but not the tools: they
-are sized by the bill (common/session_requests.py). The bill is told in rollout.py.
+are sized by the bill (common/session_calls.py). A line is `{"timestamp", "type", "payload"}`; content stays
+undecoded.
+
+Read in November 2026: files that Codex CLI 0.169.0 wrote (new, resumed, forked, compacted, review), its protocol
+types (openai/codex), and the issues of tools that count its tokens (ccusage #876 and #1288, June 2026).
+
+- **Bill**: `token_usage_record` has the usage of one response, with its id (since 0.153, September 2026). Older clients
+  write only `token_count` events: `last_token_usage` of the call and a running `total_token_usage`. Codex repeats such
+  an event without a new call (rate limits, a compacted window), so one with an unchanged total is none. Newer clients
+  write both; only records have the compactions (user reports of September 2026): from the first on they count alone.
+- **Copies**: a forked session, and a sub-agent that got its parent's history, may begin with a copy of it, running
+  total included, but without its records. What was counted before the first record is a copy where the thread's own
+  total begins with that record; else an older client wrote it. Without records, a call is identified by the first
+  ancestor and the total.
+- **Time**: a request starts when the last item that it sends was recorded, its answer ends with its usage. A copied
+  turn may have the time of the copy on its lines; then its `started_at` is all that tells when it was.
+- **Host** is the model provider's, else that of the model's maker.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
+import msgspec
+
+from cachecost.base.errors import CannotEvaluate, Fault
+from cachecost.base.limits import whole_number
+from cachecost.base.times import day_of
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.apis.openai import from_responses_output
-from cachecost.conversations.readers.codex.rollout import SUMMARY, Rollout
-from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import RoleBlocks, SessionRequests, take_lines
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.common.session_calls import (
+    Piece,
+    RoleBlocks,
+    Session,
+    SessionCall,
+    SessionFormat,
+    last_of,
+    piece_of,
+    take_lines,
+    time_of,
+)
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.hosts import AUTO_HOST, host_of, parse_model_name
+from cachecost.providers.prices import terms_of
+from cachecost.providers.rules import RuleBook
+
+Raw = msgspec.Raw
+ITEM_LIST = msgspec.json.Decoder(list[Raw] | None)
+
+
+class Line(msgspec.Struct):
+    type: str = ""
+    timestamp: str | None = None
+    payload: Raw = Raw(b"{}")
+
+
+class Meta(msgspec.Struct):
+    """`session_meta`: who began the file. `source` is {"subagent": …} for a sub-agent, else a word."""
+
+    id: str = ""
+    session_id: str | None = None
+    forked_from_id: str | None = None
+    cwd: str | None = None
+    cli_version: str | None = None
+    model_provider: str | None = None
+    source: Any = None
+    agent_nickname: str | None = None
+    agent_role: str | None = None
+    base_instructions: Raw = Raw(b"null")
+
+
+class TurnContext(msgspec.Struct):
+    cwd: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    service_tier: str | None = None
+
+
+class Item(msgspec.Struct):
+    """`response_item`: a part of the conversation, an item of the Responses API."""
+
+    type: str = ""
+    role: str | None = None
+
+
+class ThreadSettings(msgspec.Struct):
+    model: str | None = None
+    reasoning_effort: str | None = None
+    service_tier: str | None = None
+
+
+class DoneItem(msgspec.Struct):
+    type: str = ""
+
+
+class TokenInfo(msgspec.Struct):
+    total_token_usage: dict[str, Any] | None = None
+    last_token_usage: dict[str, Any] | None = None
+    model_context_window: int | None = None
+
+
+class Event(msgspec.Struct):
+    """`event_msg`."""
+
+    type: str = ""
+    started_at: float | None = None
+    info: TokenInfo | None = None
+    item: Raw = Raw(b"null")
+    thread_settings: ThreadSettings | None = None
+
+
+class UsageRecord(msgspec.Struct):
+    """`token_usage_record` (Codex 0.153 and later): the bill of one response."""
+
+    thread_id: str | None = None
+    response_id: str | None = None
+    usage: dict[str, Any] | None = None
+    thread_token_usage: dict[str, Any] | None = None
+
+
+class Compacted(msgspec.Struct):
+    """`compacted`: what the history is replaced with; older files have the summary alone."""
+
+    message: str | None = None
+    replacement_history: Raw = Raw(b"null")
+
+
+LINE = msgspec.json.Decoder(Line)
+META = msgspec.json.Decoder(Meta)
+TURN_CONTEXT = msgspec.json.Decoder(TurnContext)
+ITEM = msgspec.json.Decoder(Item)
+EVENT = msgspec.json.Decoder(Event)
+USAGE_RECORD = msgspec.json.Decoder(UsageRecord)
+COMPACTED = msgspec.json.Decoder(Compacted)
+DONE_ITEM = msgspec.json.Decoder(DoneItem)
+
+
+SUMMARY = "summary"
+"""The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
+ITEM_KIND = "item"
+WRITTEN_BY_MODEL = ("reasoning", "compaction", "compaction_summary", "context_compaction")
+COUNTS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+NO_TOTAL = (0, 0, 0, 0, 0)
+RECORDS_SINCE = (0, 153)
+"""The version from which each response has a record (user reports of September 2026, read on 27 November 2026)."""
+NO_WRITES = "without a count of cache writes, which cost more than input: all counts as input, a lower bound"
+RULES = RuleBook()
+MOST_DELAY = 5.0
+"""Seconds from the start of a turn to the line that says so."""
+MOST_COPYING = 1.0
+"""Seconds that the copy of another thread's history takes."""
+UNKNOWN_MODEL = "unknown"
+Counts = tuple[int, ...]
+
+
+class Rollout:
+    """A file while it is read, line by line."""
+
+    def __init__(self, path: Path, keeps_content: bool = False) -> None:
+        self.session = Session()
+        self.instructions: msgspec.Raw | None = None
+        self._name = path.name
+        self._keeps = keeps_content
+        self._meta = Meta()
+        self._root = ""
+        self._model = UNKNOWN_MODEL
+        self._effort: str | None = None
+        self._tier = ""
+        self._total: Counts = NO_TOTAL
+        self._responses: set[tuple[str, Counts]] = set()
+        self._has_records = False
+        self._head: float | None = None
+        """When the file was begun."""
+        self._window = 0
+        """The model's context window as the client has it; 0: not stated."""
+        self._notes = ReaderNotes()
+        self._request: list[Piece] = []
+        self._answer: list[Piece] = []
+        self._later: list[Piece] = []
+        """What was recorded after the answer began, for the request after it."""
+        self._events: set[str] = set()
+        self._is_cut = False
+        self._has_thinking = False
+        self._has_images = False
+        self._sent: float | None = None
+        self._answered: float | None = None
+        """When the answer that is not billed yet began: its first item. `_began` is when its request did, `_written`
+        when its last item was recorded."""
+        self._began: float | None = None
+        self._written: float | None = None
+        self._ended: float | None = None
+        self._copied: float | None = None
+        """When the turn that is read began, where its lines have the time of a copy."""
+
+    def take(self, number: int, raw: bytes) -> None:
+        """Read one line. Raises what decoding raises, and NotAMessage."""
+        line = LINE.decode(raw)
+        handler = HANDLERS.get(line.type)
+        if handler is not None:
+            handler(self, line, number)
+
+    # ------------------------------------------------------------------------------------------ who and with what
+
+    def meta(self, line: Line, number: int) -> None:
+        """The head of the file, or a copy of an ancestor's head."""
+        meta = META.decode(line.payload)
+        self._root = meta.forked_from_id or meta.id
+        if self._meta.id and not (meta.id and meta.id in self._name):
+            return
+        if meta.forked_from_id:
+            self._events.add("fork")
+        self._meta, self.instructions, self._head = meta, meta.base_instructions, time_of(line.timestamp)
+        self.session.project = meta.cwd or ""
+
+    def turn_context(self, line: Line, number: int) -> None:
+        context = TURN_CONTEXT.decode(line.payload)
+        self._settle(context.model, context.effort, context.service_tier)
+        self._sent = time_of(line.timestamp)
+
+    def _settle(self, model: str | None, effort: str | None, tier: str | None) -> None:
+        if effort and self._effort and effort != self._effort:
+            self._events.add("effort")
+        self._model, self._effort, self._tier = model or self._model, effort or self._effort, tier or self._tier
+
+    # ----------------------------------------------------------------------------------------------- conversation
+
+    def item(self, line: Line, number: int) -> None:
+        """A part of the conversation."""
+        item, time = ITEM.decode(line.payload), time_of(line.timestamp)
+        if not item.type or item.type == "ghost_snapshot":
+            return
+        piece = piece_of(ITEM_KIND, line.payload, self._keeps)
+        if (item.type == "message" and item.role == "assistant") or (
+            item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
+        ):
+            if self._answered is None:
+                self._answered, self._began = time, last_of(self._sent, self._ended)
+            self._written = time
+            self._has_thinking |= item.type == "reasoning"
+            self._answer.append(piece)
+            return
+        self._sent = time
+        if not self._has_images and b'"input_image"' in bytes(line.payload):
+            self._has_images = True
+            self._events.add("images")
+        (self._request if self._answered is None else self._later).append(piece)
+
+    def compacted(self, line: Line, number: int) -> None:
+        """From here on the history is another one."""
+        told = COMPACTED.decode(line.payload)
+        self._drop_answer()
+        if items := ITEM_LIST.decode(told.replacement_history):
+            self._request = [piece_of(ITEM_KIND, item, self._keeps) for item in items]
+        else:
+            self._request = [piece_of(SUMMARY, msgspec.Raw(msgspec.json.encode(told.message or "")), self._keeps)]
+        self._is_cut = True
+        self._events.add("compaction")
+        self._sent = time_of(line.timestamp)
+
+    def _drop_answer(self) -> None:
+        """An answer that nobody billed (interrupted, failed) is only a part of the history."""
+        self._request += [*self._answer, *self._later]
+        self._answer, self._later = [], []
+        self._answered = None
+
+    # ------------------------------------------------------------------------------------------------------- bill
+
+    def event(self, line: Line, number: int) -> None:
+        event = EVENT.decode(line.payload)
+        if event.type == "token_count" and event.info is not None:
+            self._token_count(event.info, line, number)
+        elif event.type in ("task_started", "turn_started", "turn_aborted"):
+            self._drop_answer()
+            self._copied = _time_before_copy(event.started_at, time_of(line.timestamp))
+        elif event.type in ("error", "stream_error"):
+            self._events.add("error")
+        elif event.type == "thread_settings_applied" and event.thread_settings is not None:
+            settings = event.thread_settings
+            self._settle(settings.model, settings.reasoning_effort, settings.service_tier)
+        elif event.type == "user_message" or (
+            event.type == "item_completed" and DONE_ITEM.decode(event.item).type == "UserMessage"
+        ):
+            self._events.add("human")
+
+    def usage_record(self, line: Line, number: int) -> None:
+        """The bill of one response."""
+        record = USAGE_RECORD.decode(line.payload)
+        if record.usage is None:
+            return
+        counts = _counts(record.usage)
+        if not self._has_records:
+            self._has_records = True
+            thread = record.thread_token_usage
+            if _counts(thread) == counts if thread else self._meta.forked_from_id:
+                self._drop_copies()
+        known = record.response_id or ""
+        is_other_thread = bool(record.thread_id and self._meta.id) and record.thread_id != self._meta.id
+        if is_other_thread or (known and (known, counts) in self._responses):
+            self._drop_answer()
+            return
+        self._responses.add((known, counts))
+        self._add_call(line, number, record.usage, known)
+
+    def _token_count(self, info: TokenInfo, line: Line, number: int) -> None:
+        """The bill of a call, unless records have it or nothing was added to the total."""
+        self._window = info.model_context_window or self._window
+        totals, before = info.total_token_usage or {}, self._total
+        total = _counts(totals)
+        if self._has_records or total == before:
+            return
+        self._total = total
+        last = info.last_token_usage
+        if last and any(_counts(last)):
+            usage, most = last, 0
+        else:
+            is_reset = any(now < then for now, then in zip(total, before, strict=True))
+            if is_reset and last is not None:
+                return
+            added = zip(COUNTS, total, NO_TOTAL if is_reset else before, strict=True)
+            usage, most = {name: now - then for name, now, then in added if name in totals}, self._window
+        self._add_call(line, number, usage, f"{self._root} {'/'.join(map(str, total))}", most)
+
+    def _drop_copies(self) -> None:
+        """The calls so far are those of another thread: only a part of the history."""
+        copied: list[Piece] = []
+        for call in self.session.calls:
+            copied = [*([] if call.is_cut else copied), *call.request, *call.answer]
+            self._events |= call.events & {"fork"}
+        if not self._is_cut:
+            self._request = [*copied, *self._request]
+        self.session.copies, self.session.calls = self.session.calls, []
+        self._notes = ReaderNotes()
+
+    def finish(self) -> Session:
+        """The session, after the last line."""
+        ends = last_of(*(call.end for call in self.session.calls))
+        is_all_copied = ends is not None and self._head is not None and ends <= self._head + MOST_COPYING
+        is_new_fork = self._meta.forked_from_id and _version(self._meta) >= RECORDS_SINCE
+        if is_new_fork and is_all_copied and not self._has_records:
+            self._drop_copies()
+        self._notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
+        self.session.finish()
+        return self.session
+
+    def _add_call(self, line: Line, number: int, told: Mapping[str, Any], known: str, most: int = 0) -> None:
+        """Add a call, unless it is larger than `most` tokens (0: not known), or than the model's context window."""
+        usage, end = usage_from(told, "usage", "openai"), self._end(line)
+        stated, rules = parse_model_name(self._model, self._meta.model_provider or "")[1], None
+        host = host_of(stated, AUTO_HOST, self._model)
+        with suppress(CannotEvaluate):
+            rules = RULES.rules(host, self._model, None if end is None else day_of(end))
+        window = most or (max(self._window, rules.context_window) if rules else 0)
+        if window and usage.total_input > window:
+            self._notes.skip("call", f"more than the context window of {window:,} tokens")
+            self._drop_answer()
+            return
+        start = self._began if self._answered is not None else last_of(self._sent, self._ended)
+        calls = self.session.calls
+        agent, meta = _agent(self._meta), self._meta
+        call = SessionCall(len(calls) + 1, number, self._model, usage, end if start is None else start, end)
+        call.before = calls[-1] if calls else None
+        call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
+        call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
+        call.host = stated or ""
+        charges_writes = rules is not None and rules.matching == "breakpoint"
+        if charges_writes and usage.input_tokens and told.get("cache_write_input_tokens") is None:
+            self._notes.add("call", NO_WRITES)
+        call.modes = terms_of({"service_tier": self._tier}, False).modes
+        call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
+        call.has_thinking = self._has_thinking
+        if self._copied is not None:
+            call.start = call.end = self._copied
+        elif self._answered is not None and call.start is not None:
+            call.first_token_s = max(0.0, self._answered - call.start)
+        calls.append(call)
+        self._forget(end)
+
+    def _end(self, line: Line) -> float | None:
+        """When the answer was complete: older clients write its bill after its tools have run."""
+        return self._written if self._later else time_of(line.timestamp)
+
+    def _forget(self, end: float | None) -> None:
+        """What belonged to the call that was added."""
+        self._request, self._answer, self._later = self._later, [], []
+        self._events, self._is_cut, self._has_thinking = set(), False, False
+        self._answered, self._began, self._ended = None, None, end
+
+
+HANDLERS: dict[str, Callable[[Rollout, Line, int], None]] = {
+    "session_meta": Rollout.meta,
+    "turn_context": Rollout.turn_context,
+    "response_item": Rollout.item,
+    "compacted": Rollout.compacted,
+    "event_msg": Rollout.event,
+    "token_usage_record": Rollout.usage_record,
+}
+"""How each kind of line that matters is taken."""
+
+
+def _time_before_copy(started: float | None, time: float | None) -> float | None:
+    """When a turn began, if its line was written long after; None if the line has its own time."""
+    if started is None or time is None or not 0 <= started < time - MOST_DELAY:
+        return None
+    return started
+
+
+def _counts(usage: Mapping[str, Any]) -> Counts:
+    counts = (usage.get(name) for name in COUNTS)
+    return tuple(count if isinstance(count, int) else 0 for count in counts)
+
+
+def _version(meta: Meta) -> tuple[int, ...]:
+    """The first two numbers of the client's version; () where it is not known."""
+    numbers = list(map(whole_number, (meta.cli_version or "").split(".")[:2]))
+    known = tuple(number for number in numbers if number is not None)
+    return known if len(known) == len(numbers) else ()
+
+
+def _agent(meta: Meta) -> str:
+    source = meta.source.get("subagent") if isinstance(meta.source, dict) else None
+    if source is None:
+        return ""
+    spawned = source.get("thread_spawn") if isinstance(source, dict) else None
+    told = spawned if isinstance(spawned, dict) else {}
+    name = meta.agent_role or told.get("agent_role") or meta.agent_nickname or told.get("agent_nickname")
+    if name:
+        return str(name)
+    return source if isinstance(source, str) else str(next(iter(source), "sub-agent"))
+
 
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
 ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
@@ -31,24 +454,17 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their usage; copies of one call in other files share its `id`.
-
-    Raises InputError with every error, each with its line.
-    """
-    rollout = Rollout(path, keeps_content=True)
-    faults: list[Fault] = take_lines(path, rollout.take, warn)
-    if faults:
-        raise InputError(faults)
+def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
+    rollout = Rollout(path, keeps_content)
+    faults += take_lines(path, rollout.take, warn)
     session = rollout.finish()
-    for note in session.notes:
-        warn(f"{path}: {note}")
-    value = json.loads(bytes(rollout.instructions)) if rollout.instructions is not None else None
-    text = value.get("text") if isinstance(value, dict) else value
-    system = text if isinstance(text, str) else ""
-    yield from SessionRequests(path, "Codex", _to_blocks, keep_content, faults, system).calls(session)
-    if faults:
-        raise InputError(faults)
+    if keeps_content and not faults:
+        for note in session.notes:
+            warn(f"{path}: {note}")
+        value = json.loads(bytes(rollout.instructions)) if rollout.instructions is not None else None
+        text = value.get("text") if isinstance(value, dict) else value
+        session.system = text if isinstance(text, str) else ""
+    return session
 
 
 def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
@@ -66,3 +482,7 @@ def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
 def _bare(item: dict[str, Any]) -> dict[str, Any]:
     """An item without what Codex added to it."""
     return {name: value for name, value in item.items() if name != "internal_chat_message_metadata_passthrough"}
+
+
+FORMAT = SessionFormat("codex", "Codex", _read, _to_blocks)
+calls, session_files = FORMAT.calls, FORMAT.session_files

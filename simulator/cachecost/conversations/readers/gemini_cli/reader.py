@@ -1,23 +1,283 @@
 """Reads sessions of Gemini CLI (`session-*.jsonl`, `session-*.json`) as calls, with their requests as far as they go.
 
 The file has the messages, the tool calls with their results, and the tokens of each answer, but neither the system
-prompt nor the tools: they are sized by the bill (common/session_requests.py). The bill is told in session.py.
+prompt nor the tools: they are sized by the bill (common/session_calls.py). It is a log of records, or one JSON value
+(until spring 2026).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
+import msgspec
+
+from cachecost.base.errors import Fault
+from cachecost.conversations.input_files import Warn, first_line, read_input
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import Body, RoleBlocks, SessionRequests
-from cachecost.conversations.readers.gemini_cli.files import read_session
+from cachecost.conversations.readers.common.session_calls import (
+    Body,
+    Piece,
+    RoleBlocks,
+    Session,
+    SessionCall,
+    SessionFormat,
+    last_of,
+    piece_of,
+    take_all,
+    take_lines,
+    time_of,
+)
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.providers.hosts import maker_of
+from cachecost.providers.usage import Usage
+
+Raw = msgspec.Raw
+EMPTY = Raw(b"null")
+
+
+class ToolCall(msgspec.Struct):
+    timestamp: str | None = None
+
+
+class Message(msgspec.Struct):
+    """A message: `type` is user, gemini, info, warning or error; only gemini has a model and tokens."""
+
+    id: str = ""
+    timestamp: str | None = None
+    type: str = ""
+    content: Raw = EMPTY
+    tokens: dict[str, Any] | None = None
+    model: str | None = None
+    thoughts: Raw = EMPTY
+    tool_calls: Raw = msgspec.field(default=EMPTY, name="toolCalls")
+
+
+class Update(msgspec.Struct):
+    """`$set`: changed metadata; with `messages`, all messages that are left; with a session id, it was resumed."""
+
+    messages: list[Raw] | None = None
+    session_id: str | None = msgspec.field(default=None, name="sessionId")
+
+
+class Record(msgspec.Struct):
+    """A line: the head of the session, a message, or a change. A file of one JSON value is a head with messages."""
+
+    id: str = ""
+    session_id: str | None = msgspec.field(default=None, name="sessionId")
+    project_hash: str | None = msgspec.field(default=None, name="projectHash")
+    kind: str | None = None
+    directories: list[str] | None = None
+    messages: list[Raw] | None = None
+    update: Update | None = msgspec.field(default=None, name="$set")
+    rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
+
+
+RECORD = msgspec.json.Decoder(Record)
+MESSAGE = msgspec.json.Decoder(Message)
+TOOL_CALLS = msgspec.json.Decoder(list[ToolCall] | None)
+
+
+MODEL = "gemini"
+"""The type of a message that the model wrote; also the host of the calls."""
+ROOT_FILE = ".project_root"
+MOST_ROOT = 1 << 12
+"""Bytes of a file that has nothing but a path."""
+UNKNOWN_MODEL = "unknown"
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message of the session, as it was last recorded. `line` and `time` are those of its first record."""
+
+    line: int
+    id: str
+    kind: str
+    time: float | None
+    done: float | None = None
+    """When the last of its tools had finished."""
+    model: str = UNKNOWN_MODEL
+    usage: Usage | None = None
+    has_thinking: bool = False
+    is_human: bool = False
+    pieces: tuple[Piece, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The messages that are left, by id; `event` is what happened to the others."""
+
+    left: tuple[str, ...]
+    event: str
+
+
+class GeminiSession:
+    """A file while it is read, record by record."""
+
+    def __init__(self, path: Path, keeps_content: bool = False) -> None:
+        self.session = Session()
+        self._path = path
+        self._keeps = keeps_content
+        self._head = Record()
+        self._entries: dict[str, Entry] = {}
+        self._timeline: list[Entry | Change] = []
+        self._live: dict[str, None] = {}
+
+    def take(self, number: int, raw: bytes) -> None:
+        """Read one record. Raises what decoding raises, and NotAMessage."""
+        record = RECORD.decode(raw)
+        if record.id:
+            self._message(number, msgspec.Raw(raw))
+        elif record.update is not None:
+            if record.update.messages is not None:
+                self._replace(number, record.update.messages)
+            if record.update.session_id is not None:
+                self._timeline.append(Change(tuple(self._live), "resume"))
+        elif record.rewind_to is not None:
+            live = list(self._live)
+            self._live = dict.fromkeys(live[: live.index(record.rewind_to)] if record.rewind_to in self._live else ())
+            self._timeline.append(Change(tuple(self._live), "fork" if self._live else "clear"))
+        elif record.session_id:
+            self._head = record
+            for message in record.messages or ():
+                self._message(number, message)
+
+    def _message(self, number: int, raw: msgspec.Raw) -> str:
+        message = MESSAGE.decode(raw)
+        if message.type not in ("user", MODEL):
+            return message.id
+        time = time_of(message.timestamp)
+        usage = None if message.tokens is None else usage_from(message.tokens, "tokens", "gemini-cli")
+        ended = [time_of(call.timestamp) for call in TOOL_CALLS.decode(message.tool_calls) or ()]
+        entry = self._entries.get(message.id)
+        if entry is None:
+            entry = self._entries[message.id] = Entry(number, message.id, message.type, time)
+            self._timeline.append(entry)
+        entry.done, entry.usage = last_of(entry.done, *ended), usage or entry.usage
+        entry.model = message.model or entry.model
+        entry.has_thinking |= bytes(message.thoughts) not in (b"null", b"[]")
+        entry.is_human = message.type == "user" and b'"functionResponse"' not in bytes(message.content)
+        entry.pieces = self._pieces(message)
+        self._live[message.id] = None
+        return message.id
+
+    def _pieces(self, message: Message) -> tuple[Piece, ...]:
+        content = piece_of(message.type, message.content, self._keeps)
+        has_tools = bytes(message.tool_calls) not in (b"null", b"[]")
+        return (content, piece_of("tools", message.tool_calls, self._keeps)) if has_tools else (content,)
+
+    def _replace(self, number: int, messages: Sequence[msgspec.Raw]) -> None:
+        before, known = list(self._live), set(self._entries)
+        self._live = {}
+        ids = [self._message(number, message) for message in messages]
+        if before[: len(ids)] == ids[: len(before)] and len(ids) >= len(before):
+            return
+        self._timeline.append(Change(tuple(self._live), "compaction" if set(ids) - known else "clear"))
+
+    # ------------------------------------------------------------------------------------------------------ calls
+
+    def finish(self) -> Session:
+        """The session, after the last record."""
+        head = self._head
+        is_side = head.kind == "subagent"
+        self.session.project = self._project()
+        _Calls(
+            self.session,
+            self._entries,
+            self._path.parent.name if is_side else head.session_id or "",
+            head.session_id or "" if is_side else "",
+        ).make(self._timeline)
+        self.session.finish()
+        return self.session
+
+    def _project(self) -> str:
+        """The folder that the agent worked in: Gemini CLI keeps it beside the sessions; else its hash."""
+        for folder in list(self._path.absolute().parents)[1:3]:
+            try:
+                with (folder / ROOT_FILE).open("rb") as file:
+                    return file.read(MOST_ROOT).decode("utf-8", "replace").strip()
+            except OSError:
+                continue
+        return (self._head.directories or [self._head.project_hash or ""])[0]
+
+
+class _Calls:
+    """Makes the calls of a timeline."""
+
+    def __init__(self, session: Session, entries: dict[str, Entry], name: str, thread: str) -> None:
+        self._session = session
+        self._entries = entries
+        self._name, self._thread = name, thread
+        self._live: list[Entry] = []
+        self._calls: dict[str, SessionCall] = {}
+        self._events: set[str] = set()
+        self._is_cut = False
+
+    def make(self, timeline: Sequence[Entry | Change]) -> None:
+        for one in timeline:
+            if isinstance(one, Change):
+                self._change(one)
+            else:
+                if one.usage is not None:
+                    self._add(one, one.usage)
+                elif one.is_human:
+                    self._events.add("human")
+                self._live.append(one)
+
+    def _change(self, change: Change) -> None:
+        self._live = [self._entries[name] for name in change.left if name in self._entries]
+        if change.event == "resume":
+            self._events.add("resume")
+        elif change.event == "fork":
+            self._events.discard("human")
+        else:
+            self._events.add(change.event)
+            self._is_cut = True
+
+    def _add(self, entry: Entry, usage: Usage) -> None:
+        at = next((at for at in range(len(self._live) - 1, -1, -1) if self._live[at].id in self._calls), -1)
+        request = self._live if self._is_cut else self._live[at + 1 :]
+        calls = self._session.calls
+        call = SessionCall(len(calls) + 1, entry.line, entry.model, usage, self._start(entry), entry.time)
+        if self._is_cut:
+            call.before = calls[-1] if calls else None
+        elif at >= 0:
+            call.before = self._calls[self._live[at].id]
+        call.events, call.is_cut, call.id = self._events, self._is_cut, entry.id
+        call.session, call.thread, call.agent = self._name, self._thread, "subagent" if self._thread else ""
+        call.host = "" if maker_of(entry.model) else MODEL
+        answered = [] if self._is_cut or at < 0 else [piece for piece in self._live[at].pieces if piece.kind == "tools"]
+        results = answered if not any(one.kind == "user" and not one.is_human for one in request) else []
+        call.request = [
+            *[Piece("results", piece.chars, piece.data) for piece in results],
+            *(piece for one in request for piece in one.pieces),
+        ]
+        call.answer, call.has_thinking = entry.pieces, entry.has_thinking
+        self._calls[entry.id] = call
+        calls.append(call)
+        self._events, self._is_cut = set(), False
+
+    def _start(self, entry: Entry) -> float | None:
+        """When the message or the tool result before it was recorded."""
+        if not self._live:
+            return entry.time
+        known = last_of(self._live[-1].time, self._live[-1].done)
+        return entry.time if known is None else known if entry.time is None else min(known, entry.time)
+
+
+def read_session(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
+    """The session. Each damaged record is a fault. Raises InputError if the file cannot be opened."""
+    parsed = GeminiSession(path, keeps_content)
+    if first_line(path) == b"{":
+        faults += take_all(path, read_input(path), parsed.take)
+    else:
+        faults += take_lines(path, parsed.take, warn)
+    return parsed.finish()
+
 
 LACKS = (
     "Gemini CLI's sessions lack system prompt and tools: sized by the bill; "
@@ -31,20 +291,6 @@ def sniff(head: bytes) -> str | None:
     if {"sessionId", "projectHash"} <= keys:
         return 'its first object has a "sessionId" and a "projectHash"'
     return None
-
-
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their first records; copies of one call in other files share its `id`.
-
-    Raises InputError with every error, each with its line.
-    """
-    faults: list[Fault] = []
-    session = read_session(path, faults, warn, keeps_content=True)
-    if faults:
-        raise InputError(faults)
-    yield from SessionRequests(path, "Gemini CLI", _to_blocks, keep_content, faults).calls(session)
-    if faults:
-        raise InputError(faults)
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
@@ -71,3 +317,7 @@ def _blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
 
 def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [content]
+
+
+FORMAT = SessionFormat("gemini-cli", "Gemini CLI", read_session, _to_blocks)
+calls, session_files = FORMAT.calls, FORMAT.session_files

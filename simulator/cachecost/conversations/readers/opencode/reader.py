@@ -1,7 +1,7 @@
 """Reads opencode's session stores as calls: its database, or the file of a session of versions before 1.2.
 
 Usage, times, model, folder and messages are the store's own (see steps.py). Missing parts are filled in as
-`readers/common/stored_calls.py` says; breakpoints as opencode places them: on the system prompt and the last two
+`readers/common/session_calls.py` says; breakpoints as opencode places them: on the system prompt and the last two
 messages, for Claude.
 """
 
@@ -12,12 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.formatting import count_text
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
-from cachecost.conversations.readers.common.json_values import RequestBuilder, number_calls
+from cachecost.conversations.input_files import SessionFile, Warn, quiet
 from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.session_calls import (
+    Session,
+    SessionCall,
+    StoreRequests,
+    billed_calls,
+    number_calls,
+)
 from cachecost.conversations.readers.common.sqlite_files import is_database
-from cachecost.conversations.readers.opencode.steps import SessionCalls
+from cachecost.conversations.readers.opencode.steps import MISSING, SessionCalls
 from cachecost.conversations.readers.opencode.store import PART_FILE, is_opencode_database, read_store, storage_of
 
 LACKS = (
@@ -66,6 +73,40 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     found = number_calls(sessions.calls())
     sessions.notes.report(path, warn)
     faults = [*store.faults, *(Fault(str(path), reason) for reason in sessions.damaged)]
-    yield from RequestBuilder("opencode", path, keep_content, marked=2).calls(found)
+    yield from StoreRequests(path, "opencode", keep_content, faults, marked=2).calls(Session(calls=found))
     if faults:
         raise InputError(faults)
+
+
+def session_files(path: Path) -> list[SessionFile]:
+    """The sessions of a database or of a session's file: each with its sub-agents and the sessions forked from it.
+
+    What is damaged stands in the first of them, with the place in its reason; the rest is counted. Raises InputError
+    where the file cannot be read at all.
+    """
+    store = read_store(path, with_content=False)
+    sessions = SessionCalls(store.sessions, with_content=False)
+    found = list(sessions.calls())
+    families: dict[str, list[SessionCall]] = {}
+    for call in found:
+        families.setdefault(sessions.families.get(call.session, call.session), []).append(call)
+    made = [_session_file(path, number_calls(calls)) for calls in families.values()]
+    for session, tokens in sessions.missing.items():
+        family = sessions.families[session]
+        file = next((file for file, name in zip(made, families, strict=True) if name == family), None)
+        if file is not None:
+            file.notes = (*file.notes, f"session {session}: {count_text(tokens, 'token')} {MISSING}")
+    damaged = [(fault.line or 0, _place(path, fault.file) + fault.message) for fault in store.faults]
+    damaged += [(0, reason) for reason in sessions.damaged]
+    if damaged:
+        made = made or [SessionFile(str(path), "opencode")]
+        made[0].damaged = tuple(damaged)
+    return made
+
+
+def _session_file(path: Path, calls: list[SessionCall]) -> SessionFile:
+    return SessionFile(str(path), "opencode", calls[0].project, billed_calls(calls))
+
+
+def _place(path: Path, file: str) -> str:
+    return "" if file == str(path) else f"{Path(file).name}: "

@@ -18,11 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from cachecost.base.times import seconds_from_ms
-from cachecost.conversations.readers.common.json_values import Body, StoredCall
 from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.common.session_calls import Body, Piece, SessionCall
 from cachecost.conversations.readers.opencode.records import (
     MessageRecord,
     StepTokens,
@@ -58,9 +57,9 @@ class _Step:
 class _SessionChain:
     """What a session has had since its last call, and whether its history goes into the next request."""
 
-    last: StoredCall | None = None
+    last: SessionCall | None = None
     events: set[str] = field(default_factory=set)
-    waiting: list[Body] = field(default_factory=list)
+    waiting: list[Piece] = field(default_factory=list)
     chars: int = 0
     blocks: int = 0
     clears: list[float] = field(default_factory=list)
@@ -73,17 +72,7 @@ class _SessionChain:
     """Those of all messages so far, copies included."""
 
     def add(self, role: str, blocks: list[Body]) -> None:
-        if not blocks:
-            return
-        if self.waiting and self.waiting[-1]["role"] == role:
-            self.waiting[-1] = {"role": role, "content": [*_content(self.waiting[-1]), *blocks]}
-        else:
-            self.waiting.append({"role": role, "content": blocks})
-
-
-def _content(message: Body) -> list[Any]:
-    content = message["content"]
-    return content if isinstance(content, list) else []
+        self.waiting.append(Piece(role, 0, blocks))
 
 
 class SessionCalls:
@@ -98,10 +87,10 @@ class SessionCalls:
         self.families: dict[str, str] = {}
         self.missing: dict[str, int] = {}
         self._sessions = {session.record.id: session for session in sessions}
-        self._known: dict[str, StoredCall] = {}
+        self._known: dict[str, SessionCall] = {}
         self._agents: Counter[tuple[str, str]] = Counter()
 
-    def calls(self) -> Iterator[StoredCall]:
+    def calls(self) -> Iterator[SessionCall]:
         for session in self._sessions.values():
             root = self._root(session)
             chain = _SessionChain()
@@ -154,7 +143,7 @@ class SessionCalls:
 
     def _take_answer(
         self, message: StoredMessage, chain: _SessionChain, session: StoredSession, root: StoredSession, agent: str
-    ) -> Iterator[StoredCall]:
+    ) -> Iterator[SessionCall]:
         record = message.record
         if record.has_error or any(part.record.type == "retry" for part in message.parts):
             chain.events.add("error")
@@ -164,7 +153,7 @@ class SessionCalls:
                 continue
             chain.tokens += usage.total_input + usage.output_tokens
             call = self._new_call(message, step, usage, chain)
-            call.session, call.agent = root.record.id, agent
+            call.session, call.agent, call.thread = root.record.id, agent, agent
             call.project = record.path.cwd if record.path and record.path.cwd else session.record.directory
             call.version = session.record.version
             tokens = f"{usage.input_tokens}/{usage.read}/{usage.write}/{usage.output_tokens}"
@@ -180,7 +169,7 @@ class SessionCalls:
                 yield call
             self._continue(chain, known, message, step, is_copy=known is not call)
 
-    def _join(self, session: str, known: StoredCall, chain: _SessionChain) -> None:
+    def _join(self, session: str, known: SessionCall, chain: _SessionChain) -> None:
         self.notes.skip("message", "copied from the session that this one was forked from")
         self.families[session] = self.families.get(known.session, known.session)
         chain.is_copied = True
@@ -196,22 +185,24 @@ class SessionCalls:
         self.notes.skip("message", "no usage (stopped, or still being written)")
         return None
 
-    def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _SessionChain) -> StoredCall:
+    def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _SessionChain) -> SessionCall:
         record = message.record
         model, host = model_of(record)
         start = seconds_from_ms(record.time.created) if step.is_first else None
-        call = StoredCall(model, usage, host, start or (chain.last.end if chain.last else None))
+        call = SessionCall(model=model, usage=usage, host=host or "")
+        call.start = start or (chain.last.end if chain.last else None)
         call.end = seconds_from_ms(record.time.completed) if step.is_last else _tool_end(step.parts)
         call.before, call.is_cut, call.prefix = chain.last, chain.is_cut, "summary" if record.is_summary else ""
-        call.events = frozenset(_events(call, record, chain))
+        call.events = set(_events(call, record, chain))
         call.blocks, call.new_chars = chain.blocks, chain.chars
         call.has_thinking = any(part.record.type == "reasoning" for part in step.parts)
         if self.with_content:
-            call.messages, call.answer = [*chain.waiting], self._content(message, answer_blocks, step.parts)
+            call.request = [*chain.waiting]
+            call.answer = [Piece("assistant", 0, self._content(message, answer_blocks, step.parts))]
         return call
 
     def _continue(
-        self, chain: _SessionChain, call: StoredCall, message: StoredMessage, step: _Step, *, is_copy: bool
+        self, chain: _SessionChain, call: SessionCall, message: StoredMessage, step: _Step, *, is_copy: bool
     ) -> None:
         """What the session has after this call."""
         if message.record.is_summary:
@@ -226,14 +217,14 @@ class SessionCalls:
         if self.with_content:
             chain.add("user", self._content(message, result_blocks, tools))
 
-    def _compact(self, chain: _SessionChain, call: StoredCall) -> None:
+    def _compact(self, chain: _SessionChain, call: SessionCall) -> None:
         """The next request begins with the summary. The call before it is still the last of the main thread."""
         chain.events, chain.waiting, chain.is_cut = {"compaction"}, [], True
         chain.last, chain.blocks = chain.last or call, 1
-        chain.chars = 4 * (call.usage.output_tokens if call.usage else 0)
+        chain.chars = 4 * call.usage.output_tokens
         if self.with_content:
             chain.add("user", COMPACTION_REQUEST)
-            chain.add("assistant", call.answer)
+            chain.waiting += call.answer
 
     def _content(self, message: StoredMessage, blocks: object, parts: Iterable[StoredPart]) -> list[Body]:
         """The blocks of parts; none, and an error, where one is beyond a limit."""
@@ -258,7 +249,7 @@ def _steps(message: StoredMessage) -> Iterator[_Step]:
             parts = []
 
 
-def _events(call: StoredCall, record: MessageRecord, chain: _SessionChain) -> Iterator[str]:
+def _events(call: SessionCall, record: MessageRecord, chain: _SessionChain) -> Iterator[str]:
     """What lies between a call and the one that it continues."""
     yield from chain.events
     if record.is_summary:

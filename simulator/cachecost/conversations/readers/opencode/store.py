@@ -2,7 +2,7 @@
 
 - `opencode.db` (also `opencode-CHANNEL.db`): tables session, message and part; the last two have their record as JSON
   in `data`. Sessions of older versions were moved into it; their JSON files stayed.
-  Version 2 has its messages in session_message instead (later.py).
+  Version 2 has its messages in session_message instead (records.py).
 - `storage/session/PROJECT/SESSION.json`, `storage/message/SESSION/MESSAGE.json`, `storage/part/MESSAGE/PART.json`
   (0.6 to 1.1). The file of a session is its log; the other two folders belong to it.
 """

@@ -1,23 +1,347 @@
 """Reads sessions of Qwen Code (`~/.qwen/projects/PROJECT/chats/SESSION.jsonl`) as calls, with their requests.
 
 The file has the messages and the tokens of each answer, but neither the system prompt nor the tools: they are sized by
-the bill (common/session_requests.py). The bill is told in session.py.
+the bill (common/session_calls.py).
+
+Read in November 2026: files that Qwen Code 0.15.10 and 0.24.4 wrote (OpenAI and Anthropic protocol, resumed, with a
+sub-agent), and its recording services (QwenLM/qwen-code).
+
+- Records form a tree (`parentUuid`); a rewind goes on from an earlier one. An assistant record has the content and
+  the usage of an answer, the `ui_telemetry` record before it the id of the response and the duration of the call.
+- **Bill**: every `qwen-code.api_response`, and every assistant record that has none. Calls of sub-agents and of
+  background agents are in the telemetry of the session, without content; a sub-agent also has a file of its own
+  (`subagents/SESSION/agent-ID.jsonl`), whose calls have the same ids.
+- The input includes what was read from a cache, and what was written to it: a write is not told. With Anthropic's
+  protocol, 0.15 counts neither in the input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
+import msgspec
+
+from cachecost.base.errors import Fault
+from cachecost.conversations.input_files import Warn
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import object_at
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import RoleBlocks, SessionRequests, take_lines
-from cachecost.conversations.readers.qwen_code.session import QwenSession
+from cachecost.conversations.readers.common.session_calls import (
+    Piece,
+    RoleBlocks,
+    Session,
+    SessionCall,
+    SessionFormat,
+    last_of,
+    piece_of,
+    take_lines,
+    time_of,
+)
+from cachecost.conversations.usage_shapes import usage_from
+from cachecost.prompts.request import NotAMessage
+from cachecost.providers.hosts import host_of_provider, maker_of
+from cachecost.providers.usage import Usage
+
+Raw = msgspec.Raw
+EMPTY = Raw(b"null")
+
+
+class Origin(msgspec.Struct):
+    """Where a record was copied from: `/branch` copies those of a session into a new one."""
+
+    session: str = msgspec.field(default="", name="sessionId")
+
+
+class Record(msgspec.Struct):
+    """A line: `type` is user, assistant, tool_result or system."""
+
+    type: str = ""
+    uuid: str = ""
+    parent: str | None = msgspec.field(default=None, name="parentUuid")
+    session: str | None = msgspec.field(default=None, name="sessionId")
+    timestamp: str | None = None
+    subtype: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    model: str | None = None
+    message: Raw = EMPTY
+    usage: dict[str, Any] | None = msgspec.field(default=None, name="usageMetadata")
+    payload: Raw = msgspec.field(default=EMPTY, name="systemPayload")
+    copied_from: Origin | None = msgspec.field(default=None, name="forkedFrom")
+    agent_id: str | None = msgspec.field(default=None, name="agentId")
+    agent_name: str | None = msgspec.field(default=None, name="agentName")
+
+
+class Message(msgspec.Struct):
+    parts: Raw = EMPTY
+
+
+class Response(msgspec.Struct):
+    """The event `qwen-code.api_response`: one answer of the API, of the session or of an agent that it started."""
+
+    name: str = msgspec.field(default="", name="event.name")
+    timestamp: str | None = msgspec.field(default=None, name="event.timestamp")
+    response_id: str | None = None
+    model: str | None = None
+    duration_ms: float | None = None
+    ttft_ms: float | None = None
+    input_token_count: int | None = None
+    output_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    total_token_count: int | None = None
+    auth_type: str | None = None
+    subagent_id: str | None = None
+    subagent_name: str | None = None
+
+
+class Telemetry(msgspec.Struct):
+    """`ui_telemetry`."""
+
+    event: Response = msgspec.field(default_factory=Response, name="uiEvent")
+
+
+class Kind(msgspec.Struct):
+    name: str = msgspec.field(default="", name="event.name")
+
+
+class TelemetryKind(msgspec.Struct):
+    """`ui_telemetry` of any kind: only an answer's is decoded further."""
+
+    event: Kind = msgspec.field(default_factory=Kind, name="uiEvent")
+
+
+class Compression(msgspec.Struct):
+    """`chat_compression`: what the history is replaced with."""
+
+    history: list[Raw] | None = msgspec.field(default=None, name="compressedHistory")
+
+
+RECORD = msgspec.json.Decoder(Record)
+MESSAGE = msgspec.json.Decoder(Message | None)
+TELEMETRY = msgspec.json.Decoder(Telemetry)
+TELEMETRY_KIND = msgspec.json.Decoder(TelemetryKind)
+COMPRESSION = msgspec.json.Decoder(Compression | None)
+
+
+ANY_SERVER = "openai"
+"""The `auth_type` of every server with that protocol."""
+API_RESPONSE = "qwen-code.api_response"
+UNKNOWN_MODEL = "unknown"
+NO_WRITES = "Qwen Code does not store cache writes: they count as uncached input, before version 0.24 maybe not at all"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A record's place in the tree. `call` is the call that it answers, `response` one that telemetry tells of."""
+
+    parent: Node | None
+    time: float | None
+    piece: Piece | None = None
+    call: SessionCall | None = None
+    response: SessionCall | None = None
+    cut: tuple[Piece, ...] | None = None
+    is_human: bool = False
+
+
+class QwenSession:
+    """A file while it is read, line by line."""
+
+    def __init__(self, path: Path, keeps_content: bool = False) -> None:
+        self.session = Session()
+        self._path = path
+        self._keeps = keeps_content
+        self._nodes: dict[str, Node] = {}
+        self._last: dict[str, SessionCall] = {}
+        """The last call of each sub-agent."""
+        self._figures: Counter[str] = Counter()
+        self._matched: set[int] = set()
+        self._agent_model: str | None = None
+
+    def take(self, number: int, raw: bytes) -> None:
+        """Read one line. Raises what decoding raises, and NotAMessage."""
+        record = RECORD.decode(raw)
+        if record.uuid and record.uuid in self._nodes:
+            return
+        node = Node(self._nodes.get(record.parent or ""), time_of(record.timestamp))
+        handler = HANDLERS.get(record.type)
+        if handler is not None:
+            handler(self, record, node, number)
+        if record.uuid:
+            self._nodes[record.uuid] = node
+        self.session.project = self.session.project or record.cwd or ""
+
+    def input(self, record: Record, node: Node, number: int) -> None:
+        """A person's words, or what a tool returned."""
+        node.piece = self._piece("user", record.message)
+        node.is_human = record.type == "user"
+
+    def system(self, record: Record, node: Node, number: int) -> None:
+        if record.subtype == "ui_telemetry":
+            if TELEMETRY_KIND.decode(record.payload).event.name == API_RESPONSE:
+                event = TELEMETRY.decode(record.payload).event
+                usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
+                end = time_of(event.timestamp) or node.time
+                took = _milliseconds(event.duration_ms, "duration_ms")
+                start = None if end is None else end - took
+                call = self._new_call(record, number, event.model, usage, start, end)
+                call.has_content, call.first_token_s = False, _milliseconds(event.ttft_ms, "ttft_ms")
+                if event.auth_type != ANY_SERVER:
+                    call.host = host_of_provider(event.auth_type or "", call.model) or ""
+                if event.subagent_id or event.subagent_name:
+                    self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
+                else:
+                    call.id = event.response_id or ""
+                    node.response = call
+        elif record.subtype == "chat_compression":
+            compression = COMPRESSION.decode(record.payload)
+            if compression is not None and compression.history is not None:
+                node.cut = tuple(piece_of("content", one, self._keeps) for one in compression.history)
+
+    def _piece(self, kind: str, message: msgspec.Raw) -> Piece | None:
+        found = MESSAGE.decode(message)
+        return None if found is None else piece_of(kind, found.parts, self._keeps)
+
+    # ------------------------------------------------------------------------------------------------------- bill
+
+    def assistant(self, record: Record, node: Node, number: int) -> None:
+        """An answer."""
+        node.piece = self._piece("model", record.message)
+        if record.usage is None:
+            return
+        way = _Way(node)
+        call = way.response if way.response and way.response.number not in self._matched else None
+        if call is None:
+            usage = usage_from(record.usage, "usageMetadata", "qwen-code")
+            call = self._new_call(
+                record, number, record.model or self._model_of_agent(record), usage, way.time, node.time
+            )
+            call.id = record.uuid
+            if record.agent_id:
+                self._of_agent(call, record, record.agent_id, record.agent_name or "")
+        self._matched.add(call.number)
+        call.has_content, call.before, call.is_cut = True, way.before, way.is_cut
+        call.request, call.events = way.request, way.events
+        call.answer = () if node.piece is None else (node.piece,)
+        call.has_thinking = bool(record.usage.get("thoughtsTokenCount"))
+        node.call = call
+
+    def _new_call(
+        self,
+        record: Record,
+        number: int,
+        model: str | None,
+        usage: Usage,
+        start: float | None,
+        end: float | None,
+    ) -> SessionCall:
+        call = SessionCall(len(self.session.calls) + 1, number, model or UNKNOWN_MODEL, usage, start, end)
+        call.session, call.version = record.session or "", record.version or ""
+        self.session.calls.append(call)
+        return call
+
+    def _of_agent(self, call: SessionCall, record: Record, agent: str, name: str) -> None:
+        """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
+        is known by its tokens, the n-th time that they occur."""
+        usage = call.usage
+        call.agent, call.thread = name or agent, agent or name
+        session = record.copied_from.session if record.copied_from else call.session
+        figures = f"{session} {call.thread} {usage.total_input}/{usage.read}/{usage.output_tokens}"
+        self._figures[figures] += 1
+        call.id = f"{figures} {self._figures[figures]}"
+        call.before = self._last.get(call.thread)
+        self._last[call.thread] = call
+
+    def _model_of_agent(self, record: Record) -> str | None:
+        """The model of the session that started an agent: its own file does not tell its model."""
+        if record.agent_id and self._agent_model is None:
+            self._agent_model = _read_model(self._path)
+        return self._agent_model or None
+
+    def finish(self) -> Session:
+        """The session, after the last line."""
+        self.session.finish()
+        if any((call.host or maker_of(call.model)) == "anthropic" for call in self.session.calls):
+            self.session.notes.append(NO_WRITES)
+        return self.session
+
+
+HANDLERS: dict[str, Callable[[QwenSession, Record, Node, int], None]] = {
+    "user": QwenSession.input,
+    "tool_result": QwenSession.input,
+    "assistant": QwenSession.assistant,
+    "system": QwenSession.system,
+}
+"""How each kind of record is taken."""
+
+
+class _Way:
+    """From an answer back to the answer before it: what the request has, and what happened."""
+
+    def __init__(self, node: Node) -> None:
+        self.request: list[Piece] = []
+        self.events: set[str] = set()
+        self.before: SessionCall | None = None
+        self.is_cut = False
+        self.response: SessionCall | None = None
+        self.time: float | None = None
+        self._walk(node.parent)
+        self.request.reverse()
+
+    def _walk(self, node: Node | None) -> None:
+        while node is not None and node.call is None:
+            if not self.is_cut:
+                self.response = self.response or node.response
+                if node.piece is not None:
+                    self.request.append(node.piece)
+                    self.time = self.time or node.time
+                if node.is_human:
+                    self.events.add("human")
+                if node.cut is not None:
+                    self.request += reversed(node.cut)
+                    self.events.add("compaction")
+                    self.is_cut = True
+            node = node.parent
+        if node is not None and node.call is not None:
+            self.before = node.call
+            self.time = last_of(self.time, None if self.time else node.time)
+
+
+MOST_MILLISECONDS = 10**9
+
+
+def _milliseconds(told: float | None, name: str) -> float:
+    """Seconds; 0 where nothing is told. Raises NotAMessage."""
+    if not 0 <= (told or 0.0) <= MOST_MILLISECONDS:
+        raise NotAMessage(f"uiEvent.{name}", f"milliseconds from 0 to {MOST_MILLISECONDS:,}", told)
+    return (told or 0.0) / 1000
+
+
+class _Flags(msgspec.Struct):
+    model: str | None = None
+
+
+class _Meta(msgspec.Struct):
+    flags: _Flags | None = msgspec.field(default=None, name="persistedCliFlags")
+
+
+MOST_META = 1 << 20
+"""Bytes of the file beside a sub-agent's."""
+
+
+def _read_model(path: Path) -> str:
+    """The model in `agent-ID.meta.json` beside a sub-agent's file; "" if there is none."""
+    try:
+        with path.with_name(f"{path.stem}.meta.json").open("rb") as file:
+            meta: Any = msgspec.json.decode(file.read(MOST_META), type=_Meta)
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return ""
+    return (meta.flags.model or "") if meta.flags else ""
+
 
 LACKS = (
     "Qwen Code's sessions lack system prompt and tools, sized by the bill, and cache writes: "
@@ -38,18 +362,10 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their first lines; copies of one call in other files share its `id`.
-
-    Raises InputError with every error, each with its line.
-    """
-    parsed = QwenSession(path, keeps_content=True)
-    faults: list[Fault] = take_lines(path, parsed.take, warn)
-    if faults:
-        raise InputError(faults)
-    yield from SessionRequests(path, "Qwen Code", _to_blocks, keep_content, faults).calls(parsed.finish())
-    if faults:
-        raise InputError(faults)
+def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
+    parsed = QwenSession(path, keeps_content)
+    faults += take_lines(path, parsed.take, warn)
+    return parsed.finish()
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
@@ -61,3 +377,7 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
     if parts:
         body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
+
+
+FORMAT = SessionFormat("qwen-code", "Qwen Code", _read, _to_blocks)
+calls, session_files = FORMAT.calls, FORMAT.session_files

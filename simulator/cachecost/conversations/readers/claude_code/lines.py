@@ -1,6 +1,6 @@
-"""Names in a Claude Code transcript that its two readers share: of the conversation, and of its bill.
+"""One line of a Claude Code transcript: the fields that calls are made of, and what its usage and content mean.
 
-The parts of a transcript line that its bill needs, decoded without the rest (msgspec skips it).
+msgspec skips what is not needed: half of a transcript's bytes are for the client's display alone. Content stays JSON.
 """
 
 from __future__ import annotations
@@ -217,6 +217,7 @@ class TranscriptLine(RecordLine, gc=False):
     requestRef: str | None = None  # noqa: N815
     effort: str | None = None
     id: str | None = None
+    cacheControl: msgspec.Raw = msgspec.Raw(b"")  # noqa: N815
     shapeHash: str | None = None  # noqa: N815
     shape: RequestShape | None = None
     params: RequestParams | None = None
@@ -224,6 +225,14 @@ class TranscriptLine(RecordLine, gc=False):
     keep: Count = 0
     tail: list[str] = []
     modelUsage: dict[str, ModelSum] | None = None  # noqa: N815
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all that a line of its type must have."""
+        message = self.message
+        if message is None:
+            return self.type not in ("assistant", "user")
+        return message.model is not None or message.usage is None or self.type != "assistant"
 
 
 class NotJson(ValueError):

@@ -1,0 +1,656 @@
+"""The steps of a Claude Code transcript with the content of their requests and answers; every error of a line.
+
+The lines become steps in transcript.py. What it leaves undecoded is decoded here, and a line that msgspec refuses is
+looked at field by field, so that each error names its field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from functools import cache
+from io import BytesIO
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, cast, get_args
+
+import msgspec
+
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import DEEPEST, MOST_ERRORS, OutOfLimits, check_depth
+from cachecost.base.times import seconds
+from cachecost.conversations.calls import parse_usage
+from cachecost.conversations.input_files import BilledCall, SessionFile, Warn, byte_lines, open_input, quiet
+from cachecost.conversations.json_object import (
+    BETWEEN,
+    KIND,
+    JsonObject,
+    TranscriptStep,
+    json_line,
+    parse_json,
+    parse_steps,
+)
+from cachecost.conversations.readers.claude_code.lines import (
+    BOUNDARIES,
+    MAIN,
+    MAIN_KINDS,
+    PRICED,
+    SIDE,
+    SYNTHETIC,
+    AnswerPiece,
+    CacheCreation,
+    Iteration,
+    LineMessage,
+    LineUsage,
+    TranscriptLine,
+    counts_nothing,
+    is_client_generated,
+    kind_of,
+)
+from cachecost.conversations.readers.claude_code.transcript import CLIENT, Transcript, answer_key, decode_state
+from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.prompts.blocks import Block, digest_of, encode_simple
+from cachecost.prompts.exact_json import ENCODE, Differs, WriteSimple, plain_block, refuse_number
+from cachecost.prompts.request import TTL, NotAMessage, show_found
+
+REQUEST = "api-request"
+SILENT = (
+    *("summary", "attachment", "progress", "file-history-snapshot", "file-history-delta", "queue-operation", "pr-link"),
+    *("mode", "permission-mode", "last-prompt", "ai-title", "custom-title", "tag", "agent-name", "agent-color"),
+    *("agent-setting", "relocated", "worktree-state", "cost-state", "tools-used", "atis-latch", "isolation-latch"),
+    *("api-request", "api-request-shape", "api-request-blob", "api-request-resumed", "content-replacement"),
+    *("fork-context-ref", "observer-ref", "derived-from", "continued-in", "resume-head-vouch", "session-owner"),
+    *("history-suppression", "attribution-snapshot", "memory-mode", "dev-mods", "bridge-session", "frame-link"),
+)
+"""Types of lines that are known to contain no calls (Claude Code 2.1.330)."""
+OWN_KEYS = ("parentUuid", "leafUuid", "sessionId", "isSidechain", "isSnapshotUpdate")
+OWN_PAIRS = (("uuid", "message"), ("messageId", "snapshot"))
+"""Keys that, together with "type", only transcript lines have: one of `OWN_KEYS`, or both of a pair."""
+
+
+def sniff(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a transcript or the content-free form of one; None if it is neither."""
+    first = parse_json(head.split(b"\n", 1)[0])
+    if isinstance(first, dict) and first.get("kind") == KIND:
+        return f"its first line says format and kind {KIND}"
+    return sniff_lines(head)
+
+
+def sniff_lines(head: bytes) -> str | None:
+    """Why a file that begins with `head` is a transcript; None if it is not.
+
+    Clients begin a transcript with lines that are no part of the tree of records, and every version has new ones: so
+    the first line that can only be a transcript's decides, as long as all lines before it have a "type".
+    """
+    for number, line in enumerate(BytesIO(head), 1):
+        if not line.strip():
+            continue
+        keys = set(top_keys(line))
+        if "type" not in keys:
+            return None
+        if own := _own_key(keys):
+            place = "its first line" if number == 1 else f"its line {number}"
+            return f'{place} has a "type" and a "{own}"'
+    return None
+
+
+def _own_key(keys: Set[str]) -> str | None:
+    """The key by which a transcript line is recognized."""
+    pairs = (pair[0] for pair in OWN_PAIRS if keys >= set(pair))
+    return next((key for key in OWN_KEYS if key in keys), None) or next(pairs, None)
+
+
+LONGEST_NUMBER = 4300
+"""Digits that Python's own parser takes."""
+STEP = LONGEST_NUMBER // 2
+TWO_DIGITS = re.compile(rb"\d\d")
+
+_decode_fields = msgspec.json.Decoder(TranscriptLine, float_hook=refuse_number).decode
+_decode_content = msgspec.json.Decoder(list[Any] | str | None, float_hook=refuse_number).decode
+_decode_all = msgspec.json.Decoder().decode
+
+
+def parse_fields(line: bytes) -> tuple[TranscriptLine, list[Any]] | None:
+    """The fields of a line and the blocks of its message, whose values msgspec writes as Python's own encoder does.
+
+    None if the line has to be parsed whole and looked at field by field.
+    """
+    try:
+        if line.count(b"[") + line.count(b"{") > DEEPEST:
+            check_depth(_decode_all(line))
+        fields = _decode_fields(line)
+        content = _decode_content(fields.message.content) if fields.message else None
+        if not line.isascii():
+            line.decode()
+    except (Differs, msgspec.MsgspecError, UnicodeDecodeError, OutOfLimits, RecursionError):
+        return None
+    if len(line) > LONGEST_NUMBER and TWO_DIGITS.search(line[::STEP]) is not None:
+        return None  # perhaps a number with more digits than Python takes: it would be at two places of this sample
+    if fields.type is None or not fields.is_whole:
+        return None
+    return fields, content if isinstance(content, list) else [] if content is None else [content]
+
+
+class RecordedBreakpoints(NamedTuple):
+    """The TTL of the breakpoints on tools and system prompt (None: there is none), and those in messages, in order."""
+
+    head: TTL | None
+    messages: tuple[TTL, ...]
+
+
+def recorded_breakpoints(raw: msgspec.Raw) -> RecordedBreakpoints | None:
+    """The breakpoints in the `cacheControl` of an api-request line (client 2.1.282 and later).
+
+    None if it states none that can be read.
+    """
+    try:
+        stated = _decode_all(raw) if bytes(raw) else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(stated, list):
+        return None
+    found = list(_places(stated))
+    if len(found) < len(stated):
+        return None
+    head = [ttl for layer, ttl in found if layer != "messages"]
+    return RecordedBreakpoints(head[-1] if head else None, tuple(ttl for layer, ttl in found if layer == "messages"))
+
+
+def _places(stated: list[Any]) -> Iterator[tuple[str, TTL]]:
+    """(layer, TTL) of each breakpoint that has both: `{"path": ["system", 1], "value": {"type", "ttl"?}}`."""
+    for one in stated:
+        path, control = (one.get("path"), one.get("value")) if isinstance(one, Mapping) else (None, None)
+        ttl = control.get("ttl", "5m") if isinstance(control, Mapping) else None
+        if isinstance(path, list) and path and ttl in get_args(TTL):
+            yield str(path[0]), cast("TTL", ttl)
+
+
+BYTES_PER_TOKEN = 4
+"""Rough: only for blocks without content, and to divide the first call of a chain into head and messages, whose sum is
+billed."""
+
+
+class TranscriptBlock(msgspec.Struct, frozen=True, gc=False):
+    """A block, with its own id and that of the tool call that it answers, as far as it has them."""
+
+    block: Block
+    id: object = None
+    answers: object = None
+
+
+class BlockMaker:
+    """Makes blocks. `write` is certain to write the values of the line as Python's own encoder does, or does not."""
+
+    def __init__(self, keep_content: bool) -> None:
+        self.write: WriteSimple = ENCODE
+        self._keep_content = keep_content
+
+    def block(self, role: str, item: Any) -> TranscriptBlock:
+        """A block of a transcript. A redacted one states its number of characters."""
+        if not isinstance(item, dict):
+            return TranscriptBlock(plain_block(role, {"type": "text", "text": str(item)}, self._keep_content))
+        if "digest" in item and isinstance(item["digest"], str) and isinstance(item.get("chars"), int):
+            kind = str(item.get("type") or "text")
+            size = item["chars"] + (item.get("signature_chars") or 0)
+            block = Block(
+                kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=max(1, size // BYTES_PER_TOKEN)
+            )
+        else:
+            block = plain_block(role, item, self._keep_content, self.write)
+        return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
+
+
+WORDS = ("sessionId", "agentId", "cwd", "version")
+"""Fields that may be missing, or anything else."""
+NAMES = ("id", "requestRef")
+"""Fields that refer to each other, whatever they are."""
+TEXTS = ("uuid", "parentUuid", "logicalParentUuid", "subtype")
+"""Fields that only count where they are texts."""
+NO_CHAIN = -1
+HEADER_BYTES = 4096
+"""How long the header of the content-free form may be."""
+COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+
+
+def bare_line(line: JsonObject) -> TranscriptLine:
+    """The line without its message, time and flags, of which nothing is checked but the type."""
+    data = line.data
+    found = TranscriptLine(line.text("type"))
+    for name in WORDS:
+        setattr(found, name, None if data.get(name) is None else str(data[name] or ""))
+    for name in NAMES:
+        setattr(found, name, None if data.get(name) is None else str(data[name]))
+    for name in TEXTS:
+        setattr(found, name, data[name] if isinstance(data.get(name), str) else None)
+    found.isApiErrorMessage, found.isCompactSummary = data.get("isApiErrorMessage"), data.get("isCompactSummary")
+    if "cacheControl" in data:
+        found.cacheControl = msgspec.Raw(encode_simple(data["cacheControl"]) or b"")
+    return found
+
+
+def _parse_usage(message: JsonObject, value: dict[str, Any]) -> LineUsage:
+    try:
+        usage = parse_usage(value, "usage")
+    except NotAMessage as fault:
+        message.fault(fault.path, str(fault).removeprefix(f"{fault.path}: "))
+        return LineUsage()
+    stated = {name: value.get(name) for name in (*COUNTED, *PRICED)}
+    passes, uses = value.get("iterations"), value.get("server_tool_use")
+    return LineUsage(
+        **stated,
+        cache_creation=CacheCreation(usage.write_5m, usage.write_1h),
+        iterations=[Iteration()] * len(passes) if isinstance(passes, list) else None,
+        server_tool_use=uses if isinstance(uses, dict) else None,
+    )
+
+
+def _parse_content(message: JsonObject) -> list[Any]:
+    content = message.data.get("content")
+    if isinstance(content, list):
+        return content
+    if content is not None and not isinstance(content, str):
+        message.fault("content", f"expected a text or an array of blocks; got {show_found(content)}")
+    return [content] if isinstance(content, str) else []
+
+
+@dataclass(slots=True, eq=False)
+class InputRecord:
+    """The input of one record (by a person, a tool or the client), linked to the input before it since the last step.
+
+    `is_cut` is a compaction: nothing before it goes into the next request.
+    """
+
+    blocks: list[TranscriptBlock]
+    before: InputRecord | None
+    is_cut: bool = False
+
+    def path(self) -> list[InputRecord]:
+        """All since the last step or the last compaction, latest first; the compaction ends it."""
+        found, node = [self], self
+        while node.before is not None and not node.is_cut:
+            node = node.before
+            found.append(node)
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A call with what its request and its answer contain; both have no blocks where content is not read.
+
+    `request_blocks` are those that its request has after the answer of the step `before`, with `is_cut` all that it
+    has. `call` is None for an answer of another file, which has no bill. `after` is the time of the record before the
+    request, `inputs` what was recorded since then, `breakpoints` those of its request, where they are recorded.
+    """
+
+    place: int
+    """Among the steps of the file, from 0."""
+    call: BilledCall | None
+    before: Step | None
+    chain: str
+    client: str
+    project: str
+    agent: str
+    after: float | None
+    request_blocks: list[TranscriptBlock]
+    is_cut: bool
+    breakpoints: RecordedBreakpoints | None
+    answer: list[TranscriptBlock] = field(default_factory=list)
+    inputs: list[InputRecord] = field(default_factory=list)
+
+    def without_content(self, call: BilledCall) -> TranscriptStep:
+        """The step as its content-free form has it."""
+        return TranscriptStep(
+            call.number,
+            call.line,
+            self.chain,
+            call.before or None,
+            call.model,
+            call.usage,
+            self.after,
+            call.answered,
+            call.end,
+            call.blocks,
+            call.has_thinking,
+            tuple(name for name in BETWEEN if name in call.events),
+            call.modes,
+            call.is_summed,
+            call.session,
+            self.project,
+            self.agent,
+            call.id,
+        )
+
+
+_piece_of_kind = cache(AnswerPiece)
+"""A block of which only the kind is known."""
+
+
+class Position(NamedTuple):
+    """What leads to a record: the last step, and the input since then."""
+
+    step: Step | None = None
+    last_input: InputRecord | None = None
+
+
+class DetailedTranscript(Transcript):
+    """A transcript while it is read with its content (where there is a `maker` of blocks). Errors go to `faults`."""
+
+    def __init__(self, path: Path, faults: list[Fault], maker: BlockMaker | None = None) -> None:
+        super().__init__(path)
+        self.steps: list[Step] = []
+        self.skipped = ReaderNotes()
+        self._faults = faults
+        self._maker = maker
+        self._number = 0
+        self._odd: JsonObject | None = None
+        """The line whose fields still have to be checked."""
+        self._content: list[Any] = []
+        self._breakpoints: dict[str, RecordedBreakpoints | None] = {}
+        self._step_of_call: list[Step] = []
+        self._copies: dict[str, Step] = {}
+        self._position_of: dict[str, Position] = {}
+        self._chain_positions: list[Position] = []
+        self._chain_names: list[str] = []
+        self._beginnings: list[list[InputRecord]] = []
+        """By chain: the input before its first step."""
+        self._here = Position()
+        self._chain = NO_CHAIN
+        """Position and chain of the line that is read."""
+
+    def read_lines(self, first: JsonObject | None, lines: NumberedLines, warn: Warn) -> None:
+        """Read all lines, up to the last error that counts."""
+        if first is not None:
+            self._read_object(first)
+        for number, raw in lines:
+            if len(self._faults) >= MOST_ERRORS and raw.strip():
+                break
+            if (parsed := parse_fields(raw)) is not None:
+                line, self._content = parsed
+                self.read_line(line, number)
+            elif found := json_line(self.path, number, raw, self._faults, warn):
+                self._read_object(found)
+        self.skipped.report(self.path, warn)
+
+    def _read_object(self, found: JsonObject) -> None:
+        """Read a line that was parsed whole."""
+        self._odd, self._content = found, []
+        if self._maker:
+            self._maker.write = encode_simple
+        self.read_line(bare_line(found), found.line or 0)
+        if self._maker:
+            self._maker.write = ENCODE
+        self._odd = None
+
+    def read_line(self, line: TranscriptLine, number: int) -> None:
+        self._number, self._chain = number, NO_CHAIN
+        if line.type in MAIN_KINDS:
+            if line.uuid in self.state.positions:
+                self.skipped.skip("line", "same uuid as an earlier line")
+        elif line.type == REQUEST:
+            self._breakpoints[str(line.id)] = recorded_breakpoints(line.cacheControl)
+        elif line.type and line.type not in SILENT:
+            self.skipped.skip("line", f"unknown type {show_found(line.type)}")
+        super().read_line(line, number)
+        if self._chain != NO_CHAIN:
+            self._chain_positions[self._chain] = self._here
+            if line.uuid is not None:
+                self._position_of[line.uuid] = self._here
+
+    def _check(self, line: TranscriptLine) -> None:
+        """Complete a bare line that has a place in the tree; a field that is wrong becomes an error, and harmless."""
+        odd = self._odd
+        if odd is None:
+            return
+        line.timestamp = odd.data.get("timestamp") if odd.moment_in_seconds("timestamp") is not None else None
+        line.isSidechain = odd.flag("isSidechain")
+        if line.type in ("assistant", "user"):
+            line.message = self._message(line, odd.within(odd.mapping("message"), "message"), odd)
+
+    def _message(self, line: TranscriptLine, message: JsonObject, odd: JsonObject) -> LineMessage:
+        """The message of a bare line. Only the first line of an answer needs a model; what the client made, nothing."""
+        if line.type == "user":
+            self._content = _parse_content(message)
+            return LineMessage()
+        if message.data.get("model") == SYNTHETIC or line.isApiErrorMessage:
+            return LineMessage(model=SYNTHETIC)
+        if not message.has("usage"):
+            return LineMessage()
+        name, line.requestId = message.text("id", ""), odd.text("requestId", "")
+        value, self._content = message.mapping("usage"), _parse_content(message)
+        key = answer_key(name, line.requestId, self._number)
+        is_begun = key in self.state.step_of or key in self._copies
+        model = message.text("model") if not is_begun or isinstance(message.data.get("model"), str) else ""
+        return LineMessage(name, model, _parse_usage(message, value))
+
+    def _seconds(self, timestamp: str) -> float | None:
+        try:
+            return seconds(timestamp)
+        except (ValueError, OverflowError):
+            fault = f"timestamp: expected an ISO 8601 time; got {show_found(timestamp)}"
+            self._faults.append(Fault(str(self.path), fault, self._number))
+            return None
+
+    # ------------------------------------------------------------------------------- the tree of records
+
+    def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
+        found = super()._before(line, number)
+        self._chain = chain = found[0]
+        if chain == len(self._chain_names):
+            word = SIDE if line.isSidechain else MAIN
+            earlier = sum(name.startswith(word) for name in self._chain_names)
+            self._chain_names.append(word if word == MAIN and not earlier else f"{word} {earlier + 1}")
+            self._chain_positions.append(Position())
+            self._beginnings.append([])
+        parent = self._followed
+        self._here = self._chain_positions[chain] if parent is None else self._position_of[parent]
+        return found
+
+    def _answer(
+        self, line: TranscriptLine, number: int, chain: int, step: int, time: float | None, before_time: float | None
+    ) -> int:
+        found = super()._answer(line, number, chain, step, time, before_time)
+        message, here = line.message or LineMessage(), self._here
+        if is_client_generated(line, message):
+            self.skipped.add("client-generated message", "ignored")
+        elif message.usage is None:
+            self.skipped.skip("answer", "no usage")
+        else:
+            after = None if time is None or before_time is None else min(before_time, time)
+            made = self._step_of(line, message, message.usage, found, after)
+            made.answer += self._blocks("assistant")
+            self._here = Position(made, here.last_input if made is here.step else None)
+        return found
+
+    def _step_of(
+        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, call: int, after: float | None
+    ) -> Step:
+        """The step that a line of an answer belongs to."""
+        if not counts_nothing(usage):
+            if call > len(self._step_of_call):
+                self._step_of_call.append(self._new_step(line, self.state.calls[call - 1], after))
+            return self._step_of_call[call - 1]
+        key = answer_key(message.id, line.requestId, self._number)
+        if key in self.state.step_of:
+            return self._step_of_call[self.state.step_of[key] - 1]
+        if key not in self._copies:
+            self._copies[key] = self._new_step(line, None, after)
+        return self._copies[key]
+
+    def _new_step(self, line: TranscriptLine, call: BilledCall | None, after: float | None) -> Step:
+        """A step that begins with this line.
+
+        A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's
+        name.
+        """
+        name, here = self._chain_names[self._chain], self._here
+        step = Step(
+            len(self.steps),
+            call,
+            here.step,
+            name,
+            line.version or "",
+            line.cwd or "",
+            line.agentId or (name if line.isSidechain else ""),
+            after,
+            *request_blocks_of(here, self._inputs),
+            self._breakpoints.get(str(line.requestRef)),
+        )
+        self.steps.append(step)
+        return step
+
+    def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
+        """As far as a step needs them: the content is not decoded twice."""
+        return [_piece_of_kind(str(kind_of(block))) for block in self._content]
+
+    def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:
+        return [str(kind_of(block)) for block in self._content], b""
+
+    def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
+        super()._note_events(line, kind, chain, step)
+        here = self._here
+        if kind == "user":
+            before = self._cut(here) if line.isCompactSummary else here.last_input
+            if self._maker:
+                before = InputRecord(self._blocks("user"), before)
+                self._inputs.append(before)
+            self._here = Position(here.step, before)
+        elif kind == "system" and BOUNDARIES.get(line.subtype or "") == "compaction":
+            self._here = Position(here.step, self._cut(here))
+
+    @property
+    def _inputs(self) -> list[InputRecord]:
+        """What was recorded since the request of the step before a line."""
+        step = self._here.step
+        return step.inputs if step else self._beginnings[self._chain]
+
+    def _blocks(self, role: str) -> list[TranscriptBlock]:
+        return [self._maker.block(role, item) for item in self._content] if self._maker else []
+
+    def _cut(self, here: Position) -> InputRecord:
+        """A compaction; a boundary and the summary that follows it are one."""
+        last = here.last_input
+        return last if last is not None and last.is_cut else InputRecord([], None, is_cut=True)
+
+
+def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[TranscriptBlock], bool]:
+    """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
+
+    Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
+    """
+    path = here.last_input.path() if here.last_input else []
+    is_cut = bool(path) and path[-1].is_cut
+    called = {block.id for block in here.step.answer} if here.step else set()
+    missing = called - {block.answers for record in path for block in record.blocks} - {None}
+    request_blocks: list[TranscriptBlock] = []
+    for record in inputs:
+        if record in path:
+            request_blocks += record.blocks
+        elif not is_cut:
+            request_blocks += [block for block in record.blocks if block.answers in missing]
+    return request_blocks, is_cut
+
+
+NumberedLines = Iterator[tuple[int, bytes]]
+
+
+def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
+    """The steps of a transcript, or of the content-free form of one, in the order of their first lines.
+
+    Lines are read one by one and not kept. What was skipped, and an incomplete last line, goes to `warn`.
+    Raises InputError with every error, each with its line.
+    """
+    faults: list[Fault] = []
+    first, rest = _open(path, faults, warn)
+    if first is not None and first.data.get("kind") == KIND:
+        steps = parse_steps(filter(None, chain([first], _objects(rest, path, faults, warn))))
+    else:
+        transcript = DetailedTranscript(path, faults)
+        transcript.read_lines(first, rest, warn)
+        steps = [step.without_content(step.call) for step in transcript.steps if step.call]
+    if faults:
+        raise InputError(faults)
+    return steps
+
+
+def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[Step]:
+    """The steps of a transcript with the blocks of their requests and answers, and with their content if it is kept.
+
+    Raises InputError with every error, each with its line.
+    """
+    faults: list[Fault] = []
+    transcript = DetailedTranscript(path, faults, BlockMaker(keep_content))
+    transcript.read_lines(*_open(path, faults, warn), warn)
+    if faults:
+        raise InputError(faults)
+    return transcript.steps
+
+
+def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, NumberedLines]:
+    lines = byte_lines(path)
+    first = next(_objects(lines, path, faults, warn), None)
+    if first is None and not faults:
+        faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
+    return first, lines
+
+
+def _objects(lines: NumberedLines, path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
+    for number, raw in lines:
+        if len(faults) >= MOST_ERRORS and raw.strip():
+            return
+        if line := json_line(path, number, raw, faults, warn):
+            yield line
+
+
+def read_step_bills(path: Path) -> list[BilledCall]:
+    """The bill of the content-free form of a transcript, a call a step. Raises InputError with every error."""
+    return [_billed_call(step) for step in read_steps(path)]
+
+
+def _billed_call(step: TranscriptStep) -> BilledCall:
+    usage = step.usage
+    return BilledCall(
+        step.number,
+        step.line,
+        step.model,
+        (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens),
+        step.answered if step.after is None else step.after,
+        step.ended,
+        step.before or 0,
+        step.between,
+        agent=step.chain if step.chain.startswith(SIDE) else "",
+        modes=step.modes,
+        blocks=step.blocks,
+        has_thinking=step.thinking,
+        is_summed=step.summed,
+        answered=step.answered,
+        tool_uses=usage.tool_uses,
+    )
+
+
+def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
+    """The session in a transcript, and the state to go on from; `state` is that of an earlier reading.
+
+    Raises InputError where the file cannot be read.
+    """
+    if not state and path.is_file() and is_content_free(path):
+        return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
+    transcript = Transcript(path, decode_state(state) if state else None)
+    file = transcript.read()
+    return [file] if file.calls or file.damaged or file.notes else [], transcript.saved_state
+
+
+class _Header(msgspec.Struct):
+    kind: str = ""
+
+
+def is_content_free(path: Path) -> bool:
+    """Whether a file begins with the header of the content-free form. Raises InputError if it cannot be read."""
+    with open_input(path) as stream:
+        line = stream.readline(HEADER_BYTES)
+    if b'"kind"' not in line:
+        return False
+    try:
+        return msgspec.json.decode(line, type=_Header).kind == KIND
+    except msgspec.DecodeError:
+        return False
