@@ -91,7 +91,7 @@ def test_a_read_of_what_had_expired_is_unknown_and_proves_that_it_lives() -> Non
     third = step(ASK, assistant(text(300)), user(text(200)), assistant(text(90)), user(text(110)))
     rows = judged((0, FIRST, COLD), (491, SECOND, Usage(3, 5000, 500)), (700, third, Usage(3, 5500, 200)))
     assert known(rows) == [("cold", True, ""), ("unknown", False, ""), ("hit", True, "")]
-    assert rows[1].reason == "read 5,000 tokens 191 s after they expired: an unrecorded call may have kept them alive"
+    assert rows[1].reason == "read 5,000 tokens 3 min after they expired: an unrecorded call may have kept them alive"
 
 
 def test_a_read_of_what_lives_is_no_unknown() -> None:

@@ -9,7 +9,6 @@ from decimal import Decimal
 from cachecost.analysis.replays.steps import (
     conversation_of,
 )
-from cachecost.base.formatting import duration
 from cachecost.conversations.calls import Call
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
@@ -40,7 +39,7 @@ class RecordedPauses:
         if not self.seconds:
             return "no call follows another, so its pauses are unknown"
         if not self.between(least):
-            return f"no pause reaches {duration(least)} (the longest is {duration(self.longest)})"
+            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
         return ""
 
     @property
