@@ -116,12 +116,18 @@ def test_events_reach_the_page_and_end_with_the_recorder(api: Upstream, tmp_path
     port, path = page_of(running)
     with socket.create_connection(("127.0.0.1", port), timeout=20) as stream:
         stream.sendall(f"GET {path}api/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-        got = stream.recv(1 << 16)
-        while b": cachecost" not in got:
-            got += stream.recv(1 << 16)
+        got = b""
+
+        def read_until(wanted: bytes) -> None:
+            nonlocal got
+            while wanted not in got:
+                more = stream.recv(1 << 16)
+                assert more, f"the stream ended after {got!r}"
+                got += more
+
+        read_until(b": cachecost")
         call(running, marked())
-        while b"event: calls" not in got:
-            got += stream.recv(1 << 16)
+        read_until(b"event: calls")
         assert b"event: sessions" in got
         assert running.stop()[0] == 0
         while stream.recv(1 << 16):

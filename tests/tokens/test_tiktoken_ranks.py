@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
@@ -77,6 +78,15 @@ def test_a_damaged_installation_is_an_error_and_not_a_download(
     monkeypatch.setattr(tokenizers, "RANKS_FOLDER", tmp_path)
     with pytest.raises(CannotEvaluate, match="is damaged: install cachecost again"):
         Cl100k()(SENTENCE)
+
+
+@pytest.mark.parametrize("names", [("cl100k_base",) * 8, ("cl100k_base", "o200k_base") * 4])
+def test_threads_that_load_at_once_get_the_ranks(names: tuple[str, ...]) -> None:
+    with ThreadPoolExecutor(len(names)) as pool:
+        counts = list(pool.map(lambda name: len(encoder(name)(SENTENCE)), names))
+    assert counts[0] == TOKENS
+    assert len(set(zip(names, counts, strict=True))) == len(set(names))
+    assert CACHE_VARIABLE not in os.environ
 
 
 def test_special_tokens_are_text() -> None:

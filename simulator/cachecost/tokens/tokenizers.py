@@ -22,6 +22,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import how_to_install, is_installed, require
@@ -44,6 +45,7 @@ RANKS = {
 RANKS_FOLDER = Path(__file__).with_name("ranks")
 CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 ENCODING = "cl100k_base"
+LOADING = Lock()
 
 
 @cache
@@ -62,14 +64,15 @@ def encoder(name: str) -> Callable[[str], list[int]]:
         is_whole = False
     if not is_whole:
         raise CannotEvaluate(f"{RANKS_FOLDER / file} is damaged: install cachecost again")
-    before = os.environ.get(CACHE_VARIABLE)
-    os.environ[CACHE_VARIABLE] = str(RANKS_FOLDER)
-    try:
-        return tiktoken.get_encoding(name).encode_ordinary
-    finally:
-        os.environ.pop(CACHE_VARIABLE)
-        if before is not None:
-            os.environ[CACHE_VARIABLE] = before
+    with LOADING:  # threads would take each other's value for the user's
+        before = os.environ.get(CACHE_VARIABLE)
+        os.environ[CACHE_VARIABLE] = str(RANKS_FOLDER)
+        try:
+            return tiktoken.get_encoding(name).encode_ordinary
+        finally:
+            del os.environ[CACHE_VARIABLE]
+            if before is not None:
+                os.environ[CACHE_VARIABLE] = before
 
 
 class Cl100k:
