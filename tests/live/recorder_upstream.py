@@ -408,6 +408,7 @@ def server(out: Path) -> Running:
 
 def _listening(command: list[str]) -> Running:
     env = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
+    env["PYTHONDONTWRITEBYTECODE"] = "1"  # on a full disk compiled modules are cut off, and no process can read them
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     assert process.stderr
     first: list[str] = []

@@ -29,7 +29,13 @@ from slow_cases import mostly_slow
 
 REQUEST = json.dumps(BODY).encode()
 SIGNED = [(b"x-api-key", b"sk-ant-api03-planted-key-1")]
-SERVE = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0})); from cachecost.cli import main; main()"
+SERVE = """
+import resource, sys
+sys.dont_write_bytecode = True  # or compiled modules are cut off, too, and no later process can read them
+resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
+from cachecost.cli import main
+main()
+"""
 
 
 def quota(left: int) -> Callable[[int, bytes], int]:
