@@ -68,11 +68,14 @@ def test_the_wheel_has_the_pages_of_the_mcp_server(wheel: Path) -> None:
 
 
 def test_the_wheel_has_the_licences_of_what_is_in_it(wheel: Path) -> None:
-    """The prices are those of genai-prices, whose licence asks for its notice in each copy."""
-    (notice,) = (one for one in distribution("genai-prices").files or () if one.name == "LICENSE")
+    """Prices are those of genai-prices, ranks those of tiktoken; their licences ask for their notice in each copy."""
+    notices = [
+        one for of in ("genai-prices", "tiktoken") for one in distribution(of).files or () if one.name == "LICENSE"
+    ]
     with ZipFile(wheel) as packed:
         licences = {name: packed.read(name).decode() for name in packed.namelist() if ".dist-info/licenses/" in name}
-    assert set(licences.values()) == {notice.read_text(), (ROOT / "LICENSE").read_text()}
+    assert set(licences.values()) == {*(one.read_text() for one in notices), (ROOT / "LICENSE").read_text()}
+    assert len(notices) == 2
 
 
 def test_the_source_distribution_is_the_repository(tmp_path: Path) -> None:

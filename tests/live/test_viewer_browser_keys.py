@@ -155,13 +155,15 @@ def test_the_search_looks_at_models_and_causes_and_can_be_left(window: Window) -
 
 @pytest.mark.slow
 def test_addresses_are_valid_after_a_restart(demo: Path, chromium: Browser, base: str) -> None:
+    from playwright.sync_api import expect
+
     places = ((EXPENSIVE, ".call .difference ins", "3"), (f"{EXPENSIVE}/block/5", ".block[open] .text ins", "13"))
     with served(demo / "sessions") as other, opened_window(chromium) as window:
         assert other != base
         for place, awaited, text in places:
             window.page.goto("about:blank")
             window.go(f"{other}{place}")
-            assert window.page.locator(awaited).first.inner_text() == text
+            expect(window.page.locator(awaited).first).to_have_text(text)
         assert window.said == []
 
 
