@@ -16,13 +16,12 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanEvaluator,
     PlanStep,
     accepts_breakpoints,
-    prefixes_back,
 )
 from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
 from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, merge_entries
 from cachecost.caches.expiry import ttl_s_of
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.compare import begins_with
+from cachecost.prompts.compare import begins_with, prefixes_back
 from cachecost.prompts.render import BreakpointPrefix
 from cachecost.providers.usage import PER_TOKEN, TTLS, ZERO
 

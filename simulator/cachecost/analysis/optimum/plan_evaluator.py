@@ -19,6 +19,7 @@ from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.compare import prefixes_back
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.render import BreakpointPrefix, CacheKeys, Hidden, PrefixSizes, Prompt, cache_keys_of
 from cachecost.prompts.request import TTL, Breakpoint, Request, accepts_breakpoint, is_server_tool, sent_breakpoints
@@ -72,13 +73,6 @@ def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
                 break
             if block is not None and not block.is_thinking:
                 break
-
-
-def prefixes_back(node: Prefix | None) -> Iterator[Prefix]:
-    """A prefix and those before it, the longest first."""
-    while node is not None:
-        yield node
-        node = node.parent
 
 
 Key = TypeVar("Key")

@@ -30,6 +30,7 @@ from cachecost.base.formatting import (
 from cachecost.base.version import __version__
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.request import Breakpoint, Request, place_as_sent, wire_path
+from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.optimum.tables import cheapest_groups, plan_table, short_plan_table
@@ -91,7 +92,9 @@ def _habit_words(habit: Habit, calls: int) -> str:
     shorter = max((gap for gap in habit.fives if gap < NO_GAP), default=0.0)
     few = f"{len(habit.hours):,} of {habit.breakpoints:,}"
     if read and min(read) > shorter:
-        return f"{where} with TTL 5m, and with 1h before pauses over {duration(max(300.0, shorter))} ({few})"
+        return (
+            f"{where} with TTL 5m, and with 1h before pauses over {duration(max(USUAL_TTL_S['5m'], shorter))} ({few})"
+        )
     return f"{where} with TTL 5m, in {few} calls with 1h"
 
 

@@ -24,6 +24,7 @@ from cachecost.conversations.readers.apis.streams import (
     join_message,
     join_response,
 )
+from cachecost.conversations.readers.common.json_values import objects_in
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, content_blocks
 from cachecost.providers.hosts import host_of_model, parse_model_name
@@ -130,15 +131,15 @@ def api_of(body: Mapping[str, Any]) -> Api | None:
         return "responses" if is_input else "messages" if "messages" in body else None
     if OF_CONVERSE & body.keys() or any(
         "type" not in block and KINDS & block.keys()
-        for message in _objects(messages)
-        for block in _objects(message.get("content"))
+        for message in objects_in(messages)
+        for block in objects_in(message.get("content"))
     ):
         return "converse"
     if OF_MESSAGES & body.keys():
         return "messages"
     # the Messages API has no message of a tool, and none of the system before the first of the user
-    roles = [str(message.get("role")) for message in _objects(messages)]
-    is_chat = OF_CHAT & body.keys() or any("function" in tool for tool in _objects(body.get("tools")))
+    roles = [str(message.get("role")) for message in objects_in(messages)]
+    is_chat = OF_CHAT & body.keys() or any("function" in tool for tool in objects_in(body.get("tools")))
     is_chat = is_chat or not ROLES_OF_CHAT.isdisjoint(roles) or roles[:1] == ["system"]
     return "chat" if is_chat or host_of_model(str(body.get("model"))) not in ("", "anthropic") else "messages"
 
@@ -160,13 +161,13 @@ def body_from(body: Mapping[str, Any]) -> Body:
     """The Messages body of a request that a tool logged of whichever API. Raises NotAMessage."""
     if "messages" not in body and "input" in body:
         return from_responses(body)
-    has_schema = any("input_schema" in tool for tool in _objects(body.get("tools")))
+    has_schema = any("input_schema" in tool for tool in objects_in(body.get("tools")))
     return from_messages(body) if "system" in body or has_schema or is_anthropic(body["messages"]) else from_chat(body)
 
 
 def is_anthropic(messages: Any) -> bool:
     """Whether tools are spoken of in Anthropic's blocks."""
-    blocks = [block for message in _objects(messages) for block in _objects(message.get("content"))]
+    blocks = [block for message in objects_in(messages) for block in objects_in(message.get("content"))]
     return any(block.get("type") in ("tool_use", "tool_result") for block in blocks)
 
 
@@ -185,7 +186,7 @@ def answer_of(response: Any) -> list[Body] | str:
         return response if isinstance(response, str) else []
     if isinstance(response.get("output"), list):
         return from_responses_output(response["output"])
-    if choices := _objects(response.get("choices")):
+    if choices := objects_in(response.get("choices")):
         return chat_answer(choices)
     content = response.get("content") or []
     return content if isinstance(content, str) else [_without_nulls(block) for block in content]
@@ -195,10 +196,6 @@ def _without_nulls(block: Any) -> Any:
     if not isinstance(block, Mapping):
         return block
     return {name: value for name, value in block.items() if value is not None}
-
-
-def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 # ------------------------------------------------------------------------------------ what failed, and passes
