@@ -303,18 +303,18 @@ def check_url(name: str) -> None:
 CACHE_VARIABLE, OFF = "CACHECOST_CACHE", "off"
 
 
-def kept_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+def kept_folder() -> Path | None:
     """The folder of all that is kept to be faster next time: token counts, sessions, what a status line has read.
 
     CACHECOST_CACHE names another one. None where it is `off`, or where the user has no home: nothing is kept.
     """
-    named = environment.get(CACHE_VARIABLE)
+    named = os.environ.get(CACHE_VARIABLE)
     if named is not None and named.strip().lower() in (OFF, ""):
         return None
     try:
         if named:
             return Path(named).expanduser()
-        base = environment.get("XDG_CACHE_HOME")
+        base = os.environ.get("XDG_CACHE_HOME")
         return (Path(base) if base else Path.home() / ".cache") / "cachecost"
     except RuntimeError:
         return None
