@@ -174,8 +174,9 @@ def load_shipped() -> tuple[Sheet, Sheet]:
         for model, rows in models.items()
     }
     overlay = tomllib.loads(OVERLAY.read_text(encoding="utf-8"), parse_float=Decimal)
-    over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", _as_it_is)
-    return Sheet(name, rows), replace(over, **_of_hosts())
+    # the overlay uses ids only, so that it needs no rule file
+    over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", lambda host, model: model)
+    return Sheet(name, rows), replace(over, **_host_charges())
 
 
 def _titles(data: Mapping[str, Any]) -> dict[str, str]:
@@ -187,11 +188,6 @@ def _table_row(row: dict[str, Any], source: str) -> PriceRow:
     start, end = (date.fromisoformat(row[key]) if row[key] else None for key in ("from", "to"))
     prices = {name: Decimal(row[name]) for name in PRICED_CLASSES if name in row}
     return PriceRow(start, end, source, row["above"], prices)
-
-
-def _as_it_is(host: str, model: str) -> str:
-    """The overlay uses ids only, so that it needs no rule file."""
-    return model
 
 
 def _id_of(host: str, model: str) -> str:
@@ -210,11 +206,27 @@ def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] =
         row = PriceRow(entry.get("from"), entry.get("to"), source, entry.get("above", 0), prices)
         rows.setdefault((host, id_of(host, entry["model"])), []).append(row)
     ordered = {key: tuple(sorted(found, key=lambda row: row.above)) for key, found in rows.items()}
-    modifiers = tuple(_modifier(entry, titles, name, id_of) for entry in data.get("modifier", []))
-    return Sheet(name, ordered, modifiers)
+    modifiers = []
+    for entry in data.get("modifier", []):
+        host = entry.get("host", DEFAULT_HOST)
+        models, exceptions = (tuple(id_of(host, model) for model in entry.get(key, ())) for key in ("models", "except"))
+        modifiers.append(
+            Modifier(
+                entry.get("from"),
+                entry.get("to"),
+                titles.get(entry.get("source", ""), entry.get("source", name)),
+                (host,),
+                models,
+                entry["name"],
+                Decimal(entry["multiplier"]),
+                exceptions,
+                tuple(entry.get("not_with", ())),
+            )
+        )
+    return Sheet(name, ordered, tuple(modifiers))
 
 
-def _of_hosts() -> dict[str, Any]:
+def _host_charges() -> dict[str, Any]:
     """The content of `prices/hosts.toml` as fields of a sheet; every row has its days and its source."""
     data = tomllib.loads(HOSTS.read_text(encoding="utf-8"), parse_float=Decimal)
     titles = _titles(data)
@@ -267,19 +279,3 @@ def _of_hosts() -> dict[str, Any]:
             for days in row["days"]
         ),
     }
-
-
-def _modifier(entry: dict[str, Any], titles: dict[str, str], name: str, id_of: Callable[[str, str], str]) -> Modifier:
-    host = entry.get("host", DEFAULT_HOST)
-    models, exceptions = (tuple(id_of(host, model) for model in entry.get(key, ())) for key in ("models", "except"))
-    return Modifier(
-        entry.get("from"),
-        entry.get("to"),
-        titles.get(entry.get("source", ""), entry.get("source", name)),
-        (host,),
-        models,
-        entry["name"],
-        Decimal(entry["multiplier"]),
-        exceptions,
-        tuple(entry.get("not_with", ())),
-    )

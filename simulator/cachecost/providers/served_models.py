@@ -1,7 +1,4 @@
-"""Which models a host serves on a day: out by then, and not yet withdrawn.
-
-Reads a user's price file and reports every error with its line.
-"""
+"""Which models a host serves on a day, and the user's price file: it reports every error with its line."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
 from cachecost.base.toml_text import TomlLines, read_toml
-from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts
+from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts, unknown_model
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet, sheet_of
 from cachecost.providers.usage import PRICED_CLASSES
 
@@ -37,7 +34,7 @@ def own_sheet(path: Path) -> Sheet:
     Raises InputError with every fault, each with file and line, if it cannot be read or is not valid.
     """
     data, lines = read_toml(path)
-    faults = list(_Checker(data, lines, str(path)).faults())
+    faults = list(_find_faults(data, lines, str(path)))
     if faults:
         raise InputError(sorted(faults, key=lambda fault: fault.line or 0))
     sheet = sheet_of(data, str(path))
@@ -54,43 +51,22 @@ def own_sheet(path: Path) -> Sheet:
     return replace(sheet, rows={key: tuple(found) for key, found in rows.items()})
 
 
-class _Checker:
-    """Finds every error of a price file, with its line."""
-
-    def __init__(self, data: dict[str, Any], lines: TomlLines, file: str) -> None:
-        self._data = data
-        self._lines = lines
-        self._file = file
-
-    def faults(self) -> Iterator[Fault]:
-        yield from self._table_faults()
-        for kind, keys in SHAPES.items():
-            entries = self._data.get(kind)
-            for number, entry in enumerate(_tables(entries)):
-                for key, message in _entry_faults(kind, keys, entry):
-                    where = f"{kind}[{number}]" + (f".{key}" if key else "")
-                    yield Fault(self._file, f"{where}: {message}", self._lines.of(kind, number, key))
-
-    def _table_faults(self) -> Iterator[Fault]:
-        for key, value in self._data.items():
-            line = self._lines.top(key)
-            if key not in SHAPES:
-                yield Fault(
-                    self._file, f"{key}: expected [[price]], [[modifier]] or [[gpu]]{nearest(key, SHAPES)}", line
-                )
-            elif not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-                yield Fault(self._file, f"{key}: expected [[{key}]], one table a row", line)
-
-
-def _tables(entries: Any) -> list[dict[str, Any]]:
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-
-
-def _entry_faults(kind: str, keys: tuple[str, ...], entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
-    yield from _day_faults(entry)
-    yield from _name_faults(entry)
-    yield from FAULTS[kind](entry)
+def _find_faults(data: dict[str, Any], lines: TomlLines, file: str) -> Iterator[Fault]:
+    for key, value in data.items():
+        if key not in SHAPES:
+            yield Fault(
+                file, f"{key}: expected [[price]], [[modifier]] or [[gpu]]{nearest(key, SHAPES)}", lines.top(key)
+            )
+        elif not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            yield Fault(file, f"{key}: expected [[{key}]], one table a row", lines.top(key))
+    for kind, keys in SHAPES.items():
+        entries = data.get(kind)
+        tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        for number, entry in enumerate(tables):
+            unknown = ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
+            for key, message in (*unknown, *_day_faults(entry), *_name_faults(entry), *FAULTS[kind](entry)):
+                where = f"{kind}[{number}]" + (f".{key}" if key else "")
+                yield Fault(file, f"{where}: {message}", lines.of(kind, number, key))
 
 
 def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -148,22 +124,14 @@ def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         return
     if "source" in entry and not isinstance(entry["source"], str):
         yield "source", f"expected text; got {_show(entry['source'])}"
-    if "model" in entry:
-        yield from _model_faults("model", host, [entry["model"]])
+    named = [("model", entry["model"])] if "model" in entry else []
     for key in ("models", "except"):
         value = entry.get(key, [])
         if isinstance(value, list):
-            yield from _model_faults(key, host, [name for name in value if (key, name) != ("models", ANY_MODEL)])
+            named += [(key, name) for name in value if (key, name) != ("models", ANY_MODEL)]
         else:
             yield key, f'expected a list of models, or ["{ANY_MODEL}"]; got {_show(value)}'
-
-
-def _model_faults(key: str, host: str, names: list[Any]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        try:
-            catalogue(host).model(str(name))
-        except CannotEvaluate as error:
-            yield key, str(error)
+    yield from ((key, why) for key, name in named if (why := unknown_model(host, name)))
 
 
 FAULTS = {"price": _price_faults, "modifier": _modifier_faults, "gpu": _gpu_faults}

@@ -1,7 +1,4 @@
-"""The usage of one call, in Anthropic's convention.
-
-The price of each token class of a model, by prompt length, resolved from its rows.
-"""
+"""The usage of one call, in Anthropic's convention, and the price of each token class of a model by prompt length."""
 
 from __future__ import annotations
 
@@ -151,18 +148,18 @@ class Prices:
 
     def amounts(self, usage: Usage) -> Amounts:
         """The dollars of `cost`, in the order of `COST_CLASSES`."""
+        fees = ZERO
+        if usage.tool_uses:
+            known = dict(self.fees)
+            fees = sum((number * known.get(tool, ZERO) for tool, number in usage.tool_uses), ZERO)
         return (
             _dollars(usage.read, self.read),
             _dollars(usage.write_5m, self.write_5m),
             _dollars(usage.write_1h, self.write_1h),
             _dollars(usage.input_tokens, self.input),
             _dollars(usage.output_tokens, self.output),
-            self._fees_of(usage.tool_uses) if usage.tool_uses else ZERO,
+            fees,
         )
-
-    def _fees_of(self, uses: ToolUses) -> Decimal:
-        known = dict(self.fees)
-        return sum((number * known.get(tool, ZERO) for tool, number in uses), ZERO)
 
     def total_cost(self, usage: Usage) -> Decimal:
         """Dollars of `usage`, all classes together, exact."""
