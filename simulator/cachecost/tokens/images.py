@@ -177,14 +177,11 @@ def _jpeg(data: bytes) -> Size | None:
         marker = data[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in NOT_FRAMES:
             return _big(data, at + 7, 2), _big(data, at + 5, 2)
-        at += _step(data, at, marker)
+        if marker == 0xFF:  # padding before a marker
+            at += 1
+        else:
+            at += 2 if marker in ALONE else 2 + max(2, _big(data, at + 2, 2))
     return None
-
-
-def _step(data: bytes, at: int, marker: int) -> int:
-    if marker == 0xFF:  # padding before a marker
-        return 1
-    return 2 if marker in ALONE else 2 + max(2, _big(data, at + 2, 2))
 
 
 def _webp(data: bytes) -> Size | None:
