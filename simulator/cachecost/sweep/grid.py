@@ -81,23 +81,18 @@ def axes_of(own: Mapping[str, Sequence[Any]], grid: Sequence[str], folder: Path)
         except InputError as error:
             faults += error.faults
     found = [_expand_recordings(axis, folder, faults) for axis in axes.values()]
-    faults += [Fault(f"--grid {axis.path}:", problem) for axis in found for problem in (*_many(axis), *_twice(axis))]
+    for axis in found:
+        place, seen = f"--grid {axis.path}:", set[str]()
+        if len(axis.values) > MOST_SWEPT:
+            words = f"expected at most {MOST_SWEPT:,} values on an axis; got {len(axis.values):,}"
+            faults.append(Fault(place, words))
+        for name in axis.labels:
+            if name in seen:
+                faults.append(Fault(place, f"expected each value once; got {name!r} twice"))
+            seen.add(name)
     if faults:
         raise InputError(faults)
     return found
-
-
-def _many(axis: Axis) -> Iterator[str]:
-    if len(axis.values) > MOST_SWEPT:
-        yield f"expected at most {MOST_SWEPT:,} values on an axis; got {len(axis.values):,}"
-
-
-def _twice(axis: Axis) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in axis.labels:
-        if name in seen:
-            yield f"expected each value once; got {name!r} twice"
-        seen.add(name)
 
 
 def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:

@@ -102,12 +102,6 @@ class AgentPlan:
     looked: list[tuple[EntryTree, list[Numbers]]] = msgspec.field(default_factory=list)
     unusual: list[tuple[Any, str | None]] = msgspec.field(default_factory=list)
 
-    def add(self, call: PlannedCall, sent: PlannedRequest) -> None:
-        self.sent.append(sent)
-        self.starts.append(call.start)
-        self.first_tokens.append(call.first_token_s or 0.0)
-        self.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
-
     def candidates(self, tree: EntryTree) -> list[Numbers]:
         """Of each call the entries that it may find: the same on models whose prompts stand alike."""
         for known, found in self.looked:
@@ -144,64 +138,49 @@ class PlanStore:
                 self._known.append(self._known.pop(number))
                 return known
         root = Thread() if agent.sees_forks else self._root
-        calls = plan_calls(replace(bare, facts=agent.facts), self._conversations, root)
         plan = AgentPlan(bare, window, [], [])
-        for call, sent in self._number_calls(calls, plan):
-            plan.add(call, sent)
+        self._add_calls(plan, plan_calls(replace(bare, facts=agent.facts), self._conversations, root))
         self._known.append(plan)
         while len(self._known) > 1 and sum(len(known.sent) for known in self._known) > MOST_CALLS:
             self._known.pop(0)
         return plan
 
-    def _number_calls(
-        self, calls: Iterator[PlannedCall], plan: AgentPlan
-    ) -> Iterator[tuple[PlannedCall, PlannedRequest]]:
-        """The calls, each with what is kept of it; shapes and ways are added to the plan."""
+    def _add_calls(self, plan: AgentPlan, calls: Iterator[PlannedCall]) -> None:
+        """Add the calls, and new shapes and routes, to the plan.
+
+        Raises NotShared where the API edits a request, or which breakpoints it accepts depends on their TTLs.
+        """
         shapes, routes = Numbering(), Numbering()
         last: Mapping[str, Any] | None = None
         params = 0
-        content_of, place_of, route_of = self._contents.of, self._places.of, routes.of
         for call in calls:
             request = call.request
             if request.params is not last:
                 last, params = request.params, self._params.of((repr(request.params),))
-            breakpoints = sent_breakpoints(request)
-            if call.tool_uses or _is_unusual(request, breakpoints):
+            sent = sent_breakpoints(request)
+            if (
+                call.tool_uses
+                or request.fault is not None
+                or request.thread.compaction
+                or "context_management" in request.params
+            ):
                 raise NotShared
-            shape = shapes.of(
-                (
-                    params,
-                    tuple([breakpoint.ttl for breakpoint in as_sent(request, breakpoints)]),
-                    request.automatic,
-                    breakpoints.fault,
-                )
-            )
+            if sent.fault and UNSAID in (request.automatic, *(one.ttl for one in request.breakpoints)):
+                raise NotShared
+            ttls = tuple([breakpoint.ttl for breakpoint in as_sent(request, sent)])
+            shape = shapes.of((params, ttls, request.automatic, sent.fault))
             if shape == len(plan.shapes):
-                plan.shapes.append(RequestExample(request, breakpoints))
-            content = content_of((request.thread, request.tools.digest, request.system.digest, params))
-            places = tuple(
-                [
-                    place_of((breakpoint.layer, breakpoint.node, breakpoint.index))
-                    for breakpoint in breakpoints.breakpoints
-                ]
-            )
-            route = route_of((call.host, request.model, call.workspace, params, call.is_batch))
+                plan.shapes.append(RequestExample(request, sent))
+            target = CallTarget(call.host, request.model, call.workspace, params, call.is_batch)
+            route = routes.of(target)
             if route == len(plan.routes):
-                plan.routes.append(CallTarget(call.host, request.model, call.workspace, params, call.is_batch))
-            yield call, PlannedRequest(request, breakpoints.breakpoints, content, places, shape, route)
-
-
-def _is_unusual(request: Request, breakpoints: SentBreakpoints) -> bool:
-    """Whether the API edits the request, or which breakpoints it accepts depends on their TTLs."""
-    is_edited = request.thread.compaction is not None or "context_management" in request.params
-    return (
-        is_edited
-        or request.fault is not None
-        or bool(
-            breakpoints.fault
-            and (request.automatic is UNSAID or any(breakpoint.ttl is UNSAID for breakpoint in request.breakpoints))
-        )
-    )
+                plan.routes.append(target)
+            content = self._contents.of((request.thread, request.tools.digest, request.system.digest, params))
+            places = tuple([self._places.of((one.layer, one.node, one.index)) for one in sent.breakpoints])
+            plan.sent.append(PlannedRequest(request, sent.breakpoints, content, places, shape, route))
+            plan.starts.append(call.start)
+            plan.first_tokens.append(call.first_token_s or 0.0)
+            plan.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
 
 
 def shared_agent(agent: Agent) -> Agent:
