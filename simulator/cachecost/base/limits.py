@@ -115,11 +115,11 @@ def within_limits() -> Iterator[None]:
 
 def check_depth(value: object, text: bytes | str | None = None) -> None:
     """Raises OutOfLimits where `value` is nested too deeply. Where its `text` has few brackets nothing is walked."""
-    if (
-        text is not None
-        and (text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{"))
-        <= DEEPEST
-    ):
+    if isinstance(text, bytes):
+        brackets = text.count(b"[") + text.count(b"{")
+    else:
+        brackets = DEEPEST + 1 if text is None else text.count("[") + text.count("{")
+    if brackets <= DEEPEST:
         return
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEEPEST):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from cachecost.account.causes import Cause
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome

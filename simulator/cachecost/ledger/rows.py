@@ -1,6 +1,6 @@
-"""The row of a call. The module imports fast: a replay with `--json` needs nothing else of the ledger.
+"""The row of a call, and how much of the conversation a strategy sends, against another one that makes the same calls.
 
-How much of the conversation a strategy sends, against another one that makes the same calls.
+The module imports fast: a replay with `--json` needs nothing else of the ledger.
 """
 
 from __future__ import annotations
@@ -197,12 +197,15 @@ def less_input(
     own = sizes_by_call(rows, sizes)
     for what in (QUESTIONS, CALLS):
         asked = [key for key in compared if key.what == what]
-        shared = [key for key in asked if key in own]
-        found = _shared_calls(what, [own[key] for key in shared], [compared[key] for key in shared])
+        shared = [(own[key], compared[key]) for key in asked if key in own]
         if what == QUESTIONS and len(shared) < len(asked):
             return LessInput(what, len(asked), unasked=len(asked) - len(shared))
-        if found is not None:
-            return found
+        count, whole = len(shared), sum(other.messages for _, other in shared)
+        # what it sends with its tools and system prompt, and the compared one in its messages, counts as well
+        sent = sum(size.messages + max(0, size.static - other.static) for size, other in shared)
+        if whole and sent < LESS * whole:
+            small = sum(size.messages < SMALL <= other.messages for size, other in shared)
+            return LessInput(what, count, round(sent / count), round(whole / count), small)
     return None
 
 
@@ -217,18 +220,3 @@ def sizes_by_call(rows: Sequence[CallRow], sizes: Sequence[CallSize]) -> dict[Ca
         places[kind] += 1
         found[CallKey(*kind, places[kind])] = size
     return found
-
-
-def _shared_calls(what: str, own: Sequence[CallSize], compared: Sequence[CallSize]) -> LessInput | None:
-    whole = sum(size.messages for size in compared)
-    sent = sum(_conversation(size, other) for size, other in zip(own, compared, strict=True))
-    if not whole or sent >= LESS * whole:
-        return None
-    count = len(own)
-    small = sum(size.messages < SMALL <= other.messages for size, other in zip(own, compared, strict=True))
-    return LessInput(what, count, round(sent / count), round(whole / count), small)
-
-
-def _conversation(size: CallSize, compared: CallSize) -> int:
-    """The messages, and what a strategy sends with its tools and system prompt that the compared one has in them."""
-    return size.messages + max(0, size.static - compared.static)

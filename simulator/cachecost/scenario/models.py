@@ -47,17 +47,13 @@ from cachecost.conversations.distributions import (
     parse_distribution,
 )
 from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
-from cachecost.providers.listing import AssumptionRow, assumption_rows
+from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import TOKEN_CLASSES
 from cachecost.strategies.spec import CONFIG, DerivedModel, StrategySpec, check_printable
 
 STEPS = 100
 """Steps between the ends of a range, about: the precision of a break-even where no `step` is given."""
 ROUND_STEPS = (Decimal(5), Decimal(2), Decimal(1))
-
-
-def _paths(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
 
 
 def _number(value: Any) -> int | Decimal:
@@ -68,7 +64,13 @@ def _number(value: Any) -> int | Decimal:
 
 Number = Annotated[int | Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
 Paths = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
-PathOrPaths = Annotated[Paths, BeforeValidator(_paths, json_schema_input_type=str | Paths)]
+PathOrPaths = Annotated[
+    Paths,
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=str | Paths,
+    ),
+]
 
 
 class AssumptionSpec(BaseModel):
@@ -389,10 +391,6 @@ AS_RECORDED = "as recorded"
 """What a budget calls the calls just as they were sent."""
 
 
-def _list(value: Any) -> Any:
-    return [value] if isinstance(value, dict) else value
-
-
 class PublishedFigureSpec(Strict):
     """A published figure, computed exactly for the scenario's model and day."""
 
@@ -493,7 +491,13 @@ class Budget(Strict):
         return self
 
 
-Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=Budget | list[Budget])]
+Budgets = Annotated[
+    list[Budget],
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, dict) else value,
+        json_schema_input_type=Budget | list[Budget],
+    ),
+]
 
 
 class Variant(Strict):
@@ -633,7 +637,11 @@ def _for_editors(part: Any) -> Any:
     inner = {key: _for_editors(value) for key, value in part.items()}
     title = inner.pop("title") if isinstance(inner.get("title"), str) else ""
     if title == RULES:
-        assumptions = {row.name: {**_values(row), "description": row.about} for row in assumption_rows()}
+        truths, assumptions = {"true": True, "false": False}, {}
+        for row in assumption_rows():
+            values = [truths.get(reading.value, reading.value) for reading in row.readings]
+            kind_of: Schema = {"enum": values} if row.number is None else {"type": "number"}
+            assumptions[row.name] = {**kind_of, "description": row.about}
         return {**inner, "properties": assumptions, "additionalProperties": False}
     kind = inner.get("type")
     is_open = "const" not in inner and "enum" not in inner
@@ -641,13 +649,6 @@ def _for_editors(part: Any) -> Any:
         return inner
     about: dict[str, Any] = {key: inner.pop(key) for key in ("description", "default") if key in inner}
     return {"anyOf": [inner, {"type": "string", "pattern": NUMBERS[kind]}], **about}
-
-
-def _values(row: AssumptionRow) -> Schema:
-    if row.number is not None:
-        return {"type": "number"}
-    truths = {"true": True, "false": False}
-    return {"enum": [truths.get(reading.value, reading.value) for reading in row.readings]}
 
 
 def explain_defaults() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -153,14 +154,11 @@ class ReplaySetup:
         """The rules of the models in use, each once. Raises CannotEvaluate where `model` is unknown."""
         if self.model is not None:
             return [self.rules.rules(self.host, self.model)]
-        names = dict.fromkeys(conversation.model for conversation in conversations if conversation.model)
-        return [self.rules.rules(self.host, name) for name in names if self._is_known(name)]
-
-    def _is_known(self, model: str) -> bool:
-        try:
-            return bool(self.rules.rules(self.host, model).generation)
-        except CannotEvaluate:
-            return False
+        found = []
+        for name in dict.fromkeys(conversation.model for conversation in conversations if conversation.model):
+            with suppress(CannotEvaluate):
+                found.append(self.rules.rules(self.host, name))
+        return found
 
 
 def ttl_names(models: Sequence[ModelRules]) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from heapq import heappop, heappush
@@ -116,14 +117,12 @@ def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySet
     late = setup.preparer().late_answers if setup.bills is calls else {}
     if not late:
         return Workload(name, calls, setup)
-    timed = [_answered_later(call, late.get(number)) for number, call in enumerate(calls, 1)]
+    timed = []
+    for number, call in enumerate(calls, 1):
+        seconds = late.get(number)
+        is_late = seconds is not None and seconds >= call.ready_s
+        timed.append(replace_struct(call, first_token_s=late[number] + LATER_S) if is_late else call)
     return Workload(name, timed, setup)
-
-
-def _answered_later(call: RecordedCall, seconds: float | None) -> RecordedCall:
-    if seconds is None or seconds < call.ready_s:
-        return call
-    return replace_struct(call, first_token_s=seconds + LATER_S)
 
 
 def scenario_setup(
@@ -202,7 +201,10 @@ def plan_calls(
     sent before, and nothing of other strategies. `root` is for agents whose placements do not look at the tree; where
     it is not given, their threads grow in the tree of the recorded ones, so that what was rendered before is known.
     """
-    root = root or _shared_root(strategy, conversations) or Thread()
+    if root is None and conversations and getattr(strategy, "shares_threads", False):
+        first = conversations[0].root
+        root = first if all(conversation.root is first for conversation in conversations) else None
+    root = root or Thread()
     lead = getattr(strategy, "lead_s", 0.0)
     begins = sorted(
         (conversation.events[0].at - lead, number)
@@ -218,22 +220,10 @@ def plan_calls(
             _, number, call, calls = heappop(running)
             yield call
         if following := next(calls, None):
-            named = _name_call(following, conversations[number])
-            heappush(running, (following.start, number, named, calls))
-
-
-def _shared_root(strategy: Strategy, conversations: Sequence[Conversation]) -> Thread | None:
-    """The root of the recorded threads, if they all grow in one tree and those of the strategy may do so, too."""
-    if not conversations or not getattr(strategy, "shares_threads", False):
-        return None
-    root = conversations[0].root
-    return root if all(conversation.root is root for conversation in conversations) else None
-
-
-def _name_call(call: PlannedCall, conversation: Conversation) -> PlannedCall:
-    if not (conversation.session or conversation.project or conversation.agent):
-        return call
-    return name_call(call, conversation.session, conversation.project, conversation.agent)
+            conversation = conversations[number]
+            if conversation.session or conversation.project or conversation.agent:
+                following = name_call(following, conversation.session, conversation.project, conversation.agent)
+            heappush(running, (following.start, number, following, calls))
 
 
 class LeftOut(Counter[tuple[str, str]]):
@@ -292,12 +282,8 @@ class _RulesByModel:
         """Whether the call's cache is not known to be another one."""
         key = call.host, call.request.model, call.day
         if key not in self._known:
-            self._known[key] = self._rules(call)
+            self._known[key] = None
+            with suppress(CannotEvaluate):
+                self._known[key] = self._setup.rules_for(call)
         rules = self._known[key]
         return rules is None or rules.uses_breakpoints
-
-    def _rules(self, call: Call) -> ModelRules | None:
-        try:
-            return self._setup.rules_for(call)
-        except CannotEvaluate:
-            return None
