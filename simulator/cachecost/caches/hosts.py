@@ -14,8 +14,8 @@ from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.caches.inspection import CallInspection
-from cachecost.caches.losses import Lineage, Loss, cause_of_losses
-from cachecost.caches.reporting import build_outcome, round_read
+from cachecost.caches.losses import Lineage, Loss
+from cachecost.caches.reporting import build_outcome, round_down_to_block
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import begins_with
 from cachecost.prompts.passes import pass_times
@@ -102,7 +102,11 @@ class HostCaches:
         sizes: PrefixSizes = AS_COUNTED,
     ) -> Outcome:
         outcome = self._of(rules).call(prompt, rules, start, first_token_s, sizes)
-        return round_read(outcome, rules) if rules.matching == BREAKPOINT and rules.step_tokens > 1 else outcome
+        if rules.matching != BREAKPOINT or rules.step_tokens == 1:
+            return outcome
+        read = round_down_to_block(outcome.read, rules)  # the rest of the hit is uncached, not written
+        uncached = outcome.uncached + outcome.read - read
+        return replace(outcome, read=read, uncached=uncached, hit=outcome.hit if read else None)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)
@@ -193,7 +197,10 @@ class SimulatedHosts(HostCaches):
                 losses = tuple(replace(call, read=found[0].depth if found else 0).losses())
             outcomes = self._call_passes(prompts, rules, times, sizes)
             is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
-            cause = cause_of_losses(losses, outcomes[0], is_first)
+            if losses:  # the largest, the first of equal ones
+                cause = max(losses, key=lambda loss: loss.tokens).cause
+            else:
+                cause = "hit" if outcomes[0].hit else "cold_start" if is_first else "new_content"
         else:
             lost, seen = None, relatives.nearest
             if seen and seen.pool == pool:

@@ -13,7 +13,6 @@ import msgspec
 
 from cachecost.account.causes import Cause
 from cachecost.base.structs import identity_struct, replace, value
-from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
 from cachecost.prompts.compare import (
     ALIKE,
@@ -440,12 +439,3 @@ class Loss:
     place_before: str = ""
     is_apart: bool = False
     is_out_of_order: bool = False
-
-
-def cause_of_losses(losses: Sequence[Loss], outcome: Outcome, is_first: bool) -> Cause:
-    """The cause of a call: that of its largest loss, the first of equal ones; without a loss, how it began."""
-    if losses:
-        return max(losses, key=lambda loss: loss.tokens).cause
-    if outcome.hit:
-        return "hit"
-    return "cold_start" if is_first else "new_content"

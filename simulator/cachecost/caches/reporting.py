@@ -126,13 +126,6 @@ def build_outcome(prompt: Prompt, sizes: PrefixSizes, matched: int, hit: Prefix 
     return Outcome(read, 0, 0, total - read, hit if read else None, ())
 
 
-def round_read(outcome: Outcome, rules: ModelRules) -> Outcome:
-    """A breakpoint outcome with its read rounded down to a block: the rest of the hit is uncached, not written."""
-    read = round_down_to_block(outcome.read, rules)
-    hit = outcome.hit if read else None
-    return replace(outcome, read=read, uncached=outcome.uncached + outcome.read - read, hit=hit)
-
-
 @dataclass(frozen=True, slots=True)
 class ReadBounds:
     """From `least` to `most` tokens, in a share `coverage` of such calls (1: in all of them)."""
@@ -144,11 +137,6 @@ class ReadBounds:
     def hold(self, read: int, slack: float) -> bool:
         """Whether a billed read lies within, give or take `slack` tokens for estimated lengths."""
         return self.least - slack <= read <= self.most + slack
-
-
-def least_read(rules: ModelRules, read: int) -> int | None:
-    """The tokens that a call reads at least, of `read` that it can; None where the host's hits are certain."""
-    return None if rules.read_range is None else ceil(rules.read_range.least * read)
 
 
 def with_shared_prefix(outcome: Outcome, rules: ModelRules) -> Outcome:
@@ -185,10 +173,6 @@ class _Sender(NamedTuple):
     read: int
     shorter: int
     least: int
-
-    def read_before(self, most: int) -> int:
-        """The longest read on its way that is shorter than `most`, or `most` where none is."""
-        return next((read for read in (self.read, self.shorter) if 0 < read < most), most)
 
 
 class MachineRanges:
@@ -229,7 +213,8 @@ class MachineRanges:
         place = next((place for place, share in covered if share >= COVERED), "none")  # the last that it takes in
         if node is None or latest is None or place == "none":
             return ReadBounds(0, max(most, reach - reach % rules.reported_step_tokens), 1.0)
-        least = {"latest": most, "previous": latest.read_before(most), "older": latest.least}[place]
+        previous = next((read for read in (latest.read, latest.shorter) if 0 < read < most), most)
+        least = {"latest": most, "previous": previous, "older": latest.least}[place]
         return ReadBounds(min(least, most), max(most, _with_answer(node, latest, prompt, sizes, rules)), COVERED)
 
 

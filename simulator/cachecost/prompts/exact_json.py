@@ -54,28 +54,22 @@ REPLACEMENT = rb"\ufffd"
 
 
 def decode(decode: Callable[[bytes], Value], data: bytes) -> tuple[bytes, Value]:
-    """`data` and the result of msgspec's `decode`; if it rejects lone surrogates, they are replaced first
-    (`pair_surrogates`). Raises what `decode` raises.
+    """`data` and the result of msgspec's `decode`. Raises what `decode` raises.
+
+    If it rejects lone surrogates, they become the replacement character first. Both are three bytes of UTF-8, so blocks
+    stay as long as they are (rule 19).
     """
     try:
         return data, decode(data)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        whole = pair_surrogates(data)
+        if b"\\ud" not in data and b"\\uD" not in data:
+            raise
+        whole = ESCAPE.sub(lambda found: REPLACEMENT if found[3] or (found[1] and not found[2]) else found[0], data)
         if whole == data:
             raise
         return whole, decode(whole)
-
-
-def pair_surrogates(data: bytes) -> bytes:
-    """JSON with the replacement character for each lone surrogate, which msgspec rejects.
-
-    Both are three bytes of UTF-8, so blocks stay as long as they are (rule 19).
-    """
-    if b"\\ud" not in data and b"\\uD" not in data:
-        return data
-    return ESCAPE.sub(lambda found: REPLACEMENT if found[3] or (found[1] and not found[2]) else found[0], data)
 
 
 def load(data: bytes, path: str) -> Any:

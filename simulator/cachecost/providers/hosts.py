@@ -209,12 +209,6 @@ class Naming:
         return self.endpoints.get(endpoint, self.endpoints.get(ANY_ENDPOINT, ()))
 
 
-def naming_of(data: Mapping[str, Any]) -> Naming:
-    """The [naming] table of a rule file."""
-    endpoints = {name: tuple(modifiers) for name, modifiers in data["endpoints"].items()}
-    return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints, data.get("spellings", {}))
-
-
 CONFIDENCES = ("documented", "measured", "assumed", "unknown")
 """Confidence of a row: documented by the provider, measured, assumed by analogy, or a guess."""
 
@@ -303,9 +297,6 @@ class AssumptionRows:
     rows: Mapping[str, tuple[DatedRow, ...]]
     models: tuple[str, ...] = ("*",)
 
-    def is_of(self, model: str) -> bool:
-        return any(fnmatchcase(model, pattern) for pattern in self.models)
-
 
 @value
 class RefutedRow:
@@ -351,7 +342,12 @@ class _File:
     def __init__(self, data: Mapping[str, Any], base: ParsedRules) -> None:
         self._data = data
         self._base = base
-        self._naming = naming_of(data["naming"]) if "naming" in data else None
+        self._naming: Naming | None = None
+        if "naming" in data:
+            row = data["naming"]
+            endpoints = {name: tuple(modifiers) for name, modifiers in row["endpoints"].items()}
+            patterns = re.compile(row["pattern"]), row["spelling"]
+            self._naming = Naming(*patterns, row["default"], endpoints, row.get("spellings", {}))
         self._sources: dict[str, Source] = {}
         for key, source in data.get("sources", {}).items():
             confidence = _known_confidence(f"source {key}", source.get("confidence"))
@@ -577,7 +573,8 @@ class Catalogue:
     def under(self, model: Model, assumptions: object) -> Model:
         """The model with the rows of the current assumptions."""
         read = [one for (name, value), one in self.readings.items() if getattr(assumptions, name) == value]
-        rows = (one.rows.items() for one in read if one.is_of(model.name))
+        fitting = (one for one in read if any(fnmatchcase(model.name, pattern) for pattern in one.models))
+        rows = (one.rows.items() for one in fitting)
         return replace(model, rows={**model.rows, **{key: row for items in rows for key, row in items}})
 
     def states(self, model: Model, rule: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -16,6 +16,7 @@ from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts, unk
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet, sheet_of
 from cachecost.providers.usage import PRICED_CLASSES
 
+Check = tuple[Callable[[Any], bool], str]
 MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount")
 DAYS = ("from", "to")
 PRICE_KEYS = ("host", "model", *DAYS, "above", *PRICED_CLASSES, "source")
@@ -23,6 +24,31 @@ MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_w
 GPU_NEEDS = ("host", "usd_per_hour", "prefill_tokens_per_s")
 GPU_KEYS = (*GPU_NEEDS, "model", *DAYS, "output", "source")
 SHAPES = {"price": PRICE_KEYS, "modifier": MODIFIER_KEYS, "gpu": GPU_KEYS}
+NEEDS = {"price": ("model",), "modifier": ("name", "models", "multiplier"), "gpu": GPU_NEEDS}
+USD: Check = (is_amount, "USD, a number from 0")
+VALUES: dict[str, dict[str, Check]] = {
+    "price": {
+        **dict.fromkeys(PRICED_CLASSES, (is_amount, "USD per 10**6 tokens, a number from 0")),
+        "above": (is_tokens, "tokens, a whole number from 0"),
+    },
+    "modifier": {
+        "name": (lambda name: name in MODIFIERS, f"one of {', '.join(MODIFIERS)}"),
+        "multiplier": (is_amount, "a number from 0"),
+        "not_with": (
+            lambda names: isinstance(names, list) and all(name in MODIFIERS for name in names),
+            f"a list of {', '.join(MODIFIERS)}",
+        ),
+    },
+    "gpu": {
+        "usd_per_hour": USD,
+        "output": USD,
+        "prefill_tokens_per_s": (
+            lambda speed: is_amount(speed) and bool(speed),
+            "tokens a second, a number above 0",
+        ),
+    },
+}
+"""By kind of table, what each value must be, and in words."""
 SECONDS_PER_HOUR = 3600
 MEGATOKENS = 6
 SMALLEST = Decimal("0.000001")
@@ -64,7 +90,7 @@ def _find_faults(data: dict[str, Any], lines: TomlLines, file: str) -> Iterator[
         tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
         for number, entry in enumerate(tables):
             unknown = ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
-            for key, message in (*unknown, *_day_faults(entry), *_name_faults(entry), *FAULTS[kind](entry)):
+            for key, message in (*unknown, *_day_faults(entry), *_name_faults(entry), *_value_faults(kind, entry)):
                 where = f"{kind}[{number}]" + (f".{key}" if key else "")
                 yield Fault(file, f"{where}: {message}", lines.of(kind, number, key))
 
@@ -77,41 +103,16 @@ def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "to", f"expected a day after from = {days['from']}; got {days['to']}"
 
 
-def _price_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in PRICED_CLASSES:
-        if name in entry and not is_amount(entry[name]):
-            yield name, f"expected USD per 10**6 tokens, a number from 0; got {_show(entry[name])}"
-    above = entry.get("above", 0)
-    if not is_tokens(above):
-        yield "above", f"expected tokens, a whole number from 0; got {_show(above)}"
-    if "model" not in entry:
-        yield "", "model is missing"
-    if not any(name in entry for name in PRICED_CLASSES):
+def _value_faults(kind: str, entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from (("", f"{key} is missing") for key in NEEDS[kind] if key not in entry)
+    if kind == "price" and not any(name in entry for name in PRICED_CLASSES):
         yield "", f"no price in it; expected one of {', '.join(PRICED_CLASSES)}"
-
-
-def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from (("", f"{key} is missing") for key in ("name", "models", "multiplier") if key not in entry)
-    name = entry.get("name", MODIFIERS[0])
-    if name not in MODIFIERS:
-        yield "name", f"expected one of {', '.join(MODIFIERS)}; got {_show(name)}{nearest(str(name), MODIFIERS)}"
-    if not is_amount(entry.get("multiplier", 1)):
-        yield "multiplier", f"expected a number from 0; got {_show(entry['multiplier'])}"
-    excluded = entry.get("not_with", [])
-    if not isinstance(excluded, list) or any(other not in MODIFIERS for other in excluded):
-        yield "not_with", f"expected a list of {', '.join(MODIFIERS)}; got {_show(excluded)}"
-
-
-def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from (("", f"{key} is missing") for key in GPU_NEEDS if key not in entry)
-    for name in ("usd_per_hour", "output"):
-        if name in entry and not is_amount(entry[name]):
-            yield name, f"expected USD, a number from 0; got {_show(entry[name])}"
-    speed = entry.get("prefill_tokens_per_s", 1)
-    if not is_amount(speed) or not speed:
-        yield "prefill_tokens_per_s", f"expected tokens a second, a number above 0; got {_show(speed)}"
+    for key, (is_right, expected) in VALUES[kind].items():
+        if key in entry and not is_right(entry[key]):
+            near = nearest(str(entry[key]), MODIFIERS) if key == "name" else ""
+            yield key, f"expected {expected}; got {_show(entry[key])}{near}"
     host = entry.get("host")
-    if host in hosts() and catalogue(str(host)).is_priced:
+    if kind == "gpu" and host in hosts() and catalogue(str(host)).is_priced:
         own = ", ".join(name for name in hosts() if not catalogue(name).is_priced)
         yield "host", f"{host} is not a self-hosted server; expected one of {own}"
 
@@ -132,9 +133,6 @@ def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         else:
             yield key, f'expected a list of models, or ["{ANY_MODEL}"]; got {_show(value)}'
     yield from ((key, why) for key, name in named if (why := unknown_model(host, name)))
-
-
-FAULTS = {"price": _price_faults, "modifier": _modifier_faults, "gpu": _gpu_faults}
 
 
 def _show(value: object) -> str:

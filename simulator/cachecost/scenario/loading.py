@@ -84,14 +84,10 @@ def value_as_written(scenario: Scenario, path: str) -> Any:
     """The value at a dotted path, as `numbered_paths` has it: that of the file, else its default; None if unknown."""
     assert scenario._placed is not None
     way: Way = tuple(int(word) if word.isdecimal() else word for word in path.split("."))
-    written = get(scenario._placed, way)
-    return _default(scenario, way) if written is None else written
-
-
-def _default(scenario: Scenario, way: Way) -> Any:
-    """What a scenario has where its file has nothing: of a strategy that is a preset, the preset's."""
+    if (written := get(scenario._placed, way)) is not None:
+        return written
     value: Any = scenario
-    for step in way:
+    for step in way:  # of a strategy that is a preset, the preset's default
         if isinstance(value, StrategySpec):
             value = value.resolve()
         if isinstance(value, list):
@@ -99,13 +95,6 @@ def _default(scenario: Scenario, way: Way) -> Any:
         else:
             value = value.get(step) if isinstance(value, Mapping) else getattr(value, str(step), None)
     return value if isinstance(value, str | int | float | bool) else None
-
-
-def strategy_names(placed: PlacedValue) -> list[str]:
-    """The names of the strategies by their numbers; "" for one without."""
-    items = get(placed, ("strategies",))
-    names = {way[1]: name for way, name in item_names(placed, "strategies").items()}
-    return [names.get(number, "") for number in range(len(items) if isinstance(items, list) else 0)]
 
 
 CONVERSATION = "conversation"
@@ -143,13 +132,6 @@ def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     for key in OF_COMMAND:
         if isinstance(conversation, dict) and key in conversation:
             yield placed.fault((CONVERSATION, key), "expected only with a command")
-
-
-def missing_faults(placed: PlacedValue) -> Iterator[Fault]:
-    """Faults for what may be left out with a command only."""
-    for key, kind in (("model", "text"), ("strategies", "a list")):
-        if key not in placed.value:
-            yield placed.fault((key,), f"expected {kind}; got nothing")
 
 
 def project_folder(folder: Path) -> Path:
@@ -223,7 +205,10 @@ def merge(base: PlacedValue, changes: PlacedValue, way: Way = ()) -> PlacedValue
 def put_all(placed: PlacedValue, paths: Sequence[str], part: PlacedValue) -> PlacedValue:
     """`part` at each path, whose strategy may be named by its name. Raises LookupError."""
     for path in paths:
-        placed = put(placed, numbered_path(path, strategy_names(placed)), part)
+        items, names = get(placed, ("strategies",)), item_names(placed, "strategies")
+        by_number = {way[1]: name for way, name in names.items()}
+        named = [by_number.get(number, "") for number in range(len(items) if isinstance(items, list) else 0)]
+        placed = put(placed, numbered_path(path, named), part)
     return placed
 
 
@@ -424,7 +409,10 @@ def _where(fault: Fault) -> SourcePlace:
 def _check(placed: PlacedValue, context: CheckContext) -> tuple[Scenario | None, list[Fault]]:
     faults = [*check_across_keys(placed, context.folder), *(unknown_names(placed) if context.names else ())]
     if not (context.is_recorded or has_command(placed)):
-        faults += missing_faults(placed)
+        needed = (("model", "text"), ("strategies", "a list"))  # which may be left out with a command only
+        faults += [
+            placed.fault((key,), f"expected {kind}; got nothing") for key, kind in needed if key not in placed.value
+        ]
     try:
         scenario = Scenario.model_validate(placed.value)
     except ValidationError as error:

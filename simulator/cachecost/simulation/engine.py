@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachecost.base.atomic_files import current_work_check
@@ -16,7 +16,7 @@ from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
-from cachecost.caches.reporting import MachineRanges, least_read, with_shared_prefix
+from cachecost.caches.reporting import MachineRanges, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
@@ -99,15 +99,6 @@ class _RenderedCall:
     is_as_sent: bool
 
 
-@value
-class _KeptQuote:
-    """A quote, and what its key names by identity: parameters and rules."""
-
-    params: Mapping[str, Any]
-    rules: ModelRules
-    quote: Quote
-
-
 @dataclass(slots=True)
 class CallPreparer:
     """Prepares calls under one setup; all share one tree of prefixes.
@@ -124,7 +115,8 @@ class CallPreparer:
     _kept: dict[CallKey, _RenderedCall] = field(default_factory=dict)
     _prepared: dict[CallKey, PreparedCall] = field(default_factory=dict)
     """Calls that are kept, as prepared since a bill was learned last."""
-    _quotes: dict[tuple[int, int, bool], _KeptQuote] = field(default_factory=dict)
+    _quotes: dict[tuple[int, int, bool], tuple[Quote, Mapping[str, Any], ModelRules]] = field(default_factory=dict)
+    """Quotes, and what their keys name by identity: parameters and rules."""
     _contents: Mapping[int, Call] = field(default_factory=dict)
     """By id of a call, one that differs from it in its breakpoints only."""
     _margins: dict[int, PromptMargins] = field(default_factory=dict)
@@ -336,8 +328,8 @@ class CallPreparer:
             if found is None:
                 if len(self._quotes) >= MOST_QUOTES:
                     self._quotes.clear()
-                found = self._quotes[key] = _KeptQuote(request.params, rules, request_quote(book, call, rules))
-            return found.quote.of(tokens), ()
+                found = self._quotes[key] = request_quote(book, call, rules), request.params, rules
+            return found[0].of(tokens), ()
         except NoPrice as error:
             if not self.setup.may_lack_prices:
                 raise
@@ -513,7 +505,7 @@ class Simulation:
     def _least_read(self, call: Call, rules: ModelRules, passed: Sequence[Pass]) -> int | None:
         """The tokens that a call reads at least where its hits are not certain; None: they are."""
         read = sum(one.outcome.read for one in passed)
-        least = least_read(rules, read)
+        least = None if rules.read_range is None else ceil(rules.read_range.least * read)
         if rules.varies_by_machine:
             first = passed[0]
             bounds = self._machines.range_of(first.prompt, first.sizes, rules, read)
@@ -534,7 +526,10 @@ class Simulation:
             pairs = zip(passed, spans, strict=True)
             usd = [estimated_usd(one.prompt, where, one.sizes, prices) for one, where in pairs]
             estimated = usd[0] if len(usd) == 1 else sum(usd, ZERO)
-        least, by_layer = self._least_read(call, made.rules, passed), TokensByLayer(spans)
+        least, by_layer, if_missed = self._least_read(call, made.rules, passed), TokensByLayer(spans), None
+        if least is not None and prices.are_known:  # what was read but this had to be written again, for five minutes
+            written = replace(usage, read=least, write_5m=usage.write_5m + usage.read - least)
+            if_missed = prices.total_cost(written)
         return self._row(
             call,
             usage,
@@ -543,7 +538,7 @@ class Simulation:
             by_layer=by_layer,
             cost_by_layer=DollarsByLayer(by_layer, prices),
             output_is_recorded=is_recorded,
-            cost_if_missed=if_missed(usage, prices, least) if least is not None and prices.are_known else None,
+            cost_if_missed=if_missed,
             is_priced=prices.are_known,
             estimated_usd=estimated,
             error_margin=made.error_margin,
@@ -569,9 +564,3 @@ class Simulation:
             line=call.line,
             **more,
         )
-
-
-def if_missed(usage: Usage, prices: Prices, least: int = 0) -> Decimal:
-    """Dollars if what was read, but `least` tokens of it, had to be written again, for five minutes."""
-    written = replace(usage, read=least, write_5m=usage.write_5m + usage.read - least)
-    return prices.total_cost(written)

@@ -128,16 +128,12 @@ class ReplaySetup:
         Raises CannotEvaluate for an unknown counter.
         """
         if self._prepared.preparer is None:
-            self._prepared.preparer = self.new_preparer()
+            from cachecost.simulation.engine import CallPreparer
+
+            made = CallPreparer.of(replace(self))  # a copy: what holds itself is not freed at once
+            made.learn_all(self.bills, self.may_start_warm)
+            self._prepared.preparer = made
         return self._prepared.preparer
-
-    def new_preparer(self) -> CallPreparer:
-        """A preparer on a tree of its own, which has learned from the bills."""
-        from cachecost.simulation.engine import CallPreparer
-
-        made = CallPreparer.of(replace(self))  # a copy: what holds itself is not freed at once
-        made.learn_all(self.bills, self.may_start_warm)
-        return made
 
     @property
     def token_source(self) -> str:

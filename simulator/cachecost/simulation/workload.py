@@ -251,39 +251,27 @@ def supported_calls(workload: Workload, command: str) -> SupportedCalls:
     Calls without rules stay: a replay says why it cannot evaluate them. All keep their number in the log.
     Raises CannotEvaluate for the first call of such a cache where no other call can be evaluated.
     """
-    rules, left_out = _RulesByModel(workload.setup), LeftOut()
-    kept: list[Call] = []
+    known: dict[tuple[str | None, str, date | None], ModelRules | None] = {}
+
+    def is_supported(call: Call) -> bool:
+        """Whether the call's cache is not known to be another one."""
+        key = call.host, call.request.model, call.day
+        if key not in known:
+            known[key] = None
+            with suppress(CannotEvaluate):
+                known[key] = workload.setup.rules_for(call)
+        rules = known[key]
+        return rules is None or rules.uses_breakpoints
+
+    kept, left_out = list[Call](), LeftOut()
     for number, call in enumerate(workload.calls, 1):
-        if rules.is_supported(call):
+        if is_supported(call):
             kept.append(replace_struct(call, number=call.number or number))
         else:
             left_out[call.request.model, host_of(call.host, workload.setup.host, call.request.model)] += 1
     if not left_out:
         return SupportedCalls(workload, left_out)
-    if not rules.has_supported:
+    if not any(rules.uses_breakpoints for rules in known.values() if rules):
         workload.require_breakpoints(command)
-    bills = [bill for bill in workload.setup.bills if rules.is_supported(bill)]
+    bills = [bill for bill in workload.setup.bills if is_supported(bill)]
     return SupportedCalls(workload.of_calls(kept, bills), left_out)
-
-
-class _RulesByModel:
-    """The rules of calls, looked up once for each host, model and day."""
-
-    def __init__(self, setup: ReplaySetup) -> None:
-        self._setup = setup
-        self._known: dict[tuple[str | None, str, date | None], ModelRules | None] = {}
-
-    @property
-    def has_supported(self) -> bool:
-        """Whether some call has a breakpoint cache."""
-        return any(rules.uses_breakpoints for rules in self._known.values() if rules)
-
-    def is_supported(self, call: Call) -> bool:
-        """Whether the call's cache is not known to be another one."""
-        key = call.host, call.request.model, call.day
-        if key not in self._known:
-            self._known[key] = None
-            with suppress(CannotEvaluate):
-                self._known[key] = self._setup.rules_for(call)
-        rules = self._known[key]
-        return rules is None or rules.uses_breakpoints

@@ -12,7 +12,7 @@ from typing import Any
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import CELLS, MOST_SWEPT
+from cachecost.base.limits import MOST_SWEPT
 from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
 from cachecost.conversations.input_files import is_url, shown_name
 
@@ -147,13 +147,6 @@ class Point:
         for axis, number in zip(axes, self.numbers, strict=True):
             placed = put_value(placed, axis.path, axis.values[number])
         return placed
-
-
-def check_size(axes: Sequence[Axis], seeds: int) -> None:
-    """Raises InputError where a grid has more cells than the limit."""
-    cells = prod(len(axis.values) for axis in axes) * max(seeds, 1)
-    if cells > CELLS.value():
-        raise InputError([Fault("--grid and --seeds:", str(CELLS.error(f"{cells:,}")))])
 
 
 def points_of(axes: Sequence[Axis]) -> Iterator[Point]:

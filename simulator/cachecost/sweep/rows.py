@@ -206,13 +206,6 @@ def write_part(folder: Path, rows: Sequence[SweepRow]) -> Path:
     return path
 
 
-def check_parts(paths: Iterable[Path]) -> None:
-    """Raises InputError with every part that is not what was written."""
-    words = "is damaged: remove it, and its cells are computed again"
-    if faults := [Fault(str(path), words) for path in paths if path.name != _name(path.read_bytes())]:
-        raise InputError(faults)
-
-
 def _name(content: bytes) -> str:
     return f"part-{blake2b(content, digest_size=12).hexdigest()}.jsonl"
 
@@ -309,7 +302,9 @@ class Store:
 
     def find_parts(self, places: CellOrder) -> Iterator[tuple[Path, list[int]]]:
         """The parts that are there already, and the cells of this grid that each has. Raises InputError."""
-        check_parts(self.parts)
+        words = "is damaged: remove it, and its cells are computed again"
+        if damaged := [path for path in self.parts if path.name != _name(path.read_bytes())]:
+            raise InputError([Fault(str(path), words) for path in damaged])
         for path in self.parts:
             if cells := read_cells(path, places):
                 yield path, [cell.number for cell in cells]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, file_digest
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import CELLS
 from cachecost.base.version import __version__
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations.input_files import input_path, shown_name
@@ -24,7 +26,6 @@ from cachecost.sweep.grid import (
     Axis,
     CellOrder,
     axes_of,
-    check_size,
     label,
     points_of,
     put_value,
@@ -99,7 +100,9 @@ def load_sweep(
         raise InputError([written.fault(("strategies",), "expected a list: a sweep is over strategies")])
     scenario = record(path, written).scenario
     axes = axes_of(scenario.sweep, grid, path.parent)
-    check_size(axes, seeds)
+    cells = prod(len(axis.values) for axis in axes) * max(seeds, 1)
+    if cells > CELLS.value():
+        raise InputError([Fault("--grid and --seeds:", str(CELLS.error(f"{cells:,}")))])
     if scenario is written:
         placed = with_defaults(yaml_text.read(path), defaults, path.parent)
         for text in sets:  # which `load` has found to be right

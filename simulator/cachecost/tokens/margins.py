@@ -18,7 +18,7 @@ from cachecost.base.structs import value
 from cachecost.prompts.blocks import THINKING, Block, Prefix, is_server_result
 from cachecost.prompts.compare import new_prefixes
 from cachecost.prompts.render import Prompt, TokenCounter
-from cachecost.tokens.images import least_pdf_margin, unseen_margins
+from cachecost.tokens.images import media_data, unseen_margins
 from cachecost.tokens.parts import FILE, GUESSED, SIZED
 
 DATA = "margins.toml"
@@ -81,7 +81,7 @@ def margins_of(generation: str, counter: str, general: float) -> Margins:
     row = rows.get(counter, rows.get("tiktoken"))
     if row is None:
         return Margins.uniform(general)
-    pdf = {"pdf": max(row["pdf"], least_pdf_margin())}
+    pdf = {"pdf": max(row["pdf"], media_data()["pdf"]["error_margin"])}
     kinds = {kind: row[kind] for kind in FITTED} | pdf | unseen_margins()
     return Margins(row["base"], kinds, row.get("answer", 0.0))
 

@@ -29,9 +29,9 @@ from cachecost.tokens.images import (
     INSTEAD,
     image_size,
     image_tokens,
+    media_data,
     page_tokens,
     unknown,
-    unruled_file_tokens,
 )
 from cachecost.tokens.pdf import Pdf, read_pdf
 
@@ -86,11 +86,6 @@ def image_fact(width: int, height: int) -> str:
     return f"{width}x{height} image"
 
 
-def page_fact(width: int, height: int) -> str:
-    """The fact for a page of this size in points."""
-    return f"{width}x{height} page"
-
-
 def constant_of(fact: str) -> str:
     """The structure constant of a fact, without its size: "image" for "330x291 image"."""
     sized = SIZED.fullmatch(fact)
@@ -101,7 +96,7 @@ def size_tokens(fact: str, generation: str) -> int:
     """Tokens of a fact by formula or table, without its constant; 0 where neither applies. Raises CannotEvaluate."""
     sized = SIZED.fullmatch(fact)
     if fact == FILE:
-        return unruled_file_tokens()
+        return int(media_data()["unknown_file"]["tokens"])
     if sized is None:
         return provider_tool_tokens(fact, generation)
     width, height = max(1, int(sized[1])), max(1, int(sized[2]))
@@ -304,7 +299,7 @@ def _media_pages(data: bytes) -> BlockParts:
     pdf, assumed = read_pdf(data), unknown()
     if pdf is None:
         pdf = Pdf({assumed.page: assumed.pages}, "", None)
-    pages = {page_fact(*size): number for size, number in pdf.pages.items()}
+    pages = {f"{width}x{height} page": number for (width, height), number in pdf.pages.items()}
     if pdf.unread is None:
         return BlockParts((), {**pages, "unseen": sum(pages.values()) * assumed.characters, GUESSED: 1})
     return BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))

@@ -9,23 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from cachecost.providers.clients.setting_rows import ClientSetting, ClientSettings, TTLStep, client_settings
+from cachecost.providers.clients.setting_rows import (
+    ClientSetting,
+    ClientSettings,
+    MessageBreakpoints,
+    SubscriptionTTL,
+    TTLStep,
+    client_settings,
+)
 
 NUMBERS = re.compile(r"\d{1,9}")
 LATEST = (10**9,)
 """Stands for a client that does not state its version: it is taken for the newest."""
 
 
-class SinceVersion(Protocol):
-    """A row that holds from a version on."""
-
-    @property
-    def since(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=SinceVersion)
+Row = TypeVar("Row", SubscriptionTTL, MessageBreakpoints)
 
 
 def version_key(version: str | None) -> tuple[int, ...]:
@@ -78,12 +78,8 @@ def merge_settings(by_scope: Mapping[str, Mapping[str, Any]], name: str = "claud
 def merge_environment(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that the client sees: the `env` of its settings wins over that of its process."""
     own = settings.get("env")
-    texts = (
-        {key: (str(item).lower() if isinstance(item, bool) else str(item)) for key, item in own.items()}
-        if isinstance(own, Mapping)
-        else {}
-    )
-    return {**environment, **texts}
+    items = own.items() if isinstance(own, Mapping) else ()
+    return {**environment, **{key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in items}}
 
 
 def effective_ttl(

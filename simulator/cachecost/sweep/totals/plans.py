@@ -132,7 +132,20 @@ class PlanStore:
         """What `agent` sends. Raises Unusual, CannotEvaluate."""
         if agent.changes or not self._are_plain:
             raise NotShared
-        bare, window = shared_agent(agent), agent.window()
+        # what decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last
+        bare = replace(
+            agent,
+            name="",
+            what="",
+            source="",
+            date="",
+            remarks=(),
+            rules={},
+            facts=None,
+            model=None if agent.model is None else SOME_MODEL,
+            placement=replace(agent.placement, ttl=UNSAID),
+        )
+        window = agent.window()
         for number, known in enumerate(self._known):
             if known.window == window and known.agent == bare:
                 self._known.append(self._known.pop(number))
@@ -181,14 +194,6 @@ class PlanStore:
             plan.starts.append(call.start)
             plan.first_tokens.append(call.first_token_s or 0.0)
             plan.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
-
-
-def shared_agent(agent: Agent) -> Agent:
-    """What decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last."""
-    model = None if agent.model is None else SOME_MODEL
-    placement = replace(agent.placement, ttl=UNSAID)
-    untold: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": ()}
-    return replace(agent, **untold, rules={}, facts=None, model=model, placement=placement)
 
 
 def are_plain(conversations: Sequence[Conversation]) -> bool:

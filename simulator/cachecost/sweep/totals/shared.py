@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -71,14 +70,18 @@ class SharedTotals:
         read = terms.for_strategy(agent).rules
         if read.assumptions.is_drawn or read.assumptions.ttl_in_key:
             return None
+        collects = gc.isenabled()
         try:
             for rules in terms.models(self._conversations):
                 terms.counter(rules.generation)
-            with pause_gc():
-                plan = self._plans.of(agent)
-                table = self._table(_Key(plan, self._prompt_store(terms, read), terms.prices, agent.model))
+            gc.disable()  # nothing made here is garbage, and it would scan all of it again and again
+            plan = self._plans.of(agent)
+            table = self._table(_Key(plan, self._prompt_store(terms, read), terms.prices, agent.model))
         except (CannotEvaluate, NotShared):
             return None
+        finally:
+            if collects:
+                gc.enable()
         return compute_totals(table, agent.placement.ttl)
 
     def _prompt_store(self, terms: ReplaySetup, book: RuleBook) -> PromptStore:
@@ -105,18 +108,6 @@ class SharedTotals:
         while len(self._tables) > 1 and sum(len(one.starts) for one in self._tables.values()) > MOST_CALLS:
             self._tables.popitem(last=False)
         return found
-
-
-@contextmanager
-def pause_gc() -> Iterator[None]:
-    """Pause the garbage collector: nothing made here is garbage, and it would scan all of it again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 TOO_LONG = -1
