@@ -158,12 +158,7 @@ EXTRAS = {
     "uvicorn": "server",
 }
 """Top-level module to the extra in pyproject.toml that brings it."""
-WITHOUT_EXTRA = {
-    "brotli": "brotli",
-    "mistral_common": "mistral-common",
-    "pytest": "pytest",
-    "zstandard": "zstandard",
-}
+WITHOUT_EXTRA = {"brotli": "brotli", "mistral_common": "mistral-common", "pytest": "pytest", "zstandard": "zstandard"}
 """Top-level module to the package that brings it, where no extra does."""
 
 

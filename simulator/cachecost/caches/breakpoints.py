@@ -78,23 +78,18 @@ class PrefixCache:
         self._written = 0
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Look up `prompt`, write at its breakpoints, and return how its tokens divide.
 
-        `start` and `first_token_s` are seconds. Calls come in the order they start.
+        `start` and `ttft_s` are seconds. Calls come in the order they start.
         """
         found = self.find(prompt, rules, start, sizes)
         hit, entry = found or (None, None)
         depth, read = (hit.depth, sizes.of(hit)) if hit else (0, 0)
         in_key = rules.assumptions.ttl_in_key
         kind = _DrawingWriter if rules.assumptions.is_drawn else Writer
-        writer = kind(rules, start, start + first_token_s, self._written)
+        writer = kind(rules, start, start + ttft_s, self._written)
         writes = [((one.prefix, one.ttl if in_key else ""), one.prefix.depth, one.ttl) for one in prompt.breakpoints]
         write_at_breakpoints(self._entries, entry, depth, writes, writer)
         self._written = writer.written

@@ -271,18 +271,13 @@ class FixedBlockCache:
         """What is counted after the last block of each prompt."""
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         sent = self._of(rules)
         known = self._history(rules).add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.record_call(
-            prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
+            prompt.end, start, start + ttft_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
         )
         if not matched:
             self._tails[prompt.end] = tail_of(prompt)

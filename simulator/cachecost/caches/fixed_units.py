@@ -21,12 +21,7 @@ class FixedUnitCache:
         self._answers = PromptHistory()
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start.
 
@@ -36,7 +31,7 @@ class FixedUnitCache:
         """
         shared, answer, *_ = self._answers.add_call(prompt.end)
         answer = answer if rules.keeps_answers else None
-        units, readable_at = self._units, start + first_token_s
+        units, readable_at = self._units, start + ttft_s
         if shared and answer and shared in units:
             units[answer] = copy(units[shared])  # as old as that of its prompt
         end = answer or shared

@@ -32,12 +32,7 @@ class CacheModel(Protocol):
     """A simulated cache. Calls come in the order they start; times are seconds."""
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Look up `prompt`, keep what the provider keeps of it, and say how its tokens divide."""
         ...
@@ -51,12 +46,7 @@ class NoCache:
     """Keeps nothing and reads nothing: the host documents no cache for the model, or began it later."""
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """All of `prompt` is uncached."""
         return build_outcome(prompt, sizes, 0, None, rules)
@@ -94,14 +84,9 @@ class HostCaches:
         self._kinds: dict[str, CacheModel] = {BREAKPOINT: self.with_breakpoints}
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
-        outcome = self._of(rules).call(prompt, rules, start, first_token_s, sizes)
+        outcome = self._of(rules).call(prompt, rules, start, ttft_s, sizes)
         if rules.matching != BREAKPOINT or rules.step_tokens == 1:
             return outcome
         read = round_down_to_block(outcome.read, rules)  # the rest of the hit is uncached, not written

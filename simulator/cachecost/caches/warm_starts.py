@@ -21,7 +21,7 @@ from cachecost.base.atomic_files import current_work_check
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
-from cachecost.prompts.render import BreakpointPrefix, Prompt, is_within_lookback
+from cachecost.prompts.render import BreakpointPrefix, PrefixSizes, Prompt, is_within_lookback
 from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
@@ -37,19 +37,11 @@ MISCOUNTED = 0.1
 times out of ten, and what the recording wrote ends at few places."""
 
 
-class KnownSizes(Protocol):
+class KnownSizes(PrefixSizes, Protocol):
     """Lengths of prefixes in tokens, and which of them come from a bill."""
-
-    def of(self, prefix: Prefix) -> int:
-        """Tokens up to and with `prefix`."""
-        ...
 
     def told(self, prefix: Prefix) -> int | None:
         """The length from a bill; None: there is only an estimate."""
-        ...
-
-    def doubt(self, tokens: int) -> int:
-        """The uncertain tokens of a length: those between it and the nearest billed length."""
         ...
 
 

@@ -118,6 +118,8 @@ def build_timeline(prompt: Prompt, sizes: PrefixSizes, outcome: Outcome) -> Call
     return CallTimeline(breakpoints, tuple(reversed(kinds.items())), is_human)
 
 
+WHAT_IT_IS = ("strategy", "call", "timestamp", "model", "purpose", "turn", "inquiry")
+WHERE_IT_IS_FROM = ("cause", "error", "session", "project", "agent", "file")
 USAGE_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")
 
 
@@ -198,34 +200,20 @@ class Ledger:
         """One row a call: tokens as int, dollars as Decimal, start in seconds since the epoch."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
+        rows = []
+        for row in self.rows:
+            usage, dollars = row.usage, {**row.cost.by_class(), "cost": row.cost.total}
+            tokens = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
+            rows.append(
                 {
-                    "strategy": row.strategy,
-                    "call": row.call,
-                    "timestamp": row.timestamp,
-                    "model": row.model,
-                    "purpose": row.purpose,
-                    "turn": row.turn,
-                    "inquiry": row.inquiry,
-                    "read": row.usage.read,
-                    "write_5m": row.usage.write_5m,
-                    "write_1h": row.usage.write_1h,
-                    "input": row.usage.input_tokens,
-                    "output": row.usage.output_tokens,
-                    **{f"{name}_usd": usd if row.is_priced else None for name, usd in row.cost.by_class().items()},
-                    "cost_usd": row.cost.total if row.is_priced else None,
-                    "cause": row.cause,
-                    "error": row.error,
-                    "session": row.session,
-                    "project": row.project,
-                    "agent": row.agent,
-                    "file": row.file,
+                    **{name: getattr(row, name) for name in WHAT_IT_IS},
+                    **dict(zip(("read", "write_5m", "write_1h", "input", "output"), tokens, strict=True)),
+                    **{f"{name}_usd": usd if row.is_priced else None for name, usd in dollars.items()},
+                    **{name: getattr(row, name) for name in WHERE_IT_IS_FROM},
                     "line": row.line or None,
                 }
-                for row in self.rows
-            ]
-        )
+            )
+        return pd.DataFrame(rows)
 
 
 def most_of(rows: Iterable[CallRow]) -> Decimal:

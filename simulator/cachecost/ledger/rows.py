@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import add
 from typing import Literal, NamedTuple
 
-from cachecost.base.structs import value
+from cachecost.base.structs import astuple, value
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
 from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
@@ -42,14 +43,7 @@ class Cost:
         return self.read + self.write_5m + self.write_1h + self.input + self.output + self.fees
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.read + other.read,
-            self.write_5m + other.write_5m,
-            self.write_1h + other.write_1h,
-            self.input + other.input,
-            self.output + other.output,
-            self.fees + other.fees,
-        )
+        return Cost(*map(add, astuple(self), astuple(other)))
 
     def by_class(self) -> dict[str, Decimal]:
         return {name: getattr(self, name) for name in COST_CLASSES}
@@ -65,12 +59,7 @@ class LayerTokens:
     input: int = 0
 
     def __add__(self, other: LayerTokens) -> LayerTokens:
-        return LayerTokens(
-            self.read + other.read,
-            self.write_5m + other.write_5m,
-            self.write_1h + other.write_1h,
-            self.input + other.input,
-        )
+        return LayerTokens(*map(add, astuple(self), astuple(other)))
 
 
 @value

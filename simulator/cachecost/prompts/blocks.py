@@ -195,20 +195,8 @@ class Thread:
     """
 
     __slots__ = (
-        "_first",
-        "_others",
-        "beginning",
-        "blocks",
-        "compaction",
-        "has_citations",
-        "has_image",
-        "has_thinking",
-        "human",
-        "length",
-        "message",
-        "parent",
-        "setting",
-        "system",
+        *("_first", "_others", "beginning", "blocks", "compaction", "has_citations", "has_image", "has_thinking"),
+        *("human", "length", "message", "parent", "setting", "system"),
     )
 
     def __init__(self, parent: Thread | None = None, message: Message | None = None) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -231,20 +232,19 @@ def _host_charges() -> dict[str, Any]:
     data = tomllib.loads(HOSTS.read_text(encoding="utf-8"), parse_float=Decimal)
     titles = _titles(data)
 
-    def rows(kind: type[Row], table: str, own: Callable[[dict[str, Any]], dict[str, Any]]) -> tuple[Row, ...]:
-        """The rows of a table: what every row has, and the fields of its `own`."""
+    def rows(kind: type[Row], table: str, **own: Callable[[dict[str, Any]], Any]) -> tuple[Row, ...]:
+        """The rows of a table: what every row has, and its `own` fields."""
+        made: list[Row] = []
         make: Any = kind
-        return tuple(
-            make(
-                start=row["from"],
-                end=row.get("to"),
-                source=titles[row["source"]],
-                hosts=tuple(row.get("hosts") or (row["host"],)),
-                models=tuple(row["models"]),
-                **own(row),
-            )
-            for row in data[table]
-        )
+        for row in data[table]:
+            hosts, models = tuple(row.get("hosts") or (row["host"],)), tuple(row["models"])
+            fields = {name: read(row) for name, read in own.items()}
+            days: dict[str, Any] = {"start": row["from"], "end": row.get("to"), "source": titles[row["source"]]}
+            made.append(make(**days, hosts=hosts, models=models, **fields))
+        return tuple(made)
+
+    def decimal(name: str) -> Callable[[dict[str, Any]], Decimal]:
+        return lambda row: Decimal(row.get(name, 1))
 
     def terms(table: str) -> tuple[TermName, ...]:
         return tuple(
@@ -253,23 +253,19 @@ def _host_charges() -> dict[str, Any]:
         )
 
     return {
-        "same": rows(SamePrice, "same", lambda row: {"base": row["as"]}),
+        "same": rows(SamePrice, "same", base=itemgetter("as")),
         "instead": rows(
-            PriceSubstitute,
-            "instead",
-            lambda row: {"price": row["price"], "like": row["like"], "times": Decimal(row.get("times", 1))},
+            PriceSubstitute, "instead", price=itemgetter("price"), like=itemgetter("like"), times=decimal("times")
         ),
-        "storage": rows(Storage, "storage", lambda row: {"usd_per_hour": Decimal(row["usd_per_hour"])}),
+        "storage": rows(Storage, "storage", usd_per_hour=decimal("usd_per_hour")),
         "peaks": rows(
             Peak,
             "peak",
-            lambda row: {
-                "multiplier": Decimal(row["multiplier"]),
-                "hours": tuple((float(start), float(end)) for start, end in row["hours"]),
-                "weekdays": tuple(row["weekdays"]),
-            },
+            multiplier=decimal("multiplier"),
+            hours=lambda row: tuple((float(start), float(end)) for start, end in row["hours"]),
+            weekdays=lambda row: tuple(row["weekdays"]),
         ),
-        "fees": rows(ToolFee, "fee", lambda row: {"tool": row["tool"], "usd": Decimal(row["usd_per_1000"]) / 1000}),
+        "fees": rows(ToolFee, "fee", tool=itemgetter("tool"), usd=lambda row: Decimal(row["usd_per_1000"]) / 1000),
         "disputes": tuple((row["host"], row["model"], row["says"]) for row in data["disputed"]),
         "tiers": terms("tier"),
         "regions": terms("region"),

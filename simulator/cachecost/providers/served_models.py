@@ -42,10 +42,7 @@ VALUES: dict[str, dict[str, Check]] = {
     "gpu": {
         "usd_per_hour": USD,
         "output": USD,
-        "prefill_tokens_per_s": (
-            lambda speed: is_amount(speed) and bool(speed),
-            "tokens a second, a number above 0",
-        ),
+        "prefill_tokens_per_s": (lambda speed: is_amount(speed) and bool(speed), "tokens a second, a number above 0"),
     },
 }
 """By kind of table, what each value must be, and in words."""

@@ -86,10 +86,7 @@ class Usage:
             "input_tokens": self.input_tokens,
             "cache_read_input_tokens": self.read,
             "cache_creation_input_tokens": self.write,
-            "cache_creation": {
-                "ephemeral_5m_input_tokens": self.write_5m,
-                "ephemeral_1h_input_tokens": self.write_1h,
-            },
+            "cache_creation": {"ephemeral_5m_input_tokens": self.write_5m, "ephemeral_1h_input_tokens": self.write_1h},
             "output_tokens": self.output_tokens,
             **({"server_tool_use": {f"{tool}_requests": n for tool, n in self.tool_uses}} if self.tool_uses else {}),
         }

@@ -66,10 +66,7 @@ Number = Annotated[int | Decimal, BeforeValidator(_number), WithJsonSchema({"typ
 Paths = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 PathOrPaths = Annotated[
     Paths,
-    BeforeValidator(
-        lambda value: [value] if isinstance(value, str) else value,
-        json_schema_input_type=str | Paths,
-    ),
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=str | Paths),
 ]
 
 
@@ -494,8 +491,7 @@ class Budget(Strict):
 Budgets = Annotated[
     list[Budget],
     BeforeValidator(
-        lambda value: [value] if isinstance(value, dict) else value,
-        json_schema_input_type=Budget | list[Budget],
+        lambda value: [value] if isinstance(value, dict) else value, json_schema_input_type=Budget | list[Budget]
     ),
 ]
 

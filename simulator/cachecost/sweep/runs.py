@@ -20,16 +20,7 @@ from cachecost.providers.rules import NO_OWN_RULES, OwnRules, data_date
 from cachecost.scenario import from_mapping, load
 from cachecost.scenario.loading import NO_DEFAULTS, FileDefaults, Record, placed_of, with_defaults, without_command
 from cachecost.sweep.cells import Drawing, Job, Task, varies_in_times_only
-from cachecost.sweep.grid import (
-    NOT_IN_CELLS,
-    RECORDING,
-    Axis,
-    CellOrder,
-    axes_of,
-    label,
-    points_of,
-    put_value,
-)
+from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, CellOrder, axes_of, label, points_of, put_value
 from cachecost.sweep.rows import NO_SEED, PartRange, Store
 from cachecost.sweep.workers import Workers, compute_parts
 

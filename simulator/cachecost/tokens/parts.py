@@ -25,14 +25,7 @@ from cachecost.prompts.exact_json import packed_content
 from cachecost.prompts.render import CannotCount
 from cachecost.prompts.request import cites_sources
 from cachecost.tokens.calibration import CLAUDE, calibration, prose_of_texts
-from cachecost.tokens.images import (
-    INSTEAD,
-    image_size,
-    image_tokens,
-    media_data,
-    page_tokens,
-    unknown,
-)
+from cachecost.tokens.images import INSTEAD, image_size, image_tokens, media_data, page_tokens, unknown
 from cachecost.tokens.pdf import Pdf, read_pdf
 
 Content = Mapping[str, Any]
