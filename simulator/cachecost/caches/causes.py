@@ -131,18 +131,17 @@ def find_change_or_compaction(request: Request, prompt: Prompt, seen: EarlierCal
 def find_change(request: Request, prompt: Prompt, seen: EarlierCall, rules: ModelRules) -> Cause:
     """The first difference in prompt order: model, speed, tools, cache key and text of system, key of messages."""
     before = seen.request
+    speed, speed_before = (one.params.get("speed") for one in (request, before))
+    choice, choice_before = (one.params.get("tool_choice") for one in (request, before))
     has_cache_key = rules.keyed_by is None or prompt.cache_keys != seen.prompt.cache_keys
     differs: list[tuple[bool, Cause]] = [
         (model_of(rules) != model_of(seen.rules), "model_changed"),
-        (_is_fast(request) != _is_fast(before), "speed_changed"),
+        ((speed == "fast") != (speed_before == "fast"), "speed_changed"),
         (request.tools.digest != before.tools.digest, "tools_changed"),
         (has_cache_key and output_format(request.params) != output_format(before.params), "output_format_changed"),
         (request.system.digest != before.system.digest, "system_changed"),
         (prompt.cache_keys[1] != seen.prompt.cache_keys[1], "system_changed"),
-        (
-            _choice(request) != _choice(before) and prompt.cache_keys[2] != seen.prompt.cache_keys[2],
-            "tool_choice_changed",
-        ),
+        (choice != choice_before and prompt.cache_keys[2] != seen.prompt.cache_keys[2], "tool_choice_changed"),
         (has_cache_key and thinking_asked(request, rules) != thinking_asked(before, seen.rules), "thinking_changed"),
         (has_cache_key and effort_asked(request, rules) != effort_asked(before, seen.rules), "effort_changed"),
         (request.thread.has_image != before.thread.has_image, "images_changed"),
@@ -162,14 +161,6 @@ def _is_thinking_stripped(request: Request, prompt: Prompt, seen: EarlierCall) -
         return False
     again = request.thread.common(seen.request.thread).back()
     return any(block is other or block.digest == other.digest for node in again for other in node.message_blocks)
-
-
-def _is_fast(request: Request) -> bool:
-    return request.params.get("speed") == "fast"
-
-
-def _choice(request: Request) -> object:
-    return request.params.get("tool_choice")
 
 
 def changed_parameter(cause: str, request: Request) -> object:

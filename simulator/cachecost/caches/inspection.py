@@ -193,21 +193,19 @@ class CallInspection:
         been made in between: it sent their messages in another shape.
         """
         nearest, latest = self.relatives.nearest, self.relatives.latest
-        length = self.request.thread.length
+        length, place = self.request.thread.length, (self.relatives.pool, self.rules.model)
+        is_here = latest is not None and (latest.pool, latest.rules.model) == place
         if nearest:
             yield nearest
         if latest and latest is not nearest and length - (nearest.thread.length if nearest else 0) > EXCHANGE:
-            if self._is_here(latest) or latest.thread.length < length:
+            if is_here or latest.thread.length < length:
                 yield latest
-        elif latest and nearest is None and self._is_here(latest):
+        elif latest and nearest is None and is_here:
             yield latest
         if latest is None and self.shared.depth < self.prompt.head.depth:
             keys = self.prompt.cache_keys[:2]
             others = (one for one in self.relatives.others() if one.shape.prompt.cache_keys[:2] == keys)
             yield from islice((one for one in others if have_one_static(one.shape.request, self.request)), 1)
-
-    def _is_here(self, call: EarlierCall) -> bool:
-        return call.pool == self.relatives.pool and call.rules.model == self.rules.model
 
     def _find_shared_behind(self) -> Loss | None:
         """What a new conversation shares with an earlier one, long enough to be cached, behind what differs."""

@@ -87,16 +87,12 @@ def are_alike(one: CacheEntry | None, other: CacheEntry | None, now: float) -> b
         return True
     if one is None or other is None:
         return False
-    return one.touched == other.touched and _have_one_life(one, other) and _is_ready(one, now) and _is_ready(other, now)
+    is_ready = max(one.readable_at, other.readable_at) <= now and max(one.started, other.started) < now
+    return is_ready and one.touched == other.touched and _have_one_life(one, other)
 
 
 def _have_one_life(one: CacheEntry, other: CacheEntry) -> bool:
     return one.ttl_s == other.ttl_s and one.ttl == other.ttl and one.minimum == other.minimum
-
-
-def _is_ready(entry: CacheEntry, now: float) -> bool:
-    """Whether the entry can be read from `now` on until it expires."""
-    return entry.readable_at <= now and entry.started < now
 
 
 def _answer_alike(one: CacheEntry | None, other: CacheEntry | None, now: float) -> bool:

@@ -54,17 +54,13 @@ def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
     where[assumptions.structured_output_at].append(output_format(request.params))
     where[assumptions.thinking_rendered_at].append(thinking_asked(request, rules))
     where[effort_layer(rules)].append(effort_asked(request, rules))
-    return _text(tools), _text(system), _text(messages)
+    return ENCODER.encode(tools), ENCODER.encode(system), ENCODER.encode(messages)
 
 
 def thread_key(request: Request, rules: ModelRules) -> tuple[str, ...]:
     """The message thread, where its messages are not shared with other requests; else nothing."""
     thread = request.message_thread
     return (thread.id,) if thread is not None and thread.id and rules.thread_reads == "system" else ()
-
-
-def _text(cache_key: list[Any]) -> str:
-    return ENCODER.encode(cache_key)
 
 
 class CannotCount(CannotEvaluate):
@@ -282,20 +278,6 @@ class _RenderedHead:
     start: Prefix
 
 
-@value
-class _RequestSetting:
-    """What a request has in common with all that differ from it in their messages and breakpoints only.
-
-    `params` and `rules` are kept since they are known by their ids.
-    """
-
-    params: Mapping[str, Any]
-    rules: ModelRules
-    hidden: Hidden
-    cache_keys: CacheKeys
-    head: _RenderedHead
-
-
 class Renderer:
     """Renders requests into one shared tree of prefixes, for one token counter.
 
@@ -308,7 +290,9 @@ class Renderer:
         self._heads: dict[tuple[Prefix, Part, Part, CacheKeys, Hidden], _RenderedHead] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
         self._stripped: dict[Thread, Thread] = {}
-        self._settings: dict[tuple[object, ...], _RequestSetting] = {}
+        self._settings: dict[tuple[object, ...], tuple[Hidden, CacheKeys, _RenderedHead, object]] = {}
+        """What a request has in common with all that differ from it in their messages and breakpoints only; its
+        parameters and rules, last, are kept since they are known by their ids."""
 
     def render(
         self,
@@ -349,9 +333,8 @@ class Renderer:
                 self._settings.clear()
             hidden, cache_keys = self.counter.hidden(request, rules), cache_keys_of(request, rules)
             head = self._head(request, cache_keys, hidden, rules.pool(workspace))
-            found = self._settings[key] = _RequestSetting(request.params, rules, hidden, cache_keys, head)
-        setting = found
-        head, hidden = setting.head, setting.hidden
+            found = self._settings[key] = hidden, cache_keys, head, (request.params, rules)
+        hidden, cache_keys, head, _ = found
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
         marked = [
             BreakpointPrefix(self._marked(head, breakpoint, end, request, rules, hidden), breakpoint.ttl)
@@ -367,7 +350,7 @@ class Renderer:
             head.tools_end.tokens,
             head.system_end.tokens,
             end.tokens + hidden.tail,
-            setting.cache_keys,
+            cache_keys,
             places,
             hidden.format,
         )

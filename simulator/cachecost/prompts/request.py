@@ -544,8 +544,8 @@ def own_breakpoint(content: Mapping[str, Any], path: str) -> tuple[TTL | None, s
     if subs and content.get("type") in ("tool_result", "document"):
         inside, last = subs.pop()
         inner = ttl_of(last.get(BREAKPOINT), inside)
-        above = _fault_at(subs)
-        return ttl or inner, above or _fault_inside(last, inside) or (breakpoint_fault(last, inside) if inner else None)
+        fault = _fault_at(subs) or _fault_at(_paths_inside(last, inside))
+        return ttl or inner, fault or (breakpoint_fault(last, inside) if inner else None)
     return ttl, _fault_at(subs)
 
 
@@ -554,14 +554,9 @@ def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
     for inside, sub in subs:
         if ttl_of(sub.get(BREAKPOINT), inside):
             return _fault_of_point(sub, inside) or f"{inside}.{BREAKPOINT}: {NOT_PERMITTED}"
-        if fault := _fault_inside(sub, inside):
+        if fault := _fault_at(_paths_inside(sub, inside)):  # two or more levels deep
             return fault
     return None
-
-
-def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
-    """Why the API rejects the inside of a sub-block: a breakpoint two or more levels deep."""
-    return _fault_at(_paths_inside(content, path))
 
 
 def _fault_of_point(content: Mapping[str, Any], path: str) -> str | None:

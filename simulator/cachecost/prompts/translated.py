@@ -73,7 +73,7 @@ def _translated(request: Request, rules: ModelRules) -> HostRequest:
         kept = able[-most:] if rules.surplus_breakpoints == "oldest_dropped" and len(able) > most else able
         if len(kept) == len(request.breakpoints):
             return HostRequest(request)
-        notes = (*_unmarkable(len(request.breakpoints) - len(able), rules), *_dropped_note(able, kept, rules))
+        notes = _lost_notes(len(request.breakpoints) - len(able), len(able) - len(kept), rules)
         return HostRequest(replace(request, breakpoints=tuple(kept)), notes=notes)
     if rules.matching == "breakpoint":
         return _breakpoint_openai(request, rules)
@@ -133,24 +133,23 @@ def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
     translated = replace(
         request, breakpoints=tuple(sorted(breakpoints.values(), key=attrgetter("prompt_order"))), automatic=None
     )
-    return HostRequest(
-        translated, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped_note(explicit, kept, rules))
-    )
+    notes = _lost_notes(len(sent) - len(able), len(explicit) - len(kept), rules)
+    return HostRequest(translated, tuple(looks_at), notes)
 
 
 def _is_at(breakpoint: Breakpoint, *others: Breakpoint | None) -> bool:
     return any(other and breakpoint.block_key == other.block_key for other in others)
 
 
-def _dropped_note(explicit: list[Breakpoint], kept: list[Breakpoint], rules: ModelRules) -> tuple[str, ...]:
+def _lost_notes(misplaced: int, surplus: int, rules: ModelRules) -> tuple[str, ...]:
+    """Notes on breakpoints that the host does not take where they are, or so many of."""
+    words = " and ".join(rules.breakpoint_layers)
     own = ", its own among them" if rules.implicit_breakpoint else ""
     most = f"{rules.host} writes at {rules.maximum_breakpoints} breakpoints at most{own}"
-    return (f"{most}: of more the oldest are dropped.",) if len(kept) < len(explicit) else ()
-
-
-def _unmarkable(dropped: int, rules: ModelRules) -> tuple[str, ...]:
-    words = " and ".join(rules.breakpoint_layers)
-    return (f"{rules.host} takes breakpoints in {words} only: others are left out.",) if dropped else ()
+    return (
+        *([f"{rules.host} takes breakpoints in {words} only: others are left out."] if misplaced else []),
+        *([f"{most}: of more the oldest are dropped."] if surplus else []),
+    )
 
 
 def _implicit(request: Request, able: list[Breakpoint]) -> Breakpoint | None:

@@ -109,16 +109,10 @@ def synthetic_draw(spec: SyntheticSpec) -> Draw:
 
 MOST_TALKS = 4
 """Conversations that a process remembers; the one used least recently goes first."""
-_conversations: OrderedDict[str, SharedConversations] = OrderedDict()
+_conversations: OrderedDict[str, tuple[ScenarioConversations, SharedTotals]] = OrderedDict()
+"""Conversations, and what cells over them share."""
 _counters: dict[str, dict[str, TokenCounter]] = {}
 _prices: dict[date, PriceBook] = {}
-
-
-class SharedConversations(NamedTuple):
-    """Conversations, and what cells over them share."""
-
-    conversations: ScenarioConversations
-    shared: SharedTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +232,7 @@ def _replay_setup(job: Job, scenario: Scenario) -> tuple[ReplaySetup, Sequence[C
     key = f"{folder}\0{scenario.name}\0{scenario.conversation!r}"
     if key not in _conversations:
         loaded = load_conversations(scenario, folder)
-        _conversations[key] = SharedConversations(loaded, SharedTotals(loaded.conversations))
+        _conversations[key] = loaded, SharedTotals(loaded.conversations)
     _conversations.move_to_end(key)
     while len(_conversations) > MOST_TALKS:
         _conversations.popitem(last=False)

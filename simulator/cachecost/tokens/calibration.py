@@ -106,17 +106,10 @@ def prose_of_texts(texts: Sequence[str]) -> str:
     No text at all is "text".
     """
     length = max(1, sum(map(len, texts)))
-    data = _part(_number_of(DIGITS, texts), DATA_SHARE * length)
-    symbols = _part(_number_of(SYMBOLS, texts), SYMBOL_SHARE * length)
-    words = _part(_number_of(COMMON_WORDS, texts), WORD_SHARE * length)
+    data, symbols, words = (
+        min(1.0, sum(text.count(item) for text in texts for item in wanted) / (whole * length))
+        for wanted, whole in ((DIGITS, DATA_SHARE), (SYMBOLS, SYMBOL_SHARE), (COMMON_WORDS, WORD_SHARE))
+    )
     digits = round(WHOLE * data)
     code = min(WHOLE - digits, round(WHOLE * (1 - data) * symbols * (1 - words)))  # two halves may both be rounded up
     return write_shares({"code": code, "data": digits, "text": WHOLE - code - digits})
-
-
-def _part(number: int, whole: float) -> float:
-    return min(1.0, number / whole)
-
-
-def _number_of(wanted: Sequence[str], texts: Sequence[str]) -> int:
-    return sum(text.count(item) for text in texts for item in wanted)

@@ -96,32 +96,25 @@ def fit_image(width: int, height: int, tier: Tier) -> Size:
     if height > width:
         short, long = fit_image(height, width, tier)[::-1]
         return short, long
+
+    def short_of(long: int) -> int:
+        return max(round(long / (width / height)), 1)
+
     low, high = 1, width
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _fits(middle, _short(middle, width, height), tier) else (low, middle - 1)
-    return low, _short(low, width, height)
-
-
-def _short(long: int, width: int, height: int) -> int:
-    return max(round(long / (width / height)), 1)
+        low, high = (middle, high) if _fits(middle, short_of(middle), tier) else (low, middle - 1)
+    return low, short_of(low)
 
 
 def _fits(width: int, height: int, tier: Tier) -> bool:
-    patch = _patch()
-    return max(_rounds(width), _rounds(height)) * patch <= tier.edge and _patches(width, height) <= tier.tokens
+    patch: int = media_data()["patch"]["pixels"]
+    return -(-max(width, height) // patch) * patch <= tier.edge and _patches(width, height) <= tier.tokens
 
 
 def _patches(width: int, height: int) -> int:
-    return _rounds(width) * _rounds(height)
-
-
-def _rounds(pixels: int) -> int:
-    return -(-pixels // _patch())
-
-
-def _patch() -> int:
-    return int(media_data()["patch"]["pixels"])
+    patch: int = media_data()["patch"]["pixels"]
+    return -(-width // patch) * -(-height // patch)
 
 
 def _tier(name: str) -> Tier:

@@ -147,7 +147,7 @@ def known_tool(type_: str) -> str | None:
     rows = _tool_rows()
     if type_ in rows:
         return type_
-    family = sorted(name for name in rows if DATED.search(type_) and _family(name) == _family(type_))
+    family = sorted(name for name in rows if DATED.search(type_) and DATED.sub("", name) == DATED.sub("", type_))
     older = [name for name in family if name < type_]
     return older[-1] if older else next(iter(family), None)
 
@@ -168,10 +168,6 @@ def provider_tool_tokens(type_: str, generation: str) -> int:
     stated = [name for name in before if name in row] or [name for name in GENERATIONS if name in row][:1]
     grown = calibration(generation).ratio["tools"] / calibration(stated[-1]).ratio["tools"]
     return round(int(row[stated[-1]]) * grown)
-
-
-def _family(type_: str) -> str:
-    return DATED.sub("", type_)
 
 
 @cache

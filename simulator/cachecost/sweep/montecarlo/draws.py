@@ -195,11 +195,8 @@ def resample_pauses(calls: Sequence[Call]) -> Draw:
     for number in range(1, len(anchors.starts)):
         if gap := round(anchors.starts[number] - anchors.starts[number - 1], PLACES):
             pauses[anchors.after_human[number]].append(gap)
-    return Draw(turn=_frequencies(pauses[True]), loop=_frequencies(pauses[False]))
-
-
-def _frequencies(pauses: Sequence[float]) -> Choice | None:
-    return Choice(tuple(pauses), (1.0,) * len(pauses)) if pauses else None
+    turn, loop = (Choice(tuple(own), (1.0,) * len(own)) if own else None for own in (pauses[True], pauses[False]))
+    return Draw(turn=turn, loop=loop)
 
 
 def retime(conversations: Sequence[Conversation], draw: Draw, seed: int) -> list[Conversation]:

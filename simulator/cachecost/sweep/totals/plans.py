@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from cachecost.base.structs import identity_struct, value
+from cachecost.base.structs import identity_struct
 from cachecost.conversations.calls import PlannedCall
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Prefix, Thread
@@ -218,27 +218,8 @@ def _blocks(conversation: Conversation) -> Iterator[Block]:
             yield from (event.question, event.answer)
 
 
-@value
-class PromptSetup:
-    """What prompts depend on besides requests. `given` are the assumptions that the user set."""
-
-    host: str
-    day: date | None
-    assumptions: Assumptions
-    given: frozenset[str]
-    own: OwnRules
-    tokens: str
-
-
-class BarePrompt(NamedTuple):
-    """A prompt without its breakpoints: its length in tokens, and the prefixes that breakpoints may end, by their
-    places' numbers.
-
-    The same place is another prefix under another head, and where another human message leaves less thinking.
-    """
-
-    tokens: int
-    prefixes: dict[int, Prefix]
+PromptSetup = tuple[str, date | None, Assumptions, frozenset[str], OwnRules, str]
+"""What prompts depend on besides requests: host, day, assumptions and those that the user set, own rules, counter."""
 
 
 class ModelPrompts:
@@ -249,7 +230,10 @@ class ModelPrompts:
         self.counter = renderer.counter
         self._renderer = renderer
         self._workspace = workspace
-        self._bare: dict[int, BarePrompt] = {}
+        self._bare: dict[int, tuple[int, dict[int, Prefix]]] = {}
+        """By content, the length of a prompt in tokens, and the prefixes that breakpoints may end, by the numbers of
+        their places: one place is another prefix under another head, and where another human message leaves less
+        thinking."""
         self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
 
     def prompt(self, sent: PlannedRequest) -> tuple[int, list[Prefix]]:
@@ -257,12 +241,12 @@ class ModelPrompts:
         bare = self._bare.get(sent.content)
         if bare is not None:
             try:
-                return bare.tokens, [bare.prefixes[place] for place in sent.places]
+                return bare[0], [bare[1][place] for place in sent.places]
             except KeyError:
                 pass
         made = self._renderer.render(sent.request, sent.breakpoints, self.rules, self._workspace)
         prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
-        self._bare[sent.content] = BarePrompt(made.total_tokens, prefixes)
+        self._bare[sent.content] = made.total_tokens, prefixes
         found = [breakpoint.prefix for breakpoint in made.breakpoints]
         prefixes.update(zip(sent.places, found, strict=True))
         return made.total_tokens, found
@@ -280,7 +264,7 @@ class PromptStore:
 
     def side(self, host: str | None, model: str, workspace: str) -> ModelPrompts:
         """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known, Unusual."""
-        key = (host_of(host, self.setup.host, model), model, workspace)
+        key = (host_of(host, self._terms.host, model), model, workspace)
         if key not in self._sides:
             rules = self._book.rules(key[0], model)
             if not rules.uses_breakpoints:
@@ -296,4 +280,4 @@ class PromptStore:
 
 def prompt_setup(terms: ReplaySetup, book: RuleBook) -> PromptSetup:
     assumptions = book.assumptions
-    return PromptSetup(terms.host, book.as_of, assumptions, assumptions.given, book.own, terms.tokens)
+    return terms.host, book.as_of, assumptions, assumptions.given, book.own, terms.tokens

@@ -116,13 +116,6 @@ LONGEST = 10**12
 """Tokens of a prompt that is longer than any."""
 
 
-class CallKind(NamedTuple):
-    """Calls that are alike but for their content."""
-
-    shape: RequestExample
-    rules: ModelRules
-
-
 @identity_struct
 class CallTable:
     """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
@@ -142,7 +135,8 @@ class CallTable:
     candidates: list[Numbers]
     depths: list[int]
     sizes: list[int]
-    kinds: list[CallKind]
+    kinds: list[tuple[RequestExample, ModelRules]]
+    """Calls that are alike but for their content."""
     prices: list[Prices]
 
 
@@ -175,7 +169,7 @@ def build_call_table(plan: AgentPlan, reading: PromptStore, prices: PriceBook, m
         plan.candidates(tree),
         tree.depths,
         [prefix.tokens for prefix in entries.prefixes],
-        [CallKind(shape, side.rules) for side in sides for shape in plan.shapes],
+        [(shape, side.rules) for side in sides for shape in plan.shapes],
         [one for _, one in quotes.known.values()],
     )
 
@@ -221,10 +215,10 @@ def compute_totals(table: CallTable, ttl: TTL) -> Totals:
     """The totals when breakpoints without a TTL of their own get `ttl`."""
     bills = [_Bill(prices) for prices in table.prices]
     kinds: list[tuple[ModelRules, tuple[str, ...]] | None] = []
-    for kind in table.kinds:  # the rules of calls of this kind and the TTLs of their breakpoints; None: refused
-        request, sent = kind.shape.lasting(ttl)
+    for shape, rules in table.kinds:  # the rules of calls of this kind and the TTLs of their breakpoints; None: refused
+        request, sent = shape.lasting(ttl)
         ttls = tuple([breakpoint.ttl for breakpoint in sent.breakpoints])
-        kinds.append(None if refusal(request, sent, kind.rules) else (kind.rules, ttls))
+        kinds.append(None if refusal(request, sent, rules) else (rules, ttls))
     errors = _walk(table, kinds, bills)
     used = [(bill.usage(), bill.prices) for bill in bills]
     cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
