@@ -72,6 +72,15 @@ class CannotWrite(InputError):
 
 
 @contextmanager
+def reporting_errors(path: str | Path, verb: str, kind: type[InputError] = InputError) -> Iterator[None]:
+    """Raise an OSError in the block as `kind`: the file "cannot be written", where that is the verb."""
+    try:
+        yield
+    except OSError as error:
+        raise kind([Fault(str(path), f"cannot be {verb}: {error.strerror or error}")]) from None
+
+
+@contextmanager
 def replace_when_done(path: Path) -> Iterator[Path]:
     """A path in the same folder, for a file or a folder that becomes `path` when all went well. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -163,15 +172,13 @@ class OthersFile:
         self.content = self._read()
 
     def _read(self) -> bytes:
-        try:
+        with reporting_errors(self.path, "read"):
             return self.path.read_bytes() if self.path.exists() else b""
-        except OSError as error:
-            raise InputError([Fault(str(self.path), f"cannot be read: {error.strerror or error}")]) from None
 
     def replace(self, content: bytes) -> None:
         """Write the new content. Raises CannotWrite: read-only, changed since it was read, or not to be written."""
         path = self.path
-        try:
+        with reporting_errors(path, "written", CannotWrite):
             status = path.stat() if path.exists() else None
             if status and not status.st_mode & S_IWUSR:
                 raise CannotWrite([Fault(str(path), "is read-only; not written")])
@@ -186,8 +193,6 @@ class OthersFile:
                 if self._read() != self.content:
                     message = "changed by another program meanwhile; not written, try again"
                     raise CannotWrite([Fault(str(path), message)])
-        except OSError as error:
-            raise CannotWrite([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
 
     @staticmethod
     def _write(part: Path, content: bytes, mode: int, status: os.stat_result | None) -> None:
@@ -220,18 +225,14 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Like `write_whole`; foreign text in it is inert. Raises InputError with the reason."""
-    try:
+    with reporting_errors(path, "written"):
         write_whole(path, inert_text(text).encode("utf-8"))
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
 
 
 def remove_file(path: Path) -> None:
     """Remove a file that may not be there. Raises InputError with the reason."""
-    try:
+    with reporting_errors(path, "removed"):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be removed: {error.strerror or error}")]) from None
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:

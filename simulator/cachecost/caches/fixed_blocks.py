@@ -265,8 +265,7 @@ class FixedBlockCache:
     """
 
     def __init__(self) -> None:
-        self._histories: dict[Engine, PromptHistory] = {}
-        self._sent: dict[Engine, Recency] = {}
+        self._engines: dict[Engine, tuple[Recency, PromptHistory]] = {}
         self._tails: dict[Prefix, int] = {}
         """What is counted after the last block of each prompt."""
 
@@ -274,8 +273,8 @@ class FixedBlockCache:
         self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
-        sent = self._of(rules)
-        known = self._history(rules).add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
+        sent, history = self._engine(rules)
+        known = history.add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.record_call(
             prompt.end, start, start + ttft_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
         )
@@ -297,17 +296,17 @@ class FixedBlockCache:
     def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
         """The answer to the latest call with this prompt was billed with so many tokens."""
         if _uses_history(rules) and not rules.keeps_reasoning:  # with it, what comes back is shorter than its bill
-            self._history(rules).note_answer(prompt.end, tokens)
+            self._engine(rules)[1].note_answer(prompt.end, tokens)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """The state of `prefix` at `now`. There is one TTL; `ttl` is ignored."""
-        return self._of(rules).state(prefix, now, ttl_s_of(rules))
+        return self._engine(rules)[0].state(prefix, now, ttl_s_of(rules))
 
-    def _history(self, rules: ModelRules) -> PromptHistory:
-        return self._histories.setdefault((rules.host, rules.model), PromptHistory())
-
-    def _of(self, rules: ModelRules) -> Recency:
-        return self._sent.setdefault((rules.host, rules.model), Recency())
+    def _engine(self, rules: ModelRules) -> tuple[Recency, PromptHistory]:
+        key = rules.host, rules.model
+        if key not in self._engines:
+            self._engines[key] = Recency(), PromptHistory()
+        return self._engines[key]
 
 
 def _uses_history(rules: ModelRules) -> bool:

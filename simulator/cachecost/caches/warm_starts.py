@@ -46,7 +46,7 @@ class KnownSizes(PrefixSizes, Protocol):
 
 
 SizesOf = Callable[[Prompt], KnownSizes]
-Told = Callable[[Prefix], int | None]
+BilledLength = Callable[[Prefix], int | None]
 
 
 @value
@@ -174,9 +174,9 @@ class SentPrefixes:
         ttl = next(breakpoint.ttl for breakpoint in call.prompt.breakpoints if breakpoint.prefix.depth >= nearest.depth)
         return WarmStart(call.number, nearest, read, ttl)
 
-    def has_surely_written(self, prompt: Prompt, read: int, told: Told) -> bool:
+    def has_surely_written(self, prompt: Prompt, read: int, billed_length: BilledLength) -> bool:
         """Whether an earlier call placed a breakpoint at the end of what was read, by the lengths from bills."""
-        return any(abs((told(node) or -read) - read) <= TOLERANCE for node in self._marked_in(prompt))
+        return any(abs((billed_length(node) or -read) - read) <= TOLERANCE for node in self._marked_in(prompt))
 
     def _marked_in(self, prompt: Prompt) -> Iterator[Prefix]:
         """The prefixes of a prompt that end at a breakpoint of an earlier call, the longest first."""
@@ -195,19 +195,19 @@ def _is_found(node: Prefix, call: SentCall) -> bool:
 
 
 def billed_reads(
-    calls: Sequence[SentCall], sizes_of: SizesOf, told: Told, may_be_warm: bool
+    calls: Sequence[SentCall], sizes_of: SizesOf, billed_length: BilledLength, may_be_warm: bool
 ) -> Iterator[MeasuredRead | WarmStart]:
     """What the bills of a recording prove by their reads, in the order its calls start.
 
-    `told` gives the length of a prefix from any bill, also from those that were yielded before: for most calls that is
-    enough, and fast. Warm starts are left out unless it `may_be_warm`.
+    `billed_length` gives the length of a prefix from any bill, also from those that were yielded before: for most calls
+    that is enough, and fast. Warm starts are left out unless it `may_be_warm`.
     """
     before = SentPrefixes()
     check = current_work_check()
     for call in sorted(calls, key=lambda one: one.start):
         if check is not None:
             check()
-        if call.read and _looks_back(call) and not before.has_surely_written(call.prompt, call.read, told):
+        if call.read and _looks_back(call) and not before.has_surely_written(call.prompt, call.read, billed_length):
             sizes = sizes_of(call.prompt)
             found = before.measured_read(call, sizes) or (before.warm_start(call, sizes) if may_be_warm else None)
             if found is not None:

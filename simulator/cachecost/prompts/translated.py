@@ -62,8 +62,8 @@ def translate(request: Request, rules: ModelRules) -> HostRequest:
             kept.append(one)
         elif one.index >= count:
             kept.append(replace(one, index=one.index - count))
-    told = _translated(replace(request, system=_part_after(request.system, count), breakpoints=tuple(kept)), rules)
-    return replace(told, uncached=request.system.blocks[:count])
+    cached = replace(request, system=_part_after(request.system, count), breakpoints=tuple(kept))
+    return replace(_translated(cached, rules), uncached=request.system.blocks[:count])
 
 
 def _translated(request: Request, rules: ModelRules) -> HostRequest:

@@ -352,22 +352,25 @@ class _File:
         for key, source in data.get("sources", {}).items():
             confidence = _known_confidence(f"source {key}", source.get("confidence"))
             self._sources[key] = Source(source["title"], source["date"], confidence)
-        self._said: Mapping[str, Any] = data.get("rules", {})
+        self._rule_tables: Mapping[str, Any] = data.get("rules", {})
         self._rules = dict(base.rules)
-        for name, said in self._said.items():  # the meaning, unit and rows for all models may come from the base
+        for (
+            name,
+            stated,
+        ) in self._rule_tables.items():  # the meaning, unit and rows for all models may come from the base
             known = base.rules.get(name)
-            meaning = said["meaning"] if known is None else said.get("meaning", known.meaning)
-            unit = said.get("unit", known.unit if known else "")
-            rows = self._rows(name, said["default"], None) if "default" in said else (known.rows if known else ())
+            meaning = stated["meaning"] if known is None else stated.get("meaning", known.meaning)
+            unit = stated.get("unit", known.unit if known else "")
+            rows = self._rows(name, stated["default"], None) if "default" in stated else (known.rows if known else ())
             self._rules[name] = Rule(name, meaning, unit, rows)
 
     def parsed(self) -> ParsedRules:
         data, sources, models = self._data, self._sources, self._models()
-        ways = {name: self._stated(f"way {name}", said, None) for name, said in data.get("ways", {}).items()}
+        ways = {name: self._stated(f"way {name}", stated, None) for name, stated in data.get("ways", {}).items()}
         readings: dict[tuple[str, str], AssumptionRows] = {}
         for entry in data.get("assumption", []):
-            said = {name: value for name, value in entry.items() if name not in ("name", "value", "models")}
-            rows = self._stated(f"assumption {entry['name']}", said, None)
+            stated = {name: value for name, value in entry.items() if name not in ("name", "value", "models")}
+            rows = self._stated(f"assumption {entry['name']}", stated, None)
             readings[entry["name"], entry["value"]] = AssumptionRows(rows, tuple(entry.get("models", "*")))
         refuted: list[RefutedRow] = []
         for entry in data.get("refuted", []):
@@ -387,11 +390,11 @@ class _File:
         base, lacks = self._base.models, frozenset(self._data["data"].get("lacks", ()))
         if unknown := lacks - set(base):
             raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
-        said = {entry["id"]: entry for entry in self._data.get("model", [])}
+        stated = {entry["id"]: entry for entry in self._data.get("model", [])}
         models = {
-            name: self._over(model, said.pop(name, {"id": name})) for name, model in base.items() if name not in lacks
+            name: self._over(model, stated.pop(name, {"id": name})) for name, model in base.items() if name not in lacks
         }
-        models |= {name: self._new(entry) for name, entry in said.items()}
+        models |= {name: self._new(entry) for name, entry in stated.items()}
         return dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
 
     def _new(self, entry: Mapping[str, Any]) -> Model:
@@ -415,7 +418,7 @@ class _File:
                 entry["id"],
                 ways=tuple(entry.get("ways", self._data.get("ways", {}))),
                 own_ways={
-                    way: self._stated(f"model {entry['id']} at {way}", said, released) for way, said in at.items()
+                    way: self._stated(f"model {entry['id']} at {way}", stated, released) for way, stated in at.items()
                 },
                 price=price,
                 is_priced=not entry.get("unpriced", False),
@@ -428,7 +431,7 @@ class _File:
         head = self._data["data"]
         released = entry["released"] if "released" in entry else max(model.released, head["since"])
         kept = model.retired if head.get("retires_with_base") else None
-        rows = {name: row for name, row in model.rows.items() if not self._said.get(name, {}).get("over_models")}
+        rows = {name: row for name, row in model.rows.items() if not self._rule_tables.get(name, {}).get("over_models")}
         return self._at_default(
             replace(
                 model,
@@ -446,13 +449,13 @@ class _File:
         return replace(model, endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
 
     def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
-        said = {name: value for name, value in entry.items() if name not in FACTS}
-        return self._stated(f"model {entry['id']}", said, released)
+        stated = {name: value for name, value in entry.items() if name not in FACTS}
+        return self._stated(f"model {entry['id']}", stated, released)
 
-    def _stated(self, what: str, said: Mapping[str, Any], released: date | None) -> Rows:
-        if unknown := [name for name in said if name not in self._rules]:
+    def _stated(self, what: str, stated: Mapping[str, Any], released: date | None) -> Rows:
+        if unknown := [name for name in stated if name not in self._rules]:
             raise ValueError(f"{what}: no rule is called {', '.join(unknown)}")
-        return {name: self._rows(name, value, released) for name, value in said.items()}
+        return {name: self._rows(name, value, released) for name, value in stated.items()}
 
     def _rows(self, rule: str, value: Any, released: date | None) -> tuple[DatedRow, ...]:
         """The three ways to write a value, as rows. A list without rows in it is a value."""
@@ -461,7 +464,7 @@ class _File:
         for item in value if is_history else [value]:
             entry = item if _is_row(item) else {"value": item}
             start = entry.get("from", released)
-            source = entry.get("source") or self._said.get(rule, {}).get("source")
+            source = entry.get("source") or self._rule_tables.get(rule, {}).get("source")
             if start is None:
                 raise ValueError(f"rule {rule}: a row that holds for all models needs a 'from'")
             if source is None:
@@ -472,10 +475,10 @@ class _File:
         return tuple(rows)
 
 
-def _known_confidence(what: str, said: str | None) -> str:
-    if said not in CONFIDENCES:
-        raise ValueError(f"{what}: confidence is one of {', '.join(CONFIDENCES)}; got {said!r}")
-    return said
+def _known_confidence(what: str, stated: str | None) -> str:
+    if stated not in CONFIDENCES:
+        raise ValueError(f"{what}: confidence is one of {', '.join(CONFIDENCES)}; got {stated!r}")
+    return stated
 
 
 def _is_row(item: Any) -> bool:
