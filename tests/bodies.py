@@ -40,6 +40,9 @@ class Bytes:
     source = "bytes"
     error_margin = 0.0
 
+    def shared(self, one: Block, other: Block) -> int:
+        return 0
+
     def block(self, block: Block) -> int:
         return block.size
 

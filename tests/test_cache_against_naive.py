@@ -36,6 +36,9 @@ class Bytes:
     source: str = "bytes"
     error_margin: float = 0.0
 
+    def shared(self, one: Block, other: Block) -> int:
+        return 0
+
     def block(self, block: Block) -> int:
         return block.size
 

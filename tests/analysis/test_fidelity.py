@@ -30,6 +30,9 @@ class Crude:
     source: str = "crude"
     error_margin: float = 0.5
 
+    def shared(self, one: Block, other: Block) -> int:
+        return 0
+
     def block(self, block: Block) -> int:
         return round(block.size * self.factor)
 

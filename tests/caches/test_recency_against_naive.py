@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from trees import Tree
 
 from cachecost.caches.fixed_blocks import FROM_BEST, Recency
+from cachecost.prompts.blocks import Block
+from cachecost.prompts.compare import first_difference, text_of
 
 Token = tuple[tuple[str, ...], int]
 """The blocks up to and with its own, and its number in that."""
@@ -60,10 +62,21 @@ class Plain:
 
 
 def tokens_of(blocks: tuple[str, ...]) -> list[Token]:
-    return [(blocks[:end], n) for end in range(1, len(blocks) + 1) for n in range(int(blocks[end - 1].split(":")[1]))]
+    """Of a text, a token is told from others by what of the text stands before it."""
+    found: list[Token] = []
+    for end, block in enumerate(blocks, 1):
+        if block.startswith("="):
+            found += [((*blocks[: end - 1], block[: n + 2]), 0) for n in range(len(block) - 1)]
+        else:
+            found += [(blocks[:end], n) for n in range(int(block.split(":")[1]))]
+    return found
 
 
-BLOCKS = ["a:1", "b:3", "c:7", "d:0", "e:0", "f:2", "~s:4", "~t:1"]
+def shared_characters(one: Block, other: Block) -> int:
+    return first_difference(text_of(one), text_of(other))
+
+
+BLOCKS = ["a:1", "b:3", "c:7", "d:0", "e:0", "f:2", "~s:4", "~t:1", "=", "=a", "=ab", "=abab", "=abba", "=b", "=ba"]
 LIVES = [5.0, 12.0, float("inf")]
 CAPACITIES = [None, 0, 1, 4, 11, 20, 40]
 MOVED = [-1, 1, 32]
@@ -82,7 +95,8 @@ class Both:
 
     def send(self, blocks: tuple[str, ...], first_token: float) -> None:
         moments = (self.now, self.now + first_token, self.ttl_s, self.capacity, self.refreshes)
-        assert self.recency.record_call(self.tree.end(*blocks), *moments) == self.plain.send(blocks, *moments)
+        end = self.tree.end(*blocks)
+        assert self.recency.record_call(end, *moments, shared_characters) == self.plain.send(blocks, *moments)
         assert self.recency.tokens == len(self.plain.order)
 
     def look(self, blocks: tuple[str, ...], later: float) -> None:

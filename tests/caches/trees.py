@@ -8,6 +8,7 @@ from typing import Any
 from bodies import RULES
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.request import text_block
 from cachecost.providers.rules import ModelRules
 
 FREE = replace(RULES, host="vllm", model="m", minimum_tokens=0, ttl_s={})
@@ -27,7 +28,7 @@ class Tree:
     def end(self, *blocks: str) -> Prefix:
         """The prefix of `blocks`, each "name:tokens", an assistant's with ">" before it.
 
-        Tools end at "/", system at "|".
+        Tools end at "/", system at "|". After "=" comes a text, each character a token.
 
         One with "~" before it is a salt: hidden tokens without a block.
         """
@@ -36,6 +37,9 @@ class Tree:
         for block in blocks:
             if block in ends:
                 layer = ends[block]
+                continue
+            if block.startswith("="):
+                node = node.then(text_block("user", block[1:]), layer, len(block) - 1)
                 continue
             name, tokens = block.split(":")
             if name.startswith("~"):

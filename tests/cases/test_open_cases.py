@@ -6,12 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from case_files import Run, json_of, rows_of
+from case_files import Run, json_of
 
 import cachecost
 
 OWN_MATCHING = "bills of caches that match by themselves have causes only where Claude's have them"
-WHOLE_BLOCKS = "blocks are matched whole where the host matches tokens"
 
 
 def causes(run_case: Run, name: str) -> dict[str, tuple[int, Decimal]]:
@@ -39,19 +38,6 @@ def test_results_that_the_client_trimmed_are_paid_again(run_case: Run) -> None:
 @pytest.mark.xfail(reason="the upstream of a gateway is not part of a call yet", strict=True)
 def test_a_change_of_the_gateway_s_upstream_is_a_cause(run_case: Run) -> None:
     assert causes(run_case, "07-openrouter-hosts")["upstream_changed"][0] == 3
-
-
-@pytest.mark.xfail(reason=WHOLE_BLOCKS, strict=True)
-def test_a_document_that_prompts_share_within_a_message_is_found(run_case: Run) -> None:
-    """Four later prompts share 6,010 bytes with the first: 375 blocks of 16."""
-    rows = rows_of(run_case("21-shared-text-in-one-block", "replay", "vllm.jsonl", "--tokens", "bytes", "--json"))
-    assert [row["usage"]["cache_read_input_tokens"] for row in rows] == [0, 6_000, 6_000, 6_000, 6_000]
-
-
-@pytest.mark.xfail(reason=WHOLE_BLOCKS, strict=True)
-def test_all_before_a_time_at_the_end_of_the_system_prompt_is_found(run_case: Run) -> None:
-    rows = rows_of(run_case("22-time-at-end-of-system", "replay", "log.jsonl", "--json"))
-    assert [row["usage"]["cache_read_input_tokens"] for row in rows] == [0, 1_536, 1_536, 1_536, 1_536]
 
 
 @pytest.mark.xfail(reason="frames have Decimal dollars and epoch seconds", strict=True)

@@ -35,6 +35,9 @@ class MiscountedBlocks:
     def __init__(self, base: TokenCounter, factors: Mapping[str, float]) -> None:
         self._base, self._factors = base, factors
 
+    def shared(self, one: Block, other: Block) -> int:
+        return 0
+
     def block(self, block: Block) -> int:
         layer = "tools" if block.kind == "tool" else LAYERS.get(block.role, "messages")
         return round(self._base.block(block) * self._factors.get(layer, 1.0))

@@ -54,6 +54,9 @@ class Nothing:
     source = ""
     error_margin = 0.0
 
+    def shared(self, one: Block, other: Block) -> int:
+        return 0
+
     def block(self, block: Block) -> int:
         return 0
 

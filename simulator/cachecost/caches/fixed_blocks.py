@@ -5,15 +5,18 @@ Prefixes by when they were last sent: the longest live one is found, and the lea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from operator import itemgetter
 
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import BEFORE_TIME, State, has_expired, is_readable, ttl_s_of
 from cachecost.caches.reporting import NO_PRIOR_PROMPT, PromptHistory, build_outcome, shared_with, tail_of
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.compare import new_prefixes, prefixes_back
+from cachecost.prompts.blocks import Block, Prefix
+from cachecost.prompts.compare import new_prefixes, prefixes_back, text_of
+from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
 
@@ -144,6 +147,9 @@ def _extend(pieces: list[ChainStep], step: ChainStep) -> None:
 
 MOST_MOVED = 32
 """A side call of at most so many blocks is moved aside when the conversation continues."""
+BlockKind = tuple[str, str]
+"""Role and kind: blocks of others are put in another frame by the template, and share nothing."""
+SharedTokens = Callable[[Block, Block], int]
 LeastRecent = tuple[int, int, int]
 """The call that last sent a chain's deepest tokens, where the chain starts (the deepest first), its number."""
 
@@ -151,8 +157,8 @@ LeastRecent = tuple[int, int, int]
 class Recency:
     """All prefixes that calls of one model sent, token by token. Calls come in the order they start.
 
-    A call takes time for the blocks that are new in it and for the forks on its way, not for its length. Prompts
-    share whole blocks only, and nothing of a message that was extended. Tokens are as counted.
+    A call takes time for the blocks that are new in it and for the forks on its way, not for its length. Where two
+    prompts part inside a block, they share what `shared` says both blocks begin with. Tokens are as counted.
     """
 
     def __init__(self) -> None:
@@ -161,6 +167,8 @@ class Recency:
         self._calls = 0
         self._chains: list[Chain] = []
         self._of: dict[Prefix, Chain] = {}
+        self._forks: dict[Prefix, dict[BlockKind, list[Prefix]]] = {}
+        """What follows a prefix after which prompts part, in the order of their texts."""
         self._queued: list[LeastRecent] = []
 
     def record_call(
@@ -171,15 +179,19 @@ class Recency:
         ttl_s: float,
         capacity: int | None = None,
         refreshes: bool = True,
+        shared: SharedTokens | None = None,
     ) -> int:
         """Record a call whose prompt ends at `end`. Returns how many of its tokens it reads. Times are seconds.
 
         `capacity` is a limit in tokens: the least recently sent are evicted first, the last tokens of a call before
-        its first ones. Without `refreshes`, what a call reads expires as if it had not.
+        its first ones. Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that
+        two blocks both begin with; without it prompts share whole blocks only.
         """
         self._calls += 1
         found = 0
-        chains = [(chain, upto) for chain, upto in _chains_to_root(self._chain(end), end.tokens) if upto > chain.start]
+        chains = [
+            (chain, upto) for chain, upto in _chains_to_root(self._chain(end, shared), end.tokens) if upto > chain.start
+        ]
         for chain, upto in reversed(chains):
             before, is_reached = chain.cached_end, found == chain.start
             live = chain.send(upto, self._calls, now, (readable_at, now), ttl_s, refreshes, is_reached)
@@ -202,20 +214,57 @@ class Recency:
         states = [one.state(upto, now, ttl_s) for one, upto in chains if upto > one.start]
         return max(states, key=FROM_BEST.index, default="absent")
 
-    def _chain(self, end: Prefix) -> Chain:
+    def _chain(self, end: Prefix, shared: SharedTokens | None) -> Chain:
         """The chain of `end`. New blocks extend a chain that ends where they start, or start a new one."""
         new, node = new_prefixes(end, self._of)
         chain = self._of[node] if node is not None else None
         if not new and chain is not None:
             return chain
-        if node is None or chain is None or not self._can_extend(chain, node):
-            parent, chain = chain, Chain(len(self._chains), chain, node.tokens if node else 0, end)
+        parting = self._parting(node, new[-1], shared) if node and shared else None
+        if node is None or chain is None or parting or not self._can_extend(chain, node):
+            parent, start = parting or (chain, node.tokens if node else 0)
+            chain = Chain(len(self._chains), parent, start, end)
             self._chains.append(chain)
-            if parent and node:
-                parent.fork = max(parent.fork, node.tokens)
+            if parent:
+                parent.fork = max(parent.fork, start)
         chain.last = end
         self._of.update(dict.fromkeys(new, chain))
         return chain
+
+    def _parting(self, node: Prefix, new: Prefix, shared: SharedTokens) -> tuple[Chain, int] | None:
+        """Where inside its block a prefix that is new after `node` leaves a chain; None where it shares nothing.
+
+        Of all blocks in the order of their texts, one beside the new one shares most with it.
+        """
+        if new.block is None or (node not in self._forks and not any(one in self._of for one in node.children())):
+            return None
+        if node not in self._forks:
+            self._forks[node] = {}
+            for one in node.children():
+                if one in self._of:
+                    self._add_fork(node, one)
+        place, beside = self._add_fork(node, new)
+        near = [one for one in (*beside[max(0, place - 1) : place], *beside[place + 1 : place + 2]) if one.block]
+        if not near:
+            return None
+        tokens, sibling = max(((shared(one.block, new.block), one) for one in near if one.block), key=itemgetter(0))
+        tokens = min(tokens, new.tokens - node.tokens, sibling.tokens - node.tokens)
+        if tokens <= 0:
+            return None
+        chain = self._of[sibling]
+        while chain.parent is not None and chain.start >= node.tokens + tokens:
+            chain = chain.parent
+        return chain, node.tokens + tokens
+
+    def _add_fork(self, node: Prefix, child: Prefix) -> tuple[int, list[Prefix]]:
+        """Sort a child of `node` in by its text. Returns its place among those of its kind."""
+        block = child.block
+        if block is None or not has_content(block):
+            return 0, []
+        beside = self._forks[node].setdefault((block.role, block.kind), [])
+        place = bisect_left(beside, text_of(block), key=lambda one: text_of(one.block) if one.block else "")
+        beside.insert(place, child)
+        return place, beside
 
     def _can_extend(self, chain: Chain, node: Prefix) -> bool:
         """Whether the chain can be extended at `node`: it ends there, or its rest is short and has no forks.
@@ -276,7 +325,13 @@ class FixedBlockCache:
         sent, history = self._engine(rules)
         known = history.add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.record_call(
-            prompt.end, start, start + ttft_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
+            prompt.end,
+            start,
+            start + ttft_s,
+            ttl_s_of(rules),
+            rules.capacity_tokens,
+            rules.refreshes_on_read,
+            prompt.counter.shared if prompt.counter else None,
         )
         if not matched:
             self._tails[prompt.end] = tail_of(prompt)

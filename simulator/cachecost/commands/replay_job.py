@@ -166,7 +166,7 @@ class ReplayJob:
 
     def _recorded_calls(self) -> tuple[Iterable[Call], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
-        calls = self._calls(keep_content=self.tokens != "bytes")
+        calls = self._calls()
         if self.tokens not in (None, CALIBRATED):
             return calls, self.setup.with_recorded([], self.tokens)
         kept = list(calls)

@@ -359,6 +359,13 @@ class Prefix:
             return first
         return self._other(block.digest, layer, block, tokens)
 
+    def children(self) -> Iterator[Prefix]:
+        """The prefixes that are one block or cache key longer, the oldest first."""
+        if self._first is not None:
+            yield self._first
+        if self._others is not None:
+            yield from self._others.values()
+
     def cache_key(self, cache_key: bytes, layer: Layer, hidden_tokens: int) -> Prefix:
         """The start of `layer` under `cache_key`, with the hidden prompt tokens there.
 

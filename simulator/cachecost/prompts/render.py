@@ -111,6 +111,10 @@ class TokenCounter(Protocol):
         """
         ...
 
+    def shared(self, one: Block, other: Block) -> int:
+        """The tokens that two blocks of one kind and role both begin with; 0 where one has no content."""
+        ...
+
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:
         """The hidden prompt tokens of `request`.
 
@@ -256,6 +260,7 @@ class Prompt:
     up to the end of those layers; `total_tokens` includes what comes after the last block.
     `format_tokens` of them are the prompt of a structured output.
     `boundaries` are the only places where an entry is looked up; None: the lookback of each breakpoint (rule 9).
+    `counter` says what two blocks begin with, for hosts that match tokens; None: nothing is known of that.
     """
 
     end: Prefix
@@ -267,6 +272,7 @@ class Prompt:
     cache_keys: CacheKeys
     boundaries: tuple[Prefix, ...] | None = None
     format_tokens: int = 0
+    counter: TokenCounter | None = None
 
 
 @value
@@ -353,6 +359,7 @@ class Renderer:
             cache_keys,
             places,
             hidden.format,
+            self.counter,
         )
 
     def _head(self, request: Request, cache_keys: CacheKeys, hidden: Hidden, pool: str) -> _RenderedHead:

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, compact
+from cachecost.prompts.compare import first_difference
 from cachecost.prompts.render import NOTHING_HIDDEN, CannotCount, Hidden, TokenCounter
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
@@ -31,6 +32,10 @@ class BytesCounter:
     def block(self, block: Block) -> int:
         """Bytes of `block`; a stated count wins."""
         return block.size if block.tokens is None else block.tokens
+
+    def shared(self, one: Block, other: Block) -> int:
+        """The bytes that the compact JSON of both begins with."""
+        return first_difference(compact(one.content), compact(other.content)) if one.content and other.content else 0
 
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:
         """Nothing."""
@@ -53,6 +58,10 @@ class GivenCounter:
         if block.tokens is None:
             raise CannotCount("the model stands for a trace that gives all counts, and a block has none: say --model")
         return block.tokens
+
+    def shared(self, one: Block, other: Block) -> int:
+        """Nothing: a trace has no content."""
+        return 0
 
     def hidden(self, request: Request, rules: ModelRules) -> Hidden:
         return NOTHING_HIDDEN
@@ -161,6 +170,10 @@ class PreferredCounter:
             return self._first.block(block)
         except CannotCount:
             return self._other().block(block)
+
+    def shared(self, one: Block, other: Block) -> int:
+        """The tokens that two blocks begin with."""
+        return self._first.shared(one, other)
 
     def block_margin(self, block: Block) -> float:
         """As `block`: the relative error of its count."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from cachecost.base.errors import nearest
 from cachecost.prompts.blocks import WHOLE, Block, digest_of, shares_in
+from cachecost.prompts.compare import first_difference, text_of
 from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
 from cachecost.prompts.render import CannotCount, Hidden
@@ -84,6 +85,14 @@ class TextCounter:
         if tokens is None:
             tokens = self._blocks[block.digest] = self._count(block)
         return tokens
+
+    def shared(self, one: Block, other: Block) -> int:
+        """The tokens that two blocks begin with: as large a share of the block as of the tokens of its text."""
+        if not (has_content(one) and has_content(other)) or one.tokens is not None:
+            return 0
+        text = text_of(one)
+        begin = text[: first_difference(text, text_of(other))]
+        return self.block(one) * count_texts(self._tally, (begin,)) // max(count_texts(self._tally, (text,)), 1)
 
     def content_kind(self, block: Block) -> str:
         """The content kind of `block`, which decides its margin: a stated count is somebody's count, or a guess, and no
