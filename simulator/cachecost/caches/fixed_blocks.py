@@ -5,18 +5,16 @@ Prefixes by when they were last sent: the longest live one is found, and the lea
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from operator import itemgetter
 
+from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import BEFORE_TIME, State, has_expired, is_readable, ttl_s_of
 from cachecost.caches.reporting import NO_PRIOR_PROMPT, PromptHistory, build_outcome, shared_with, tail_of
-from cachecost.prompts.blocks import Block, Prefix
-from cachecost.prompts.compare import new_prefixes, prefixes_back, text_of
-from cachecost.prompts.exact_json import has_content
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
 
@@ -147,9 +145,6 @@ def _extend(pieces: list[ChainStep], step: ChainStep) -> None:
 
 MOST_MOVED = 32
 """A side call of at most so many blocks is moved aside when the conversation continues."""
-BlockKind = tuple[str, str]
-"""Role and kind: blocks of others are put in another frame by the template, and share nothing."""
-SharedTokens = Callable[[Block, Block], int]
 LeastRecent = tuple[int, int, int]
 """The call that last sent a chain's deepest tokens, where the chain starts (the deepest first), its number."""
 
@@ -167,8 +162,7 @@ class Recency:
         self._calls = 0
         self._chains: list[Chain] = []
         self._of: dict[Prefix, Chain] = {}
-        self._forks: dict[Prefix, dict[BlockKind, list[Prefix]]] = {}
-        """What follows a prefix after which prompts part, in the order of their texts."""
+        self._starts = BlockStarts(self._of)
         self._queued: list[LeastRecent] = []
 
     def record_call(
@@ -220,9 +214,13 @@ class Recency:
         chain = self._of[node] if node is not None else None
         if not new and chain is not None:
             return chain
-        parting = self._parting(node, new[-1], shared) if node and shared else None
-        if node is None or chain is None or parting or not self._can_extend(chain, node):
-            parent, start = parting or (chain, node.tokens if node else 0)
+        begun = self._starts.add(new[-1], shared) if node and shared else None
+        if node is None or chain is None or begun or not self._can_extend(chain, node):
+            parent, start = chain, node.tokens if node else 0
+            if begun is not None:
+                start, parent = begun[0], self._of[begun[1]]
+                while parent.parent is not None and parent.start >= start:
+                    parent = parent.parent
             chain = Chain(len(self._chains), parent, start, end)
             self._chains.append(chain)
             if parent:
@@ -230,41 +228,6 @@ class Recency:
         chain.last = end
         self._of.update(dict.fromkeys(new, chain))
         return chain
-
-    def _parting(self, node: Prefix, new: Prefix, shared: SharedTokens) -> tuple[Chain, int] | None:
-        """Where inside its block a prefix that is new after `node` leaves a chain; None where it shares nothing.
-
-        Of all blocks in the order of their texts, one beside the new one shares most with it.
-        """
-        if new.block is None or (node not in self._forks and not any(one in self._of for one in node.children())):
-            return None
-        if node not in self._forks:
-            self._forks[node] = {}
-            for one in node.children():
-                if one in self._of:
-                    self._add_fork(node, one)
-        place, beside = self._add_fork(node, new)
-        near = [one for one in (*beside[max(0, place - 1) : place], *beside[place + 1 : place + 2]) if one.block]
-        if not near:
-            return None
-        tokens, sibling = max(((shared(one.block, new.block), one) for one in near if one.block), key=itemgetter(0))
-        tokens = min(tokens, new.tokens - node.tokens, sibling.tokens - node.tokens)
-        if tokens <= 0:
-            return None
-        chain = self._of[sibling]
-        while chain.parent is not None and chain.start >= node.tokens + tokens:
-            chain = chain.parent
-        return chain, node.tokens + tokens
-
-    def _add_fork(self, node: Prefix, child: Prefix) -> tuple[int, list[Prefix]]:
-        """Sort a child of `node` in by its text. Returns its place among those of its kind."""
-        block = child.block
-        if block is None or not has_content(block):
-            return 0, []
-        beside = self._forks[node].setdefault((block.role, block.kind), [])
-        place = bisect_left(beside, text_of(block), key=lambda one: text_of(one.block) if one.block else "")
-        beside.insert(place, child)
-        return place, beside
 
     def _can_extend(self, chain: Chain, node: Prefix) -> bool:
         """Whether the chain can be extended at `node`: it ends there, or its rest is short and has no forks.

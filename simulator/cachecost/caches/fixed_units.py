@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from copy import copy
 
+from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import CacheEntry, State, new_entry
 from cachecost.caches.reporting import PromptHistory, build_outcome
-from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.compare import prefixes_back
+from cachecost.prompts.blocks import Block, Prefix
+from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
 
@@ -19,25 +20,30 @@ class FixedUnitCache:
     def __init__(self) -> None:
         self._units: dict[Prefix, CacheEntry] = {}
         self._answers = PromptHistory()
+        self._starts = BlockStarts(self._answers.seen)
+        self._inside: dict[Prefix, list[tuple[Prefix, Block]]] = {}
+        """Units that end inside a block, by the prefix before it, the longest first, each with such a block."""
 
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start.
 
-        The hit is the longest unit that can be read at or before the shared prefix: nothing after it can be one. Of
-        the shared prefix, the hit and the prompt, a live unit is refreshed, one that another call makes readable sooner
-        is kept, and any other is written.
+        The hit is the longest unit that can be read at or before the shared prefix, which may end inside a block:
+        nothing after it can be one. Of the shared prefix, the hit and the prompt, a live unit is refreshed, one that
+        another call makes readable sooner is kept, and any other is written.
         """
+        shares = prompt.counter.shared if prompt.counter else None
+        new, _ = new_prefixes(prompt.end, self._answers.seen)
+        inside = self._unit_inside(new[-1], shares) if new and shares else None
         shared, answer, *_ = self._answers.add_call(prompt.end)
         answer = answer if rules.keeps_answers else None
         units, readable_at = self._units, start + ttft_s
         if shared and answer and shared in units:
             units[answer] = copy(units[shared])  # as old as that of its prompt
-        end = answer or shared
-        known = ((node, units.get(node)) for node in prefixes_back(end)) if end else ()
-        hit = next((node for node, unit in known if unit and unit.state(start) == "live"), None)
-        for node in (shared, hit, prompt.end):
+        end = answer or (new[-1] if new else shared)
+        hit = self._longest_live(end, start, shares) if end else None
+        for node in dict.fromkeys((inside or shared, hit, prompt.end)):
             if not node or not node.tokens:
                 continue
             unit = units.get(node)
@@ -48,9 +54,38 @@ class FixedUnitCache:
                 unit.touched = start
             else:
                 units[node] = new_entry(rules, "5m", start, readable_at)
+        if hit and hit.block is None and hit.parent:
+            return build_outcome(prompt, sizes, sizes.at(hit.tokens), hit.parent, rules)
         return build_outcome(prompt, sizes, sizes.of(hit) if hit else 0, hit, rules)
 
-    def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
+    def _unit_inside(self, new: Prefix, shares: SharedTokens) -> Prefix | None:
+        """The unit inside the block of a new prefix up to where another prompt parts from it; None where none does."""
+        begun, node = self._starts.add(new, shares), new.parent
+        if begun is None or node is None or new.block is None:
+            return None
+        tokens = begun[0] - node.tokens
+        inside = self._inside.setdefault(node, [])
+        for unit, block in inside:
+            if unit.tokens == begun[0] and shares(block, new.block) >= tokens:
+                return unit
+        unit = node.cache_key(new.block.digest, new.layer, tokens)
+        inside.append((unit, new.block))
+        inside.sort(key=lambda one: -one[0].tokens)
+        return unit
+
+    def _longest_live(self, end: Prefix, now: float, shares: SharedTokens | None) -> Prefix | None:
+        """The longest unit of a prompt up to `end` that can be read."""
+        for node in prefixes_back(end):
+            if self.state(node, "5m", None, now) == "live":
+                return node
+            if node.parent in self._inside and node.block is not None and shares:
+                for unit, block in self._inside[node.parent]:
+                    is_begun = unit.tokens <= node.parent.tokens + shares(block, node.block)
+                    if is_begun and self.state(unit, "5m", None, now) == "live":
+                        return unit
+        return None
+
+    def state(self, prefix: Prefix, ttl: str, rules: ModelRules | None, now: float) -> State:
         """The state at `now` of the unit that ends at `prefix`. There is one TTL; `ttl` is ignored."""
         unit = self._units.get(prefix)
         return unit.state(now) if unit else "absent"

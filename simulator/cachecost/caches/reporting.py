@@ -44,14 +44,14 @@ class PromptHistory:
     """All prompts so far. Each call has one answer; calls with the same prompt have one answer each."""
 
     def __init__(self) -> None:
-        self._seen: set[Prefix] = set()
+        self.seen: set[Prefix] = set()
         self._awaited: dict[Prefix, list[int | None]] = {}
 
     def add_call(self, end: Prefix) -> PriorPrompt:
         """Record a call whose prompt ends at `end`. Takes time for the blocks that are new in it."""
-        new, node = new_prefixes(end, self._seen)
+        new, node = new_prefixes(end, self.seen)
         answer, is_billed = self._find_answer(node, new[::-1]) if node is not None else (None, False)
-        self._seen.update(new)
+        self.seen.update(new)
         self._awaited.setdefault(end, []).append(None)
         return PriorPrompt(node, answer, is_billed)
 

@@ -1,0 +1,63 @@
+"""Where prompts part inside a block: what follows one prefix, sorted by text, so that the nearest is found at once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Container
+from operator import itemgetter
+
+from cachecost.prompts.blocks import Block, Prefix
+from cachecost.prompts.compare import text_of
+from cachecost.prompts.exact_json import has_content
+
+BlockKind = tuple[str, str]
+"""Role and kind: blocks of others are put in another frame by the template, and share nothing."""
+SharedTokens = Callable[[Block, Block], int]
+"""The tokens that two blocks both begin with."""
+
+
+class BlockStarts:
+    """The blocks after prefixes at which prompts part. `known` are the prefixes that were sent.
+
+    A new block costs a search among those that follow the same prefix, whose texts are not kept a second time.
+    """
+
+    def __init__(self, known: Container[Prefix]) -> None:
+        self._known = known
+        self._after: dict[Prefix, dict[BlockKind, list[Prefix]]] = {}
+
+    def add(self, new: Prefix, shared: SharedTokens) -> tuple[int, Prefix] | None:
+        """Add a prefix whose last block is new after a known one.
+
+        Returns how many tokens of it another one begins with, and which shares most of its block; None where none
+        shares a token.
+        """
+        node = new.parent
+        if node is None or new.block is None:
+            return None
+        if node not in self._after:
+            earlier = [one for one in node.children() if one in self._known]
+            if not earlier:
+                return None
+            self._after[node] = {}
+            for one in earlier:
+                self._sort_in(node, one)
+        place, beside = self._sort_in(node, new)
+        found = [
+            (shared(one.block, new.block), one)
+            for one in (*beside[max(0, place - 1) : place], *beside[place + 1 : place + 2])
+            if one.block is not None
+        ]
+        tokens, nearest = max(found, key=itemgetter(0), default=(0, new))
+        tokens = min(tokens, new.tokens - node.tokens, nearest.tokens - node.tokens)
+        return (node.tokens + tokens, nearest) if tokens > 0 else None
+
+    def _sort_in(self, node: Prefix, child: Prefix) -> tuple[int, list[Prefix]]:
+        """The place of a child of `node` among those of its kind, and these."""
+        block = child.block
+        if block is None or not has_content(block):
+            return 0, []
+        beside = self._after[node].setdefault((block.role, block.kind), [])
+        place = bisect_left(beside, text_of(block), key=lambda one: text_of(one.block) if one.block else "")
+        beside.insert(place, child)
+        return place, beside
