@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -13,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.providers.hosts import DEFAULT_HOST, catalogue
 from cachecost.providers.usage import PRICED_CLASSES
 

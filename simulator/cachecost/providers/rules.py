@@ -7,7 +7,6 @@ milliseconds, once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from math import exp
 from pathlib import Path
@@ -17,7 +16,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
 from cachecost.base.limits import is_tokens
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
 from cachecost.providers.hosts import (

@@ -133,18 +133,9 @@ class PlanStore:
         if agent.changes or not self._are_plain:
             raise NotShared
         # what decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last
-        bare = replace(
-            agent,
-            name="",
-            what="",
-            source="",
-            date="",
-            remarks=(),
-            rules={},
-            facts=None,
-            model=None if agent.model is None else SOME_MODEL,
-            placement=replace(agent.placement, ttl=UNSAID),
-        )
+        unnamed: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": (), "rules": {}}
+        model, placement = None if agent.model is None else SOME_MODEL, replace(agent.placement, ttl=UNSAID)
+        bare = replace(agent, **unnamed, facts=None, model=model, placement=placement)
         window = agent.window()
         for number, known in enumerate(self._known):
             if known.window == window and known.agent == bare:
