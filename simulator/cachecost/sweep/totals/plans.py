@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from cachecost.base.structs import identity_struct
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Prefix, Thread
 from cachecost.prompts.render import Renderer
@@ -149,7 +149,7 @@ class PlanStore:
             self._known.pop(0)
         return plan
 
-    def _add_calls(self, plan: AgentPlan, calls: Iterator[PlannedCall]) -> None:
+    def _add_calls(self, plan: AgentPlan, calls: Iterator[Call]) -> None:
         """Add the calls, and new shapes and routes, to the plan.
 
         Raises NotShared where the API edits a request, or which breakpoints it accepts depends on their TTLs.
