@@ -8,7 +8,7 @@ from decimal import Decimal
 from statistics import median_low
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens
-from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
+from cachecost.analysis.bill.call_prices import state_after
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
@@ -50,29 +50,24 @@ def is_within_hour(rewrite: BilledRewrite) -> bool:
 
 def saved_by_five_minutes(account: BillAccount, in_scope: InScope) -> Decimal:
     """USD that a 5m TTL for the calls in scope would have saved; negative where it costs more."""
-    saved, states = ZERO, _states(account)
+    if not account.states:
+        for file in account.files:
+            known = account.states[id(file)] = {}
+            for call in file.calls:
+                if not call.is_summed:
+                    before = None if "clear" in call.events else known.get(call.before)
+                    known[call.number] = state_after(call, before, account.prices.rules_of(call))
+    saved = ZERO
     for file, call, found in account.priced_calls():
         if not found or not in_scope(call):
             continue
         if call.tokens[3]:
             saved += call.tokens[3] * (found.write_1h - found.write_5m)
-        before = states[id(file)].get(call.before)
+        before = account.states[id(file)].get(call.before)
         age = before.age(call.start) if before is not None and before.hour_tokens else None
         if before is not None and age is not None and USUAL_TTL_S["5m"] <= age < USUAL_TTL_S["1h"]:
             saved -= min(call.read, before.hour_tokens) * (found.write_5m - found.read)
     return saved.scaleb(PER_TOKEN)
-
-
-def _states(account: BillAccount) -> Mapping[int, Mapping[int, CachedPrefix]]:
-    """The cache after each call whose usage says it; computed once an account."""
-    if not account.states:
-        for file in account.files:
-            found = account.states[id(file)] = {}
-            for call in file.calls:
-                if not call.is_summed:
-                    before = None if "clear" in call.events else found.get(call.before)
-                    found[call.number] = state_after(call, before, account.prices.rules_of(call))
-    return account.states
 
 
 @dataclass(frozen=True, slots=True)
