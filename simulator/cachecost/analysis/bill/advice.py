@@ -37,7 +37,6 @@ WINDOWS = (100_000, 150_000, 200_000)
 RESERVE = 13_000
 """The client compacts so many tokens before the window is full."""
 CLIENT = "claude-code"
-COMPACTION, LOG = "compaction", "log"
 MOST_REPLAYED = 500
 """Logged calls that are replayed for advice; of more, `explain` says what to change."""
 
@@ -173,7 +172,7 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
         found = compact_calls(account, limit, size, present.includes)
         if found.tokens:
             yield Advice(
-                COMPACTION,
+                "compaction",
                 f"compacting at {limit // 1000}k tokens: a window of {window // 1000}k less the client's reserve of "
                 f"{RESERVE // 1000}k",
                 f'"{setting.key}": {window} in the settings, or {setting.variable}={window}',
@@ -212,7 +211,7 @@ def _log_advice(account: BillAccount) -> Iterator[Advice]:
     for (code, place, fix), findings in groups.items():
         saved = sum((one.cost for one in findings), ZERO)
         change, cause = _finding_words(findings), findings[0].cause
-        yield Advice(f"{LOG} {code} {place} {fix}", change, causes()[cause].fix_in_bill or fix, saved)
+        yield Advice(f"log {code} {place} {fix}", change, causes()[cause].fix_in_bill or fix, saved)
 
 
 def _finding_words(findings: Sequence[Finding]) -> str:

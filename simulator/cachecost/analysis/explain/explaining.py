@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from cachecost.account.causes import causes
 from cachecost.analysis.explain.loss_words import excerpt, message, place, with_places
 from cachecost.analysis.explain.netting import FixPricing, NettedLoss, Netting, PricedReplay
-from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
+from cachecost.analysis.explain.observed_replay import observe_replay
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
+from cachecost.analysis.replays.steps import NO_CALL, Replays, TrackedReplay
 from cachecost.base.formatting import dollars
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd
@@ -42,7 +42,13 @@ def explain_in_order(
     `earlier` is a replay of the same calls under the same setup, but for how much they can read.
     """
     explanation = explain(traffic, limits, earlier)
-    flips = list(_flips(traffic, explanation)) if tries_assumptions else []
+    answer, flips = (dollars(explanation.avoidable), _codes(explanation)), list[str]()
+    for switch in assumption_rows(*traffic.hosts) if tries_assumptions else ():
+        for reading in switch.readings[1:] if switch.number is None else ():
+            under = explain(traffic.with_assumptions({switch.name: reading.value}))
+            if (dollars(under.avoidable), _codes(under)) != answer:
+                amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"
+                flips.append(f"with {switch.name}={reading.value} {amount} are avoidable, by {_codes(under)}")
     return replace(explanation, flips=flips)
 
 
@@ -57,14 +63,18 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     observed = observe_replay(replays, replays.recorded, earlier)
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
     paid = {number: min(usd, limits.get(number, usd)) for number, usd in simulated.items()}
-    pricing = FixPricing(simulated, paid)
-    netting = Netting(replays, pricing, observed, PricedReplay(paid), dict(paid))
+    netting = Netting(replays, FixPricing(simulated, paid), observed, PricedReplay(paid), dict(paid))
     netting.run()
     fixed = netting.observed
     sent = [step for step in fixed.steps if step.number != NO_CALL]
-    bound = _lower_bound(replays, observed, fixed, sent)
-    findings = _in_order(_finding(one) for one in netting.found)
-    notes = _in_order(_finding(one) for one in netting.notes)
+    rows: Sequence[CallRow] | None = None
+    if is_as_sent := replays.are_as_sent(sent):  # keep-alives are in no plan; other content has the bill of its call
+        rows = fixed.rows if len(sent) == len(fixed.steps) else replays.changed_rows(sent, fixed.tracked)
+    for replay in (observed, fixed):
+        replay.tracked.release()  # the lower bound needs the memory
+    preparer = None if is_as_sent else replays.preparer(sent)
+    bound = lower_bound_of([step.call for step in sent], traffic.setup, rows, preparer)
+    findings, notes = (_in_order(map(_finding, group)) for group in (netting.found, netting.notes))
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
     open_share = min(1.0, float(open_usd(fixed.rows) / avoidable)) if avoidable else 1.0
@@ -79,25 +89,12 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         open_share=open_share,
         warm=warm_reads(observed.rows),
         notes=with_places(notes, traffic.calls),
-        lower_bound=bound,
-        bounds_fixed_requests=not replays.are_as_sent(sent),
+        lower_bound=bound.with_pings_usd,
+        bounds_fixed_requests=not is_as_sent,
     )
 
 
-def _lower_bound(
-    replays: Replays, observed: ObservedReplay, fixed: ObservedReplay, sent: Sequence[ReplayStep]
-) -> Decimal:
-    """Of the calls with all fixes, in their lengths: other content has no bill, but that of its call, scaled."""
-    rows: Sequence[CallRow] | None = None
-    if is_as_sent := replays.are_as_sent(sent):  # keep-alives are in no plan
-        rows = fixed.rows if len(sent) == len(fixed.steps) else replays.changed_rows(sent, fixed.tracked)
-    for replay in (observed, fixed):
-        replay.tracked.release()  # the lower bound needs the memory
-    preparer = None if is_as_sent else replays.preparer(sent)
-    return lower_bound_of([step.call for step in sent], replays.traffic.setup, rows, preparer).with_pings_usd
-
-
-def _in_order(findings: Iterator[Finding]) -> list[Finding]:
+def _in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.call, finding.code))
 
 
@@ -115,21 +112,7 @@ def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
     return replace(explanation, findings=findings, not_explained=unexplained, notes=notes)
 
 
-def _flips(traffic: Workload, explanation: Explanation) -> Iterator[str]:
-    """A sentence for each value of an assumption that leads to other causes or other dollars."""
-    for switch in assumption_rows(*traffic.hosts):
-        for reading in switch.readings[1:] if switch.number is None else ():
-            under = explain(traffic.with_assumptions({switch.name: reading.value}))
-            if _answer(under) != _answer(explanation):
-                amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"
-                yield f"with {switch.name}={reading.value} {amount} are avoidable, by {_names(under)}"
-
-
-def _answer(explanation: Explanation) -> tuple[str, str]:
-    return dollars(explanation.avoidable), _names(explanation)
-
-
-def _names(explanation: Explanation) -> str:
+def _codes(explanation: Explanation) -> str:
     return ", ".join(dict.fromkeys(finding.code for finding in explanation.findings)) or "nothing"
 
 

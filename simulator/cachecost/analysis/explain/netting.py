@@ -32,7 +32,6 @@ MOST_FIXES = 60
 """Fixes that are tried, one after another."""
 LOWER_BOUND = 1
 """The lower bound, which comes last, takes as long as a replay or longer."""
-LossKey = tuple[Cause, int, int]
 
 
 class NettedLoss(NamedTuple):
@@ -86,7 +85,7 @@ class Netting:
     left: dict[int, Decimal]
     found: list[NettedLoss] = field(default_factory=list)
     notes: list[NettedLoss] = field(default_factory=list)
-    _settled: set[LossKey] = field(default_factory=set)
+    _settled: set[tuple[Cause, int, int]] = field(default_factory=set)
     _unclaimed: dict[int, Decimal] = field(default_factory=dict)
     """USD by call that fixes saved there and no finding has: another cause of the call hid the one that was fixed."""
 
@@ -95,26 +94,21 @@ class Netting:
         first = self.observed
         shown = {(one.cause, first.number(one.call)) for found in _by_cause(first).values() for one in found}
         for _ in range(MOST_FIXES):
-            losses = self._next_losses()
-            if not losses:
+            by_cause = _by_cause(self.observed)
+            new: list[list[Loss]] = []
+            """Of each cause the losses that were not looked at."""
+            for cause in FIXERS:
+                losses = [one for one in by_cause.get(cause, []) if _key(one, self.observed) not in self._settled]
+                new += [losses] if losses else []
+            self.replays.traffic.expect(sum(FIXERS[losses[0].cause].tries for losses in new) + LOWER_BOUND)
+            if not new:
                 break
-            self._settled.update(_key(loss, self.observed) for loss in losses)
-            self._settle(losses)
+            self._settled.update(_key(loss, self.observed) for loss in new[0])
+            self._settle(new[0])
         self.found = [one._replace(is_behind=(one.loss.cause, one.number) not in shown) for one in self.found]
         found = {(one.loss.cause, one.number) for one in self.found}
         latest = {(one.loss.cause, one.number): one for one in self.notes}
         self.notes = [one for key, one in latest.items() if key not in found]
-
-    def _next_losses(self) -> list[Loss]:
-        """The losses of the first cause that has any that were not looked at."""
-        by_cause = _by_cause(self.observed)
-        unsettled = [
-            [one for one in by_cause.get(cause, []) if _key(one, self.observed) not in self._settled]
-            for cause in FIXERS
-        ]
-        new = [losses for losses in unsettled if losses]
-        self.replays.traffic.expect(sum(FIXERS[losses[0].cause].tries for losses in new) + LOWER_BOUND)
-        return new[0] if new else []
 
     def _settle(self, losses: Sequence[Loss]) -> None:
         first = self._cheapest(losses, self.observed, self.now)
@@ -164,12 +158,16 @@ class Netting:
 
         `best` is the one for all calls.
         """
+        scope_of = partial(FIXERS[losses[0].cause].scope, self.observed.conversations)
         for tries in range(MOST_TRIES):
             if tries:
                 best = self._cheapest(losses, self.observed, self.now)
-            worth = self._scopes_worth_it(best) if best else set()
-            kept = [loss for loss in losses if self._scope(loss) in worth]
-            if best is None or not kept:
+            if best is None:
+                return None
+            before, after = (priced.by_scope(self.observed.steps, scope_of) for priced in (self.now, best.after))
+            scopes = [scope_of(self.observed.call(loss.call)) for loss in losses]
+            kept = [loss for loss, scope in zip(losses, scopes, strict=True) if after[scope] < before[scope]]
+            if not kept:
                 return None
             if len(kept) == len(losses):
                 return best if self._is_worth_it(best) else None
@@ -195,19 +193,16 @@ class Netting:
         for _ in range(MOST_HIDDEN):
             if choice is None:
                 return None
-            fixed = choice.fixed
-            behind = self._find_behind(choice, fixed)
+            fixed, cause = choice.fixed, choice.losses[0].cause
+            numbers = {choice.observed.number(loss.call) for loss in choice.losses}
+            shown = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers} - {cause}
+            first = next((one for one in FIXERS if one in shown), None)
+            behind = [loss for loss in fixed.losses if loss.cause == first]
             choice = self._cheapest(behind, fixed, choice.after) if behind else None
             if choice is not None and self._is_worth_it(choice):
                 self._settled.update(_key(loss, fixed) for loss in choice.losses)
                 return choice
         return None
-
-    def _find_behind(self, choice: _Choice, fixed: ObservedReplay) -> list[Loss]:
-        numbers = {choice.observed.number(loss.call) for loss in choice.losses}
-        shown = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers} - {choice.losses[0].cause}
-        first = next((cause for cause in FIXERS if cause in shown), None)
-        return [loss for loss in fixed.losses if loss.cause == first]
 
     def _is_worth_it(self, choice: _Choice) -> bool:
         cause = choice.losses[0].cause
@@ -219,26 +214,15 @@ class Netting:
         concerned = {scope_of(choice.observed.call(loss.call)) for loss in choice.losses}
         return saved > MATERIAL * sum((before[scope] for scope in concerned), ZERO)
 
-    def _scopes_worth_it(self, choice: _Choice) -> set[Hashable]:
-        """The scopes in which the fix makes calls cheaper."""
-        scope_of = partial(FIXERS[choice.losses[0].cause].scope, self.observed.conversations)
-        before, after = (priced.by_scope(self.observed.steps, scope_of) for priced in (self.now, choice.after))
-        return {scope for scope in set(map(self._scope, choice.losses)) if after[scope] < before[scope]}
 
-    def _scope(self, loss: Loss) -> Hashable:
-        return FIXERS[loss.cause].scope(self.observed.conversations, self.observed.call(loss.call))
-
-
-def _key(loss: Loss, observed: ObservedReplay) -> LossKey:
+def _key(loss: Loss, observed: ObservedReplay) -> tuple[Cause, int, int]:
     """What a loss is looked at for once: after other fixes the same call may lose more or less."""
     return loss.cause, observed.number(loss.call), loss.tokens
 
 
 def _by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
     found: dict[Cause, list[Loss]] = {}
-    lone = observed.lone if len(observed.lone) > 1 else ()  # once may be chance
-    unread = (Loss(one.call, "written_never_read", one.written, one.written.depth, tokens=one.tokens) for one in lone)
-    for loss in (*observed.losses, *observed.idle_hours, *unread):
+    for loss in (*observed.losses, *observed.unused):
         found.setdefault(loss.cause, []).append(loss)
     return found
 
@@ -261,22 +245,19 @@ def share_out(
     """
     weighed = {number: max(ZERO, weights.get(number, ZERO)) for number in dict.fromkeys(numbers)}
     shares = dict.fromkeys(weighed, ZERO)
-    for wanted in (weighed, left):
-        _fill(shares, saved - sum(shares.values(), ZERO), {number: wanted[number] for number in shares}, left)
+    for weights_or_left in (weighed, left):
+        wanted = {number: weights_or_left[number] for number in shares}
+        rest, total = saved - sum(shares.values(), ZERO), sum(wanted.values(), ZERO)
+        if rest <= 0 or not total:
+            continue
+        *most, last = sorted(wanted, key=lambda number: wanted[number])
+        added = {number: (rest * wanted[number] / total).quantize(PLACES, ROUND_DOWN) for number in most}
+        added[last] = rest - sum(added.values(), ZERO)
+        for number, share in added.items():
+            fits = min(share, left[number])
+            shares[number] += fits
+            left[number] -= fits
     return {number: share for number, share in shares.items() if share > 0}
-
-
-def _fill(shares: dict[int, Decimal], rest: Decimal, weights: Mapping[int, Decimal], left: dict[int, Decimal]) -> None:
-    total = sum(weights.values(), ZERO)
-    if rest <= 0 or not total:
-        return
-    *most, last = sorted(weights, key=lambda number: weights[number])
-    added = {number: (rest * weights[number] / total).quantize(PLACES, ROUND_DOWN) for number in most}
-    added[last] = rest - sum(added.values(), ZERO)
-    for number, share in added.items():
-        fits = min(share, left[number])
-        shares[number] += fits
-        left[number] -= fits
 
 
 @dataclass(frozen=True, slots=True)

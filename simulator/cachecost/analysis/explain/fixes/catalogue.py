@@ -1,21 +1,16 @@
-"""The fixes that are replayed, and which of them each cause has.
-
-Breakpoints where calls could have read on; TTLs, keep-alives and calls that wait for a first token; what conversations
-share first; the same tools, system prompt and messages as before.
-"""
+"""The fixes that are replayed, and which of them each cause has: breakpoints, times, an order, the same as before."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
 from cachecost.analysis.explain.fixes.fix import (
-    Continuation,
-    CountBlock,
     Fix,
     FixContext,
     Fixer,
@@ -49,7 +44,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
+from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
 from cachecost.prompts.compare import ALIKE, ancestor, common, share_alike, shared_ends, text_of
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import (
@@ -137,18 +132,13 @@ def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Re
         return request
     most = rules.maximum_breakpoints - bool(request.automatic)
     kept = request.breakpoints[max(0, len(request.breakpoints) - most + 1) :]  # the lookback reaches those before
-    made = replace(made, ttl=_ttl(made, kept, request.automatic, rules))
+    after = {one.ttl for one in kept if one.prompt_order > made.prompt_order} | ({request.automatic} - {None})
+    is_hour = "1h" in after or {one.ttl for one in kept} == {"1h"}  # rule 6, or as all others
+    ttl: TTL = "1h" if is_hour else "5m"
+    if ttl not in rules.accepted_ttls:
+        ttl = "5m" if is_hour else "1h"
+    made = replace(made, ttl=ttl)
     return replace(request, breakpoints=tuple(sorted((*kept, made), key=attrgetter("prompt_order"))))
-
-
-def _ttl(made: Breakpoint, others: Sequence[Breakpoint], automatic: TTL | None, rules: ModelRules) -> TTL:
-    """1h where one after it has it (rule 6) or all others do, else 5m."""
-    after = {one.ttl for one in others if one.prompt_order > made.prompt_order} | ({automatic} - {None})
-    is_hour = "1h" in after or {one.ttl for one in others} == {"1h"}
-    wanted: TTL = "1h" if is_hour else "5m"
-    if wanted in rules.accepted_ttls:
-        return wanted
-    return "1h" if wanted == "5m" else "5m"
 
 
 def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -339,13 +329,6 @@ class OrderedBlocks(NamedTuple):
     shared: int
 
 
-class TextPieces(NamedTuple):
-    """A text as two blocks: what others share with it, and the rest."""
-
-    shared: Block
-    rest: Block
-
-
 class _BlockOrder:
     """Orders blocks of one part of each conversation: what most conversations share first."""
 
@@ -367,7 +350,7 @@ class _BlockOrder:
             if is_server_tool(block):
                 ranked.append(((0, 0, index), index, block))
             elif pieces is not None:
-                ranked += [((1, -len(self._pieces), 0), index, pieces.shared), ((2, 0, index), -1, pieces.rest)]
+                ranked += [((1, -len(self._pieces), 0), index, pieces[0]), ((2, 0, index), -1, pieces[1])]
             else:
                 ranked.append(((1, -count, first) if count > 1 else (2, 0, index), index, block))
         ranked.sort(key=itemgetter(0))
@@ -378,8 +361,8 @@ class _BlockOrder:
         )
 
 
-def _split_texts(blocks: Sequence[Block]) -> dict[bytes, TextPieces]:
-    """The texts that are mostly the same as the first of them, by their digests, in two pieces."""
+def _split_texts(blocks: Sequence[Block]) -> dict[bytes, tuple[Block, Block]]:
+    """The texts that are mostly the same as the first of them, by their digests: what they share, and the rest."""
     alike = [block for block in blocks if share_alike(blocks[0], block) >= ALIKE]
     texts = list(map(text_of, alike))
     if len(alike) < 2:
@@ -387,9 +370,7 @@ def _split_texts(blocks: Sequence[Block]) -> dict[bytes, TextPieces]:
     begin, end = shared_ends(*texts)
     shared = text_block(alike[0].role, texts[0][:begin] + texts[0][len(texts[0]) - end :])
     rests = (text[begin : len(text) - end] or " " for text in texts)
-    return {
-        block.digest: TextPieces(shared, text_block(block.role, rest)) for block, rest in zip(alike, rests, strict=True)
-    }
+    return {block.digest: (shared, text_block(block.role, rest)) for block, rest in zip(alike, rests, strict=True)}
 
 
 def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -407,8 +388,8 @@ def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """The system prompt of a conversation's first call; what changes is sent in the last message, or in each call after
-    the last breakpoint. Of settings that it
-    is rendered with, one value in all calls. What several conversations share behind what differs comes first."""
+    the last breakpoint. Of settings that it is rendered with, one value in all calls. What several conversations share
+    behind what differs comes first."""
     reordered, others = _reorder_shared(context, losses)
     conversations = list(with_losses(context, others).values())
     for changed, words in same_settings(conversations):
@@ -443,28 +424,20 @@ def _joined(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep
 
 def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
+
+    def change(call: Call, system: Part) -> Call:
+        return with_part(corrections.call(call), Layer.SYSTEM, system)
+
     for steps in conversations:
-        first = steps[0].call.request.system
-        for thread, tokens in _changes(steps, block_counter(context, steps[0].call)):
-            corrections.lengthen(thread, tokens)
-        changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
+        count, first = block_counter(context, steps[0].call), steps[0].call.request.system
+        for before, now in pairwise(step.call.request for step in steps):
+            if now.system is not before.system and now.system.digest != before.system.digest:
+                new = changed_tokens(align(before.system.blocks, now.system.blocks), count)
+                corrections.lengthen(now.thread, new)
+        changed += [step.with_change(partial(change, system=first)) for step in steps]
         if words and any(step.call.request.system.digest != first.digest for step in steps):
             words = f"{words}; {causes()['system_changed'].fix}"
     return Fix(replaced(context.steps, changed), words, names_others=bool(words))
-
-
-def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
-    return with_part(corrections.call(call), Layer.SYSTEM, system)
-
-
-def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[Thread, int]]:
-    """The calls whose system prompt is not that of the call before, and how many tokens of it are new."""
-    before = steps[0].call.request.system
-    for step in steps[1:]:
-        now = step.call.request.system
-        if now is not before and now.digest != before.digest:
-            yield step.call.request.thread, changed_tokens(align(before.blocks, now.blocks), count)
-        before = now
 
 
 def same_messages(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -485,21 +458,15 @@ def _go_on(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) ->
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
     for position, step in enumerate(context.steps, 1):
         if before := since.get(position):
-            made = _correct(corrections, before.thread, step.call.request.thread, keeps_inserted)
+            thread = step.call.request.thread
+            corrected = corrections.corrected(thread)
+            made = go_on(corrections.corrected(before.thread), corrected, keeps_inserted)
+            corrections.put({**made.places, thread: made.places[corrected]})
             count = block_counter(context, step.call)
-            changed_here = sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed)
-            corrections.lengthen(step.call.request.thread, changed_here)
+            corrections.lengthen(thread, sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed))
         if corrections.request(step.call.request) is not step.call.request:
             changed.append(step.with_change(corrections.call))
     return Fix(replaced(context.steps, changed))
-
-
-def _correct(corrections: ThreadCorrections, before: Thread, now: Thread, keeps_inserted: bool) -> Continuation:
-    """Let `now` go on from `before`, both as corrected so far."""
-    corrected = corrections.corrected(now)
-    made = go_on(corrections.corrected(before), corrected, keeps_inserted)
-    corrections.put({**made.places, now: made.places[corrected]})
-    return made
 
 
 def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from math import ceil
 from operator import attrgetter
 
 from cachecost.analysis.explain.observed_replay import (
     Conversation,
+    Conversations,
     ObservedReplay,
     ScopeOf,
-    in_conversation,
     in_kind,
     static_prefix_of,
 )
@@ -66,7 +67,7 @@ class Fixer:
     """
 
     make: MakeFixes
-    scope: ScopeOf = in_conversation
+    scope: ScopeOf = Conversations.conversation_of
     tries: int = 2
 
 
@@ -101,19 +102,18 @@ def align(was: Sequence[Block], now: Sequence[Block]) -> Iterator[Versions]:
 
 def changed_tokens(pairs: Iterable[Versions], count: CountBlock) -> int:
     """Tokens that are sent now and were not sent before."""
-    return sum(_changed(old, new, count) for old, new in pairs if new is not None)
-
-
-def _changed(old: Block | None, new: Block, count: CountBlock) -> int:
-    if old is None:
-        return count(new)
-    if old.digest == new.digest or old.content == new.content is not None:
-        return 0
-    if old.content is None or new.content is None:
-        return count(new)
-    one, other = text_of(old), text_of(new)
-    share = 1 - sum(shared_ends(one, other)) / max(1, len(other))
-    return ceil(count(new) * share)
+    total = 0
+    for old, new in pairs:
+        if new is None:
+            continue
+        if old is not None and (old.digest == new.digest or old.content == new.content is not None):
+            continue
+        share = 1.0
+        if old is not None and old.content is not None and new.content is not None:
+            one, other = text_of(old), text_of(new)
+            share = 1 - sum(shared_ends(one, other)) / max(1, len(other))
+        total += ceil(count(new) * share)
+    return total
 
 
 def with_part(call: Call, layer: Layer, part: Part) -> Call:
@@ -122,18 +122,11 @@ def with_part(call: Call, layer: Layer, part: Part) -> Call:
     was = request.tools if layer is Layer.TOOLS else request.system
     if was is part or was.digest == part.digest:
         return call
-    breakpoints = _moved(request.breakpoints, layer, was.blocks, part.blocks)
+    moved = [_move(one, was.blocks, part.blocks) if one.layer is layer else one for one in request.breakpoints]
+    breakpoints = tuple({one.block_key: one for one in moved if one is not None}.values())
     if layer is Layer.TOOLS:
         return replace(call, request=replace(request, tools=part, breakpoints=breakpoints))
     return replace(call, request=replace(request, system=part, breakpoints=breakpoints))
-
-
-def _moved(
-    breakpoints: Sequence[Breakpoint], layer: Layer, was: Sequence[Block], now: Sequence[Block]
-) -> tuple[Breakpoint, ...]:
-    moved = [_move(one, was, now) if one.layer is layer else one for one in breakpoints]
-    unique = {one.block_key: one for one in moved if one is not None}
-    return tuple(unique.values())
 
 
 def _move(breakpoint: Breakpoint, was: Sequence[Block], now: Sequence[Block]) -> Breakpoint | None:
@@ -257,23 +250,11 @@ class Continuation:
 def go_on(before: Thread, now: Thread, keeps_inserted: bool = True) -> Continuation:
     """The thread `now` as a continuation of `before`: what both have stays as it was, what is new comes at the end.
 
-    Without `keeps_inserted` what stands before messages that both have is left out: the summary of a compaction.
+    What was sent before stays as it was, or as a version of what was in its place. Without `keeps_inserted` what stands
+    before messages that both have is left out: the summary of a compaction.
     """
-    start = now.common(before)
-    made, new = _place_known(_after(before, start), _after(now, start))
-    last_known = max((number for number, node in enumerate(new) if node in made.places), default=len(new) - 2)
-    end = before
-    for number, node in enumerate(new):
-        if node not in made.places and (keeps_inserted or number > last_known):
-            assert node.message is not None
-            end = made.places[node] = end.then(node.message)
-    made.places[now] = end
-    return made
-
-
-def _place_known(was: Sequence[Thread], new: Sequence[Thread]) -> tuple[Continuation, Sequence[Thread]]:
-    """The messages that were sent before, as they are or as versions of what was in their place."""
-    made = Continuation()
+    start, made = now.common(before), Continuation()
+    was, new = (list(takewhile(lambda node: node is not start, one.back()))[::-1] for one in (before, now))
     digests, others = ([node.message.digest if node.message else b"" for node in nodes] for nodes in (was, new))
     for i, k in pair_in_order(digests, others, 0):
         if i is None or k is None:
@@ -284,7 +265,14 @@ def _place_known(was: Sequence[Thread], new: Sequence[Thread]) -> tuple[Continua
         elif old.message and node.message and _are_versions(old.message, node.message):
             made.places[node] = old
             made.changed.append((old.message, node.message))
-    return made, new
+    last_known = max((number for number, node in enumerate(new) if node in made.places), default=len(new) - 2)
+    end = before
+    for number, node in enumerate(new):
+        if node not in made.places and (keeps_inserted or number > last_known):
+            assert node.message is not None
+            end = made.places[node] = end.then(node.message)
+    made.places[now] = end
+    return made
 
 
 def _are_versions(old: Message, new: Message) -> bool:
@@ -295,16 +283,3 @@ def _are_versions(old: Message, new: Message) -> bool:
     pairs = zip(old.blocks, new.blocks, strict=False)
     alike = sum(b.digest in known or are_versions(a, b) for a, b in pairs)
     return 2 * alike > min(len(old.blocks), len(new.blocks))
-
-
-def _after(thread: Thread, start: Thread) -> list[Thread]:
-    nodes = []
-    node = thread
-    while node is not start and node.parent is not None:
-        nodes.append(node)
-        node = node.parent
-    return nodes[::-1]
-
-
-def _digests(nodes: Sequence[Thread]) -> list[bytes]:
-    return [node.message.digest if node.message else b"" for node in nodes]

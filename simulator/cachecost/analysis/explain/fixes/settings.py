@@ -33,26 +33,24 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
 
     `words` name that value, if it is one for all conversations.
     """
-    return partial(_same_values, parameter=parameter, keeps_prices=keeps_prices, words=words)
-
-
-def _same_values(
-    context: FixContext, losses: Sequence[Loss], parameter: Parameter, keeps_prices: bool, words: str
-) -> Iterator[Fix]:
     read, put = parameter
-    conversations = list(with_losses(context, losses).values())
-    known: list[list[Any]] = []
-    for pick in (first_value, most_common_value):
-        values = [pick([read(step.call) for step in steps]) for steps in conversations]
-        if values not in known:
-            known.append(values)
-            changed = [
-                step.with_change(partial(put, value=value))
-                for steps, value in zip(conversations, values, strict=True)
-                for step in steps
-            ]
-            named = words.format(values[0]) if len(set(map(repr, values))) == 1 else ""
-            yield Fix(replaced(context.steps, changed), named, keeps_prices)
+
+    def make(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+        conversations = list(with_losses(context, losses).values())
+        known: list[list[Any]] = []
+        for pick in (first_value, most_common_value):
+            values = [pick([read(step.call) for step in steps]) for steps in conversations]
+            if values not in known:
+                known.append(values)
+                changed = [
+                    step.with_change(partial(put, value=value))
+                    for steps, value in zip(conversations, values, strict=True)
+                    for step in steps
+                ]
+                named = words.format(values[0]) if len(set(map(repr, values))) == 1 else ""
+                yield Fix(replaced(context.steps, changed), named, keeps_prices)
+
+    return make
 
 
 def first_value(values: Sequence[Any]) -> Any:
@@ -66,23 +64,27 @@ def most_common_value(values: Sequence[Any]) -> Any:
     return next(one for one in values if counted[repr(one)] == most)
 
 
+def first_other_value(values: Sequence[Any]) -> Any:
+    """The first value that is not that of the first call."""
+    return next((one for one in values if one != values[0]), values[0])
+
+
 def body_field(*path: str) -> Parameter:
     """A field of the request's body, by its path."""
-    return partial(_read_field, path=path), partial(_put_field, path=path)
 
+    def read(call: Call) -> Any:
+        found: Any = call.request.params
+        for name in path:
+            found = (found or {}).get(name)
+        return found
 
-def _read_field(call: Call, path: Sequence[str]) -> Any:
-    found: Any = call.request.params
-    for name in path:
-        found = (found or {}).get(name)
-    return found
+    def put(call: Call, value: Any) -> Call:
+        if read(call) == value:
+            return call
+        params = _with_field(call.request.params, path, value)
+        return replace(call, request=replace(call.request, params=params))
 
-
-def _put_field(call: Call, value: Any, path: Sequence[str]) -> Call:
-    if _read_field(call, path) == value:
-        return call
-    params = _with_field(call.request.params, path, value)
-    return replace(call, request=replace(call.request, params=params))
+    return read, put
 
 
 def _with_field(fields: Any, path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -177,22 +179,13 @@ def same_settings(conversations: Sequence[Sequence[ReplayStep]]) -> Iterator[tup
         yield list(map(list, conversations)), ""
         return
     changed, known = _SettingsChange(conversations), list[list[SystemSettings]]()
-    for pick in (first_value, most_common_value, itemgetter(-1), _other_value):
+    for pick in (first_value, most_common_value, itemgetter(-1), first_other_value):
         wanted = [pick(values) for values in sent]
         if wanted in known or not changed.can_send(wanted):
             continue
         known.append(wanted)
-        yield (
-            changed.conversations(wanted),
-            "; ".join(
-                WORDS[index].on if any(one[index] for one in wanted) else WORDS[index].off for index in sorted(varying)
-            ),
-        )
-
-
-def _other_value(values: Sequence[SystemSettings]) -> SystemSettings:
-    """The first value that is not that of the first call."""
-    return next((one for one in values if one != values[0]), values[0])
+        rows = ((WORDS[index], any(one[index] for one in wanted)) for index in sorted(varying))
+        yield changed.conversations(wanted), "; ".join(words.on if is_on else words.off for words, is_on in rows)
 
 
 class _SettingsChange:
@@ -257,14 +250,11 @@ class _SettingsChange:
         return call
 
     def _with_citations(self, message: Message, on: bool) -> Message:
-        blocks = tuple(self._block(block, on) for block in message.blocks)
-        return message if blocks == message.blocks else Message.of(message.role, blocks)
-
-    def _block(self, block: Block, on: bool) -> Block:
-        if block.has_citations is on or block.content is None:
-            return block
-        made = _cited(block, on)
-        return self._as_sent.get((on, _cited(block, False).digest), made)
+        blocks = list(message.blocks)
+        for index, block in enumerate(blocks):
+            if block.has_citations is not on and block.content is not None:
+                blocks[index] = self._as_sent.get((on, _cited(block, False).digest)) or _cited(block, on)
+        return message if tuple(blocks) == message.blocks else Message.of(message.role, tuple(blocks))
 
 
 def _cited(block: Block, on: bool) -> Block:
