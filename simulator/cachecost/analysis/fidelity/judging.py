@@ -79,28 +79,30 @@ class PossibleEntry:
 def judge_breakpoint_hit(
     comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
 ) -> BillVerdict:
-    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model."""
+    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model.
+
+    If the first pass read nothing, later passes read no more than was written before each.
+    """
     read, predicted = comparison.billed.read, comparison.predicted.read
-    if _is_cold(comparison):
-        missed = comparison.hit is not None
-        late = _late(comparison, possible, lag) if missed else ""
-        return BillVerdict("cold", not missed, _not_read(predicted, late) if missed else "", cause=_lag_cause(late))
+    first = comparison.first_read
+    is_cold = read <= (comparison.passes - 1) * comparison.billed.write if first is None else first == 0
+    if is_cold:
+        if comparison.hit is None:
+            return BillVerdict("cold", True)
+        late = _late(comparison, possible, lag)
+        return BillVerdict("cold", False, _not_read(predicted, late), cause="visibility_lag" if late else "")
     matching = [one for one in possible if one.is_read_by(read)]
     if not matching:
         return BillVerdict("unknown", False, _unknown(read, predicted))
-    exact = abs(predicted - read) <= TOLERANCE
-    if not exact and all(one.expired_s is not None for one in matching):
+    if abs(predicted - read) <= TOLERANCE:
+        return BillVerdict("hit", True)
+    if all(one.expired_s is not None for one in matching):
         since = f"{duration(matching[0].expired_s or 0)} after they expired"
-        return BillVerdict(
-            "unknown",
-            False,
-            f"read {read:,} tokens {since}: an unrecorded call may have kept them alive",
-            found=matching[0].prefix,
-        )
+        words = f"read {read:,} tokens {since}: an unrecorded call may have kept them alive"
+        return BillVerdict("unknown", False, words, found=matching[0].prefix)
     late = _late(comparison, possible, lag) if predicted > read else ""
-    return BillVerdict(
-        "hit", exact, "" if exact else _another(comparison, possible) + late, cause="" if exact else _lag_cause(late)
-    )
+    words = _another(comparison, possible) + late
+    return BillVerdict("hit", False, words, cause="visibility_lag" if late else "")
 
 
 def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
@@ -132,13 +134,6 @@ def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
     return BillVerdict("range", False, words, bounds=bounds)
 
 
-def _is_cold(comparison: BillComparison) -> bool:
-    """Did the first pass read nothing? Then later passes read no more than was written before each."""
-    if comparison.first_read is not None:
-        return comparison.first_read == 0
-    return comparison.billed.read <= (comparison.passes - 1) * comparison.billed.write
-
-
 def _slack(read: int, is_measured: bool) -> float:
     return TOLERANCE if is_measured else max(TOLERANCE, ESTIMATE * read)
 
@@ -149,10 +144,6 @@ def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: Vi
     if lag is None or entry is None or entry.age_s > lag.longest_s:
         return ""
     return f"; probable cause: visibility lag, as the longer entry was written {duration(entry.age_s)} before"
-
-
-def _lag_cause(late: str) -> str:
-    return "visibility_lag" if late else ""
 
 
 def _unknown(read: int, predicted: int) -> str:

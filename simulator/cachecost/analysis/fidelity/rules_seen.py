@@ -159,16 +159,18 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
 
 def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     """As `evidence_of`, of what the rules of hosts with other caches claim: a row for each host and claim."""
-    hosts = sorted({one.host for one in judgements})
-    rows = (_published_figure(claim_name(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
-    return [row for row in rows if row.seen or row.contradicted]
+    rows: list[Evidence] = []
+    for host in sorted({one.host for one in judgements}):
+        for claim, words in CLAIMS.items():
+            rule = claim_name(host, claim)
+            about = [one for one in judgements if rule in one.rules]
+            wrong = [one for one in about if _is_refuted(one, rule, claim)]
+            rows += [_evidence(rule, words, [one for one in about if one not in wrong], wrong)] if about else []
+    return rows
 
 
-def _published_figure(rule: str, claim: str, judgements: Sequence[Judgement]) -> Evidence:
-    about = [one for one in judgements if rule in one.rules]
-    by_number = claim in OF_EACH_READ
-    wrong = [one for one in about if (rule in one.broken if by_number else not one.is_right)]
-    return _evidence(rule, CLAIMS[claim], [one for one in about if one not in wrong], wrong)
+def _is_refuted(one: Judgement, rule: str, claim: str) -> bool:
+    return rule in one.broken if claim in OF_EACH_READ else not one.is_right
 
 
 def _row(rule: str, words: str, judgements: Sequence[Judgement], name: str = "") -> Evidence:
@@ -205,25 +207,20 @@ TESTED: Mapping[str, tuple[str, ...]] = {
 
 
 def find_sightings(judgements: Iterable[Judgement]) -> list[Sighting]:
-    """A row for each host, model, day and rule. A call counts once for a rule: it fails if one of its claims does."""
+    """A row for each host, model, day and rule, as the evidence page counts them. A call counts once for a rule: it
+    fails if one of its claims does."""
     held: Counter[tuple[str, str, str, str]] = Counter()
     failed: Counter[tuple[str, str, str, str]] = Counter()
     for one in judgements:
         tested: dict[str, bool] = {}
-        for claim, fails in _tested_claims(one):
+        prefix = claim_name(one.host, "")
+        for name in one.rules:
+            claim = name.removeprefix(prefix)
+            if claim == name and one.kind == "unknown":
+                continue
+            fails = name in one.broken or not one.exact if claim == name else _is_refuted(one, name, claim)
             for rule in TESTED.get(claim, ()):
                 tested[rule] = tested.get(rule, False) or fails
         for rule, fails in tested.items():
             (failed if fails else held)[one.host, one.model_row, str(one.day), rule] += 1
     return [Sighting(*key, held[key], failed[key]) for key in sorted({*held, *failed})]
-
-
-def _tested_claims(one: Judgement) -> Iterator[tuple[str, bool]]:
-    """(rule of the rulebook, or claim of a host; whether the call refutes it), as the evidence page counts them."""
-    prefix = claim_name(one.host, "")
-    for rule in one.rules:
-        if rule.startswith(prefix):
-            claim = rule.removeprefix(prefix)
-            yield claim, rule in one.broken if claim in OF_EACH_READ else not one.is_right
-        elif one.kind != "unknown":
-            yield rule, rule in one.broken or not one.exact

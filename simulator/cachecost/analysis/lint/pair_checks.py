@@ -51,7 +51,9 @@ def difference(old: Block, new: Block) -> Difference:
     if old.content is None or new.content is None:
         return Difference(CHANGED, "", "differs from the previous request")
     if old.content == new.content:
-        return _order(old.content, new.content)
+        inner, keys, others = _first_other_order(old.content, new.content, "")
+        words = f"the same JSON with its keys in another order: {', '.join(others)}; before: {', '.join(keys)}"
+        return Difference(KEY_ORDER, inner, words)
     before, after = list(texts(old.content)), list(texts(new.content))
     if [path for path, _ in before] != [path for path, _ in after]:
         return _first(before, after, is_volatile=False)
@@ -68,12 +70,6 @@ def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volat
             words = f'{what} from the previous request at character {at:,}: "{shown}"'
             return Difference(VOLATILE if is_volatile else CHANGED, path, words, at, shown)
     return Difference(CHANGED, "", "has other fields than in the previous request")
-
-
-def _order(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
-    path, before, after = _first_other_order(old, new, "")
-    words = f"the same JSON with its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
-    return Difference(KEY_ORDER, path, words)
 
 
 def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[str]]:
@@ -120,7 +116,10 @@ def _settled(
 
     The first of several passes read no more than their sum: a sum can confirm a loss, and seldom refute one.
     """
-    left, error = _left(a)
+    left, error = a.bill.cached_prefix if a.bill else None, 0.0
+    """What `a` left in the cache (None: not known), and how far that may be off."""
+    if left is None and a.sized:
+        left, error = a.live[-1].tokens, a.error(a.live[-1].tokens)
     if a.rules.generation != b.rules.generation and bill.usage.read:
         return one
     if left is None:
@@ -131,14 +130,6 @@ def _settled(
     tokens = lost if one.tokens is None else min(one.tokens, lost)
     words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
     return replace(one, tokens=tokens, message=words, bill=CONFIRMED)
-
-
-def _left(a: LoadedRequest) -> tuple[int | None, float]:
-    """(tokens that `a` left in the cache, how far they may be off); None: not known."""
-    billed = a.bill.cached_prefix if a.bill else None
-    if billed is not None:
-        return billed, 0
-    return (a.live[-1].tokens, a.error(a.live[-1].tokens)) if a.sized else (None, 0)
 
 
 def _is_read_past(
@@ -181,8 +172,16 @@ def check_parameters(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding
     """A finding for each parameter whose change loses what `a` wrote."""
     if a.rules.model != b.rules.model:
         yield from _finding(a, "CC541", "model", 0, b.rules.model, a.rules.model)
-    for code, paths in PARAMETERS.items():
-        yield from _compare(a, b, code, paths)
+    for code, paths in PARAMETERS.items():  # `a` with this parameter as `b` has it: does a cache key change?
+        params = dict(a.request.params)
+        for path in paths:
+            params = _put(params, path, _get(b.request.params, path))
+        keys = [cache_keys_of(request, a.rules) for request in (a.request, replace(a.request, params=params))]
+        layer = next((number for number, (old, new) in enumerate(zip(*keys, strict=True)) if old != new), None)
+        if layer is not None:
+            values = ((path, *(_get(one.request.params, path) for one in (b, a))) for path in paths)
+            path, new, old = next(row for row in values if row[1] != row[2])
+            yield from _finding(a, code, ".".join(path), layer, _value_text(new), _value_text(old))
     one, other = a.request, b.request
     web = [[block.digest for block in each.system.blocks if not block.role] for each in (one, other)]
     if web[0] != web[1]:
@@ -195,22 +194,6 @@ def check_parameters(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding
     if one.thread.has_image != other.thread.has_image:
         now, was = ("some image" if each.thread.has_image else "no image" for each in (other, one))
         yield from _finding(a, "CC551", "messages", 2, now, was)
-
-
-def _compare(
-    a: LoadedRequest, b: LoadedRequest, code: str, paths: tuple[tuple[str, ...], ...]
-) -> Iterator[LintFinding]:
-    """`a` with this parameter as `b` has it: does a cache key change?"""
-    params = dict(a.request.params)
-    for path in paths:
-        params = _put(params, path, _get(b.request.params, path))
-    before = cache_keys_of(a.request, a.rules)
-    after = cache_keys_of(replace(a.request, params=params), a.rules)
-    layer = next((number for number, (one, other) in enumerate(zip(before, after, strict=True)) if one != other), None)
-    if layer is not None:
-        path = next(path for path in paths if _get(a.request.params, path) != _get(b.request.params, path))
-        now, was = (_get(one.request.params, path) for one in (b, a))
-        yield from _finding(a, code, ".".join(path), layer, _value_text(now), _value_text(was))
 
 
 def _finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
@@ -283,7 +266,12 @@ def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[
     back = f"{steps} positions back to the last breakpoint of the previous request ({a.live[-1].path})"
     if left < 1:
         # What is lost is what lies between the entry that is out of reach and the best of the others.
-        lost = a.live[-1].tokens - max((one.tokens for one in a.live[:-1] if _reaches(b, one.prefix)), default=0)
+        reached = 0
+        for one in a.live[:-1]:
+            after = (end for end in b.live if end.prefix.depth >= one.prefix.depth)
+            if any(_steps(end, one.prefix, b) < b.rules.lookback_positions for end in after):
+                reached = max(reached, one.tokens)
+        lost = a.live[-1].tokens - reached
         words = f"{back}, {1 - left} too many: it is missed"
         yield LintFinding("CC524", nearest.path, words, lost if a.sized else None)
     elif left < margin:
@@ -294,13 +282,6 @@ def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[
 
 def _steps(breakpoint: SizedBreakpoint, entry: Prefix, b: LoadedRequest) -> int:
     return lookback_steps(breakpoint.prefix, entry, b.rules)
-
-
-def _reaches(b: LoadedRequest, entry: Prefix) -> bool:
-    return any(
-        breakpoint.prefix.depth >= entry.depth and _steps(breakpoint, entry, b) < b.rules.lookback_positions
-        for breakpoint in b.live
-    )
 
 
 TOOL_ORDER, TOOL_SET, ON_CHANGING = "CC535", "CC536", "CC537"
@@ -335,30 +316,18 @@ def check_tools(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     if before is None or after is None:
         yield _set_finding(a, b, first, "the definitions differ from the previous request")
         return
-    yield from _check_names(a, b, before, after, first)
-    for name in (name for name in after if name in before):
-        (at, was), (place, now) = before[name], after[name]
-        if was.digest != now.digest:
-            yield block_finding(a, b, (TOOLS, 0, at), was, (TOOLS, 0, place), now)
-
-
-def _check_names(
-    a: LoadedRequest,
-    b: LoadedRequest,
-    before: dict[str, tuple[int, Block]],
-    after: dict[str, tuple[int, Block]],
-    first: int,
-) -> Iterator[LintFinding]:
     came, went = [name for name in after if name not in before], [name for name in before if name not in after]
     if came or went:
         parts = [("added: ", came), ("removed: ", went)]
         yield _set_finding(a, b, first, "; ".join(words + ", ".join(names) for words, names in parts if names))
-        return
-    old, new = [block for _, block in before.values()], [block for _, block in after.values()]
-    if list(before) != list(after):
-        yield _order_finding(
-            a, b, old, new, next(n for n, (x, y) in enumerate(zip(before, after, strict=True)) if x != y)
-        )
+    elif list(before) != list(after):
+        one, other = ([block for _, block in named.values()] for named in (before, after))
+        moved = next(n for n, (x, y) in enumerate(zip(before, after, strict=True)) if x != y)
+        yield _order_finding(a, b, one, other, moved)
+    for name in (name for name in after if name in before):
+        (at, was), (place, now) = before[name], after[name]
+        if was.digest != now.digest:
+            yield block_finding(a, b, (TOOLS, 0, at), was, (TOOLS, 0, place), now)
 
 
 def _order_finding(
@@ -399,9 +368,7 @@ def check_system(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
             yield block_finding(a, b, at, before, now, after)
     least = min(len(old), len(new))
     if len(old) > least and a.reaches(old[least][0]):
-        yield difference_finding(
-            a, b, *old[least], a.path(old[least][0]), Difference(CHANGED, "", "is missing from the next request")
-        )
+        yield difference_finding(a, b, *old[least], a.path(old[least][0]), GONE)
     elif len(new) > least and a.reaches((MESSAGES, 0, 0)):
         lost = a.live[-1].tokens - a.start_of(MESSAGES) if a.sized else None
         yield LintFinding(CHANGED, b.path(new[least][0]), "a block was added to the system prompt", lost)
@@ -421,11 +388,10 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     if not old or not new:
         return
     kept = {node.message.digest for node in new if node.message and not node.message.is_human}
-    stays, is_same = (
-        any(node.message.digest in kept for node in old if node.message)
-        or (shared == 0 and _rest_stays(old[0], new[0])),
-        shared > 0 or _begins_alike(old[0], new[0]),
-    )
+    stays = any(node.message.digest in kept for node in old if node.message)
+    stays = stays or (shared == 0 and _rest_stays(old[0], new[0]))
+    firsts = old[0].message_blocks[:1], new[0].message_blocks[:1]
+    is_same = shared > 0 or (all(firsts) and firsts[0][0].digest == firsts[1][0].digest)
     found: dict[str, LintFinding] = {}
     for one in _differences(a, b, old, new):
         is_word = one.code in (VOLATILE, KEY_ORDER)
@@ -444,11 +410,6 @@ def _rest_stays(old: Thread, new: Thread) -> bool:
     if any(block.digest in known for block in other[first:]):
         return True
     return any(share_of_long_text(a, b) for a, b in zip(one[first:], other[first:], strict=False))
-
-
-def _begins_alike(old: Thread, new: Thread) -> bool:
-    one, other = old.message_blocks, new.message_blocks
-    return bool(one and other) and one[0].digest == other[0].digest
 
 
 def _differences(a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
