@@ -225,9 +225,8 @@ class _LogCheck(RecordingCheck):
         ]
         possible = [] if rules.is_automatic else list(self._possible(case, sizes))
         earlier = self.earlier.reach(first.end, call.start) if rules.is_automatic else None
+        # How many tokens of its prompt earlier calls sent, those of others included; 0 where that is of no matter.
         reach = min(rules.shared_prefix_most_tokens, sizes[0].total(first))
-        """How much of its prompt earlier calls sent, those of others included, in tokens; 0 where that is of no
-        matter."""
         reach = max(reach, sizes[0].of(earlier)) if earlier is not None else reach
         times = call.start, call.ready_s
         looked = self.hosts.inspect(call.request, case.prompts, rules, call.workspace, times, sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -77,41 +78,27 @@ def advise_keep_alive(state: SessionState, prices: Quote | None, now: float) -> 
     cost, saved = state.cached_tokens * read, state.cached_tokens * (write - read)
     interval = ttl - LEAD_S
     most = min(MOST_PINGS, int(saved // cost) if cost else 0)
-    idle = now - (warm_until - ttl)
-    pauses = [pause for pause in state.pauses if pause > idle]
+    pauses = [pause for pause in state.pauses if pause > now - (warm_until - ttl)]
+
+    def average_saved(pings: int) -> Decimal:
+        """Of what was written again those that outlast a pause save all, and each that is sent costs a read."""
+        outlasted = sum(ttl <= pause < ttl + pings * interval for pause in pauses)
+        sent = sum(min(pings, int(pause // interval)) for pause in pauses)
+        return (outlasted * saved - sent * cost) / len(pauses)
+
     if len(pauses) < FEWEST_PAUSES:
         advised, gain, seen = min(1, most), saved - cost if most else ZERO, 0
     else:
-        advised, gain = _best_number(pauses, most, ttl, interval, cost, saved)
-        seen = len(pauses)
-    first = warm_until - LEAD_S
+        advised, seen = max(range(most + 1), key=average_saved), len(pauses)
+        gain = average_saved(advised)
     stop = warm_until + advised * interval
-    return KeepAliveAdvice(cost, most, advised, gain, seen, first, interval, stop)
-
-
-def _best_number(
-    pauses: Sequence[float], most: int, ttl: float, interval: float, cost: Decimal, saved: Decimal
-) -> tuple[int, Decimal]:
-    """How many keep-alives save most on average in these pauses, and the USD; 0 where none saves anything."""
-    averages = [
-        (sum((_saved_in(pause, pings, ttl, interval, cost, saved) for pause in pauses), ZERO) / len(pauses), -pings)
-        for pings in range(most + 1)
-    ]
-    best, pings = max(averages)
-    return -pings, best
-
-
-def _saved_in(pause: float, pings: int, ttl: float, interval: float, cost: Decimal, saved: Decimal) -> Decimal:
-    """USD that so many keep-alives save in a pause: those sent, and the prefix written again unless they outlast it."""
-    sent = min(pings, int(pause // interval))
-    would_expire = pause >= ttl
-    outlasts = would_expire and pause < ttl + pings * interval
-    return (saved if outlasts else ZERO) - sent * cost
+    return KeepAliveAdvice(cost, most, advised, gain, seen, warm_until - LEAD_S, interval, stop)
 
 
 NOW, COLD, MODEL, EFFORT = "now", "after the TTL", "another model", "another effort level"
 MESSAGE_EFFORT = "another effort level, in a message"
 COMPACT, PLAIN, DEFERRED = "after /compact", "tools added", "tools deferred"
+READS_NOTHING = "another model reads nothing of this cache"
 
 
 @value
@@ -164,7 +151,11 @@ def choose_next(
     length = message.usage.total_input
     found = [NextAlternative(NOW, NOW, message.price, note="" if message.is_warm else "the cache has expired")]
     found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
-    found += [_switched(state, model, length, output_tokens) for model in models]
+    for model in models:  # another one shares no cache
+        other = replace(state, minimum_tokens=model.minimum_tokens, is_automatic=model.is_automatic, ttl_s=model.ttl_s)
+        usage = price_of(usage_of(other, 0, length, output_tokens), model.quote)
+        note = f"{READS_NOTHING}; tokens counted as on the present one"
+        found.append(NextAlternative(MODEL, f"with {model.model}", usage, note=note))
     if state.cached_tokens and state.effort_layer and not state.is_automatic:
         found += _efforts(state, prices, now, length, output_tokens)
     if compaction is not None:
@@ -184,14 +175,6 @@ def choose_next(
             ),
         ]
     return NextChoice(message, tuple(found), compaction, advise_keep_alive(state, prices, now))
-
-
-def _switched(state: SessionState, model: BilledModel, length: int, output_tokens: int) -> NextAlternative:
-    """Another model shares no cache; its tokens are taken to be as many."""
-    other = replace(state, minimum_tokens=model.minimum_tokens, is_automatic=model.is_automatic, ttl_s=model.ttl_s)
-    usage = price_of(usage_of(other, 0, length, output_tokens), model.quote)
-    note = "another model reads nothing of this cache; tokens counted as on the present one"
-    return NextAlternative(MODEL, f"with {model.model}", usage, note=note)
 
 
 def _efforts(
@@ -258,31 +241,22 @@ class NextSession:
         new = self.state.typical_new_tokens if asked.new_tokens is None else asked.new_tokens
         message, known = asked.message or message_of_size(new), known.with_answer(asked.output_tokens)
         now = known.next_message(message, at)
-        models = iter(asked.models)
-        rows: list[NextAlternative] = []
+        models, rows = iter(asked.models), list[NextAlternative]()
+        config = known.last.request.params.get("output_config") or {}
+        level = EFFORTS[config.get("effort") == EFFORTS[0]]
         for row in found.alternatives:
             if row.kind in (NOW, MESSAGE_EFFORT):
-                rows.append(replace(row, usage=now.price))
+                row = replace(row, usage=now.price)
             elif row.kind == COLD:
-                rows.append(replace(row, usage=now.cold))
+                row = replace(row, usage=now.cold)
             elif row.kind == MODEL:
                 price = known.next_message(message, at, with_model(next(models))).price
-                rows.append(replace(row, usage=price, note="another model reads nothing of this cache"))
-            else:
-                rows.append(_with_simulated_effort(row, known, message, at) if row.kind == EFFORT else row)
+                row = replace(row, usage=price, note=READS_NOTHING)
+            elif row.kind == EFFORT:
+                with suppress(CannotEvaluate):  # as it is where the host refuses the parameter
+                    row = replace(row, usage=known.next_message(message, at, with_effort(level)).price)
+            rows.append(row)
         return replace(found, message=now, alternatives=tuple(rows))
-
-
-def _with_simulated_effort(
-    row: NextAlternative, known: LastConversation, message: Message, at: float
-) -> NextAlternative:
-    """The row with the usage of another level; as it is where the host refuses the parameter."""
-    config = known.last.request.params.get("output_config") or {}
-    level = EFFORTS[config.get("effort") == EFFORTS[0]]
-    try:
-        return replace(row, usage=known.next_message(message, at, with_effort(level)).price)
-    except CannotEvaluate:
-        return row
 
 
 def next_session(account: BillAccount, key: str, workload: Workload | None = None) -> NextSession | None:

@@ -111,7 +111,7 @@ class LastConversation:
             answered = answered.then(Message.of("assistant", tuple(answer)))
         thread = answered.then(message)
         before = self._before.request if self._before else None
-        moved = replace(request, thread=thread, breakpoints=_moved(request, before, thread))
+        moved = replace(request, thread=thread, breakpoints=_move_breakpoints(request, before, thread))
         return derive_call(self.last, change(moved), start, self._output_tokens, "next")
 
     def simulate(self, call: Call, is_cold: bool = False) -> Price:
@@ -139,23 +139,17 @@ def message_of_size(tokens: int) -> Message:
     return Message.of("user", (given_block("text", "user", NEW, tokens),))
 
 
-def _moved(last: Request, before: Request | None, thread: Thread) -> tuple[Breakpoint, ...]:
+def _move_breakpoints(last: Request, before: Request | None, thread: Thread) -> tuple[Breakpoint, ...]:
     """The breakpoints of the next request: those that did not move stay, the others keep their distance to the end."""
     fixed = {one.block_key for one in before.breakpoints} if before else set()
     found: dict[object, Breakpoint] = {}
     for one in last.breakpoints:
-        is_fixed = one.node is None or one.block_key in fixed
-        moved = one if is_fixed else _at_same_distance(one, last.thread, thread)
-        if moved is not None:
-            found[moved.block_key] = moved
+        if one.node is not None and one.block_key not in fixed:
+            node = thread.up_to(thread.length - (last.thread.length - one.node.length))
+            blocks = node.message_blocks
+            index = max(0, len(blocks) - (len(one.node.message_blocks) - one.index))
+            if not blocks or blocks[index].is_thinking:
+                continue
+            one = replace(one, node=node, index=index)
+        found[one.block_key] = one
     return tuple(sorted(found.values(), key=lambda one: one.prompt_order))
-
-
-def _at_same_distance(one: Breakpoint, old: Thread, thread: Thread) -> Breakpoint | None:
-    assert one.node is not None and one.node.message is not None
-    node = thread.up_to(thread.length - (old.length - one.node.length))
-    if node.message is None:
-        return None
-    from_end = len(one.node.message.blocks) - one.index
-    index = max(0, len(node.message.blocks) - from_end)
-    return None if node.message.blocks[index].is_thinking else replace(one, node=node, index=index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from decimal import Decimal
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
 from cachecost.analysis.next_message.state import (
@@ -50,6 +50,11 @@ def session_state(
     uncached, read, five, hour, _ = map(sum, zip(*(call.tokens for call in main), strict=True))
     sent = uncached + read + five + hour
     hit_rate = Decimal(read) / sent if sent else None
+    pauses = [
+        call.start - before.start
+        for before, call in pairwise(main[-MOST_CALLS:])
+        if "human" in call.events and call.start is not None and before.start is not None and call.start > before.start
+    ]
     state = SessionState(
         last.model,
         model.host,
@@ -70,7 +75,7 @@ def session_state(
         min(static, cache.tokens),
         static_warm_until,
         *_typical_sizes(main[-MOST_CALLS:]),
-        pauses=_pauses(main[-MOST_CALLS:]),
+        pauses=tuple(pauses[-MOST_PAUSES:]),
         summary_tokens=_median(summaries) if summaries else 0,
         is_automatic=model.is_automatic,
         minimum_tokens=model.minimum_tokens,
@@ -91,10 +96,8 @@ def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CachedPrefix:
     of it."""
     hours = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[3])
     writes = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[2])
-    begin = next(hours, None)
-    begin = next(writes, len(main) - 1) if begin is None else begin
     state: CachedPrefix | None = None
-    for call in main[begin:]:
+    for call in main[next(chain(hours, writes), len(main) - 1) :]:
         state = state_after(call, None if "clear" in call.events else state, None)
     assert state is not None
     model, last = find(main[-1], ""), main[-1]
@@ -159,16 +162,6 @@ def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int]:
             added.append(max(0, call.total_input - before.total_input - before.tokens[4]))
     answers = [call.tokens[4] for call in main]
     return _median(added) if added else 0, _median(answers), _median(lengths)
-
-
-def _pauses(main: Sequence[BilledCall]) -> tuple[float, ...]:
-    """Seconds between a person's message and the call before it, the latest last."""
-    found = [
-        call.start - before.start
-        for before, call in pairwise(main)
-        if "human" in call.events and call.start is not None and before.start is not None and call.start > before.start
-    ]
-    return tuple(found[-MOST_PAUSES:])
 
 
 def _median(numbers: Sequence[int]) -> int:

@@ -61,31 +61,29 @@ class LoggedSessions:
 
     def complete(self, calls: list[RecordedCall]) -> Sequence[RecordedCall]:
         """The calls, those of sessions without any bill with what a replay says of them."""
-        keys = list(map(key_of_call, calls))
-        billed = {key for key, call in zip(keys, calls, strict=True) if call.billed is not None}
-        self.with_requests.update(key for key, call in zip(keys, calls, strict=True) if not call.is_bill_only)
-        self.with_text.update(key for key, call in zip(keys, calls, strict=True) if _has_text(call))
-        self.without_bill.update(key for key in keys if key not in billed)
+        billed = {key_of_call(call) for call in calls if call.billed is not None}
+        for call in calls:
+            key, request = key_of_call(call), call.request
+            if key not in billed:
+                self.without_bill.add(key)
+            if not call.is_bill_only:
+                self.with_requests.add(key)
+            blocks = (*request.system.blocks[:1], *request.tools.blocks[:1], *request.thread.message_blocks)
+            if any(block.content is not None for block in blocks):
+                self.with_text.add(key)
         if not self.without_bill:
             return calls
         simulation = recorded_workload("", calls, self.setup.with_recorded(calls, None)).simulation()
         made = []
-        for key, call in zip(keys, calls, strict=True):
+        for call in calls:
             row = simulation.row(call)
-            if key not in self.without_bill or call.has_failed:
+            if key_of_call(call) not in self.without_bill or call.has_failed:
                 made.append(call)
             elif row.error is not None:
                 self.unknown[row.error] += 1
             else:
                 made.append(replace(call, billed=row.usage))
         return made
-
-
-def _has_text(call: RecordedCall) -> bool:
-    request = call.request
-    message = request.thread.message
-    blocks = (*request.system.blocks[:1], *request.tools.blocks[:1], *(message.blocks if message else ()))
-    return any(block.content is not None for block in blocks)
 
 
 ADDRESS = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,99}")
@@ -249,22 +247,15 @@ def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> li
     found: list[tuple[int, RecordedCall]] = []
     seen: set[int] = set()
     for call in read:
-        one = _counterpart(call, by_place, by_id)
+        one = by_place.get((call.file, call.line)) if call.line else None
+        if one is None or (call.session and one.call.session not in (call.session, "", call.file)):
+            one = by_id.get(call.id) if call.id else None
         if one is None and key_of_call(call) == session.key:
             found.append((NO_CALL, call))
         elif one is not None and one.number not in seen:
             seen.add(one.number)
             found.append((one.number, call))
     return found
-
-
-def _counterpart(
-    call: RecordedCall, by_place: Mapping[tuple[str, int], TimelineCall], by_id: Mapping[str, TimelineCall]
-) -> TimelineCall | None:
-    found = by_place.get((call.file, call.line)) if call.line else None
-    if found is not None and (not call.session or found.call.session in (call.session, "", call.file)):
-        return found
-    return by_id.get(call.id) if call.id else None
 
 
 @dataclass(slots=True)
@@ -338,23 +329,21 @@ CallKey = bytes
 
 
 def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[TimelineCall]) -> list[CallKey]:
-    """The key of each call. Raises InputError where a file can no longer be read."""
+    """The key of each call, a digest of its last message: its text, else its blocks. Ids of tool calls differ from run
+    to run. Raises InputError where a file can no longer be read."""
     keys: dict[int, CallKey] = {}
     for session in map(listing.open_key, listing.keys):
-        pairs = calls_of_session(session, reading.read(session.files)) if session.has_blocks else ()
-        keys.update((id(session.calls[number - 1].call), _call_key(call)) for number, call in pairs if number)
+        for number, call in calls_of_session(session, reading.read(session.files)) if session.has_blocks else ():
+            if not number:
+                continue
+            digest = blake2b(digest_size=16)
+            for block in call.request.thread.message_blocks:
+                text = readable_text(block)
+                words = "" if text is None else f"{block.kind} {len(text)} {text}"
+                digest.update(words.encode("utf-8", "surrogatepass") or block.digest)
+            is_known = call.request.thread.message is not None
+            keys[id(session.calls[number - 1].call)] = digest.digest() if is_known else b""
     return [keys.get(id(one.call), b"") for one in calls]
-
-
-def _call_key(call: RecordedCall) -> CallKey:
-    """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
-    message = call.request.thread.message
-    digest = blake2b(digest_size=16)
-    for block in message.blocks if message else ():
-        text = readable_text(block)
-        words = "" if text is None else f"{block.kind} {len(text)} {text}"
-        digest.update(words.encode("utf-8", "surrogatepass") or block.digest)
-    return digest.digest() if message else b""
 
 
 def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
