@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.call_prices import CachedPrefix, CallPrices
-from cachecost.analysis.bill.rewrites import (
-    LastCall,
-    SharedPrefixes,
-    find_evidence,
-    find_rewrites,
-    place_before,
-)
+from cachecost.analysis.bill.rewrites import LastCall, SharedPrefixes, find_evidence, find_rewrites, place_before
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.usage import Prices

@@ -94,12 +94,7 @@ def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
 
 
 KnownSizes = BilledSizes | EstimatedSizes
-VERDICTS = {
-    "grid": judge_prefix_hit,
-    "units": judge_prefix_hit,
-    "best_effort": judge_range,
-    "none": judge_prefix_hit,
-}
+VERDICTS = {"grid": judge_prefix_hit, "units": judge_prefix_hit, "best_effort": judge_range, "none": judge_prefix_hit}
 """By what the rules of a host without breakpoints state as `matching`."""
 
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from cachecost.analysis.fidelity.recording_check import TOLERANCE
 from cachecost.base.formatting import duration
-from cachecost.caches.reporting import (
-    ReadBounds,
-)
+from cachecost.caches.reporting import ReadBounds
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import VisibilityLag
 from cachecost.providers.usage import Usage

@@ -12,11 +12,7 @@ from datetime import date
 from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding, merge_findings
-from cachecost.analysis.lint.loaded_request import (
-    LoadedRequest,
-    RequestLoader,
-    SizedBreakpoint,
-)
+from cachecost.analysis.lint.loaded_request import LoadedRequest, RequestLoader, SizedBreakpoint
 from cachecost.analysis.lint.pair_checks import (
     CHANGED,
     KEY_ORDER,

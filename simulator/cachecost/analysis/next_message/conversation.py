@@ -6,11 +6,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace as replace_fields
 
-from cachecost.analysis.next_message.state import (
-    NextMessage,
-    Price,
-    SessionState,
-)
+from cachecost.analysis.next_message.state import NextMessage, Price, SessionState
 from cachecost.analysis.replays.steps import conversation_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.limits import json_value

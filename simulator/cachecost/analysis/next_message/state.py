@@ -215,11 +215,7 @@ class NextMessage:
 
 
 def next_message(
-    state: SessionState,
-    prices: Quote | None,
-    now: float,
-    new_tokens: int | None = None,
-    output_tokens: int = 0,
+    state: SessionState, prices: Quote | None, now: float, new_tokens: int | None = None, output_tokens: int = 0
 ) -> NextMessage:
     """The next message, sent at `now`; `new_tokens` None: as long as this session's messages typically are.
 

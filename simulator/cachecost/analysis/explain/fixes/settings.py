@@ -8,14 +8,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from cachecost.analysis.explain.fixes.fix import (
-    Fix,
-    FixContext,
-    MakeFixes,
-    replaced,
-    with_losses,
-    with_part,
-)
+from cachecost.analysis.explain.fixes.fix import Fix, FixContext, MakeFixes, replaced, with_losses, with_part
 from cachecost.analysis.replays.steps import PartPool, ReplayStep, ThreadChange
 from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
