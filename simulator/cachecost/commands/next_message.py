@@ -154,7 +154,7 @@ def _workload(found: SessionFiles, format_: str, counter: str | None, shared: Sh
 
 def _read_message(path: Path, found: NextSession, counter: str | None, shared: SharedOptions) -> tuple[Message, int]:
     """The message in a file, and its length in tokens. Raises InputError, CannotEvaluate."""
-    from cachecost.analysis.next_message.conversation import count_message, parse_content
+    from cachecost.analysis.next_message.choices import count_message, parse_content
     from cachecost.base.limits import read_whole
 
     content = parse_content(read_whole(path).decode("utf-8", "replace"), str(path))

@@ -9,7 +9,7 @@ from dataclasses import replace as replace_fields
 from datetime import UTC, tzinfo
 from decimal import Decimal
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.call_prices import CachedPrefix, CallPrices
@@ -46,14 +46,6 @@ class BilledRewrite:
     """Whether tools and system prompt were written again, too."""
 
 
-class PricedCall(NamedTuple):
-    """A call that counts, its file, and its prices (None: unknown)."""
-
-    file: SessionFile
-    call: BilledCall
-    prices: Prices | None
-
-
 @dataclass(slots=True)
 class BillAccount:
     """The files of a bill, without the copies of calls, and their rewrites in the order of time.
@@ -76,7 +68,7 @@ class BillAccount:
     logged: LoggedCalls | None = None
     """The calls of logs whose requests are known."""
     _copied: frozenset[int] = frozenset()
-    _priced: list[PricedCall] = field(default_factory=list)
+    _priced: list[tuple[SessionFile, BilledCall, Prices | None]] = field(default_factory=list)
 
     def calls(self) -> Iterator[tuple[SessionFile, BilledCall]]:
         """The calls that count, each once, file by file."""
@@ -86,11 +78,11 @@ class BillAccount:
                 if id(call) not in copied and is_counted(call):
                     yield file, call
 
-    def priced_calls(self) -> Sequence[PricedCall]:
-        """The calls that count, with their prices; looked up once."""
+    def priced_calls(self) -> Sequence[tuple[SessionFile, BilledCall, Prices | None]]:
+        """The calls that count, with their files and prices (None: unknown); looked up once."""
         if not self._priced:
             prices = self.prices.prices
-            self._priced = [PricedCall(file, call, prices(call)) for file, call in self.calls()]
+            self._priced = [(file, call, prices(call)) for file, call in self.calls()]
         return self._priced
 
     def is_copy(self, call: BilledCall) -> bool:
@@ -140,6 +132,11 @@ def session_key(file: SessionFile, call: BilledCall) -> str:
     return call.session or file.path
 
 
+def seconds_between(before: BilledCall | None, call: BilledCall) -> float | None:
+    """From the start of the call before to that of a call; None where there is none, or a time is unknown."""
+    return None if before is None or before.start is None or call.start is None else call.start - before.start
+
+
 def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
     """The `id()` of duplicate calls; the copy with the largest bill is kept (ties: the first).
 
@@ -186,12 +183,10 @@ def _find_rewrites(account: BillAccount) -> Iterator[BilledRewrite]:
                 evidence, cost = find_evidence(found), prices.rewrite_cost(found.call, found.tokens)
                 why = evidence.cause, found.tokens, cost, evidence.words, found.idle_s, found.is_static
                 yield BilledRewrite(file, found.call, found.before, *why)
-    for prefix in shared.rewrites():
-        call, evidence = prefix.call, prefix.evidence
+    for file, call, tokens, evidence in shared.rewrites():
         if is_counted(call):
-            cost = prices.rewrite_cost(call, prefix.tokens)
-            words = evidence.words
-            yield BilledRewrite(prefix.file, call, None, evidence.cause, prefix.tokens, cost, words, is_static=True)
+            cost, words = prices.rewrite_cost(call, tokens), evidence.words
+            yield BilledRewrite(file, call, None, evidence.cause, tokens, cost, words, is_static=True)
 
 
 def _with_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewrite]:

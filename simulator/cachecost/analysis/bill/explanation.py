@@ -11,15 +11,22 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, seconds_between
+from cachecost.analysis.bill.advice import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.rewrites import TOLERANCE
-from cachecost.analysis.bill.savings import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.summary import BillRow
-from cachecost.analysis.explain.explaining import as_filed, explain_in_order, explain_workload
-from cachecost.analysis.explain.loss_words import excerpt, message, numbers_in_sessions, place, with_places
+from cachecost.analysis.explain.explaining import (
+    as_filed,
+    explain_in_order,
+    explain_workload,
+    message,
+    numbers_in_sessions,
+    place,
+    with_places,
+)
 from cachecost.analysis.explain.netting import share_out
-from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
+from cachecost.analysis.explain.observed_replay import observe_replay
 from cachecost.analysis.replays.steps import PricedSimulation, Replays, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace as replace_struct
@@ -57,36 +64,34 @@ error margin of the counts."""
 NOT_EXPLAINED: Cause = "billed_not_explained"
 
 
-def find_request_rewrites(
-    calls: Sequence[Call], billed: Sequence[BilledCall | None], observed: ObservedReplay, prices: CallPrices
-) -> Iterator[Finding]:
-    """A finding for each rewrite that the bills show, in the order of the calls; `billed` are the bills of `calls`."""
+def _find_request_rewrites(
+    logged: LoggedCalls, file_of: Mapping[int, SessionFile], prices: CallPrices
+) -> Iterator[BilledRewrite]:
+    """The rewrites that the bills of these calls show, in their order. `file_of` has files by the `id()` of bills."""
+    replays, bills = Replays(logged.workload()), [bill for _, bill in logged.calls]
+    observed = observe_replay(replays, replays.recorded)
     losses: dict[int, list[tuple[Loss, BilledCall | None]]] = {}
     for loss in observed.losses:
-        before = billed[loss.since.number - 1] if loss.since else None
+        before = bills[loss.since.number - 1] if loss.since else None
         was_cached = before is None or before.cached > 0  # as far as the bill of the call that sent it before shows
         if was_cached and not causes()[loss.cause].never_cached:
             losses.setdefault(loss.call, []).append((loss, before))
-    for call, bill, row, margin in zip(calls, billed, observed.rows, observed.read_margins, strict=True):
-        if bill is None or row.error is not None:
-            continue
-        for start, end, found in _find_paid_spans(bill, row.usage.read, margin, losses.get(row.call, [])):
-            until, before_it = (prices.rewrite_cost(bill, at - bill.read) for at in (end, start))
-            code = causes()[found.cause if found else NOT_EXPLAINED]
-            yield Finding(
-                code.code,
-                code.cause,
-                row.call,
-                found.first.layer if found else Layer.MESSAGES,
-                place(found, call.request) if found else "",
-                end - start,
-                ZERO if until is None or before_it is None else until - before_it,
-                message(found, call.request, end - start) if found else _not_explained(bill.read, row.usage.read),
-                code.fix,
-                found.since.number if found and found.since else None,
-                excerpt(found) if found else None,
-                code.word,
-            )
+    for (call, bill), row, margin in zip(logged.calls, observed.rows, observed.read_margins, strict=True):
+        own, expected = losses.get(row.call, []) if row.error is None else None, row.usage.read
+        for start, end, found in _find_paid_spans(bill, expected, margin, own) if own is not None else ():
+            usd, before_it = (prices.rewrite_cost(bill, at - bill.read) for at in (end, start))
+            cost = ZERO if usd is None or before_it is None else usd - before_it
+            if found is None:
+                words = _not_explained(bill.read, expected)
+                yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, end - start, cost, words)
+                continue
+            words, where = message(found, call.request, end - start), place(found, call.request)
+            if where not in words and causes()[found.cause].fixed_in != "time":
+                words += f" at {where}"
+            before = bills[found.since.number - 1] if found.since else None
+            is_static = found.first.layer is not Layer.MESSAGES
+            what = found.cause, end - start, cost, words, seconds_between(before, bill), is_static
+            yield BilledRewrite(file_of[id(bill)], bill, before, *what)
 
 
 def _find_paid_spans(
@@ -189,22 +194,8 @@ def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: Ca
     for file in sessions.files:
         file.has_requests = any(id(call) in has_requests for call in file.calls)
     logged = LoggedCalls(known, setup, name)
-    findings: Iterable[Finding] = ()
-    if known:
-        replays = Replays(logged.workload())
-        recorded, bills = zip(*known, strict=True)
-        findings = find_request_rewrites(recorded, bills, observe_replay(replays, replays.recorded), prices)
     file_of = {id(call): file for file in sessions.files for call in file.calls}
-    rewrites: list[BilledRewrite] = []
-    for found in findings:
-        call, before = known[found.call - 1][1], known[found.since - 1][1] if found.since else None
-        idle = None
-        if before is not None and before.start is not None and call.start is not None:
-            idle = call.start - before.start
-        is_placed = found.block and found.block not in found.message and causes()[found.cause].fixed_in != "time"
-        words = f"{found.message} at {found.block}" if is_placed else found.message
-        is_static, what = found.layer is not Layer.MESSAGES, (found.cause, found.tokens, found.cost)
-        rewrites.append(BilledRewrite(file_of[id(call)], call, before, *what, words, idle, is_static))
+    rewrites = list(_find_request_rewrites(logged, file_of, prices)) if known else []
     return LogBills(sessions.files, logged, rewrites)
 
 

@@ -173,16 +173,6 @@ Kind = tuple[str, str, str, str, str]
 """Host, model, client version, and the type of the sub-agent ("main": none), the client."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixRewrite:
-    """A first call that wrote `tokens` of a static prefix again, and what shows it."""
-
-    file: SessionFile
-    call: BilledCall
-    tokens: int
-    evidence: CauseEvidence
-
-
 @dataclass(slots=True)
 class SharedPrefixes:
     """The first calls of all files by kind, and when calls of each kind kept their prefix alive."""
@@ -200,8 +190,8 @@ class SharedPrefixes:
         if is_first:
             self._firsts[kind].append((file, call))
 
-    def rewrites(self) -> Iterator[PrefixRewrite]:
-        """The first calls that wrote again what was cached, by kind and time."""
+    def rewrites(self) -> Iterator[tuple[SessionFile, BilledCall, int, CauseEvidence]]:
+        """The first calls that wrote so many tokens of a static prefix again, and what shows it; by kind and time."""
         for kind, firsts in self._firsts.items():
             firsts.sort(key=lambda one: one[1].start or 0.0)
             touches = sorted(self._touches[kind]) if len(firsts) > 1 else []
@@ -216,7 +206,7 @@ class SharedPrefixes:
                 tokens = min(size - call.read, call.written + call.tokens[0])
                 evidence = _find_prefix_evidence(call, writer, touches) if tokens > 0 else None
                 if evidence:
-                    yield PrefixRewrite(file, call, tokens, evidence)
+                    yield file, call, tokens, evidence
 
 
 def _find_writer_in_flight(call: BilledCall, earlier: Sequence[BilledCall]) -> BilledCall | None:

@@ -125,18 +125,6 @@ class TokenSum:
     def cost(self) -> Decimal:
         return sum(self.amounts, ZERO)
 
-    @property
-    def missing_cost(self) -> Decimal:
-        return (self.missing_output * self.prices.output).scaleb(PER_TOKEN) if self.prices else ZERO
-
-    @property
-    def uncached_cost(self) -> Decimal:
-        """What the same tokens would cost without any caching."""
-        if self.prices is None:
-            return ZERO
-        usage = self.usage
-        return self.prices.total_cost(replace(usage, input_tokens=usage.total_input, read=0, write_5m=0, write_1h=0))
-
 
 def missing_output(call: BilledCall) -> int:
     """Output tokens of a partial answer beyond the recorded ones, estimated from what was recorded of it."""
@@ -233,7 +221,8 @@ class BillRow:
     @property
     def missing_output_cost(self) -> Decimal:
         """The same in USD; in no other figure."""
-        return sum((one.missing_cost for one in self._sums.values()), ZERO)
+        sums = self._sums.values()
+        return sum(((one.missing_output * one.prices.output).scaleb(PER_TOKEN) for one in sums if one.prices), ZERO)
 
     @property
     def missing_output_margin(self) -> Decimal:
@@ -257,8 +246,15 @@ class BillRow:
 
     @property
     def saved_by_caching(self) -> Decimal:
-        """USD less than without any caching."""
-        return sum((one.uncached_cost - one.cost for one in self._sums.values()), ZERO)
+        """USD less than without any caching; calls without a price cost nothing there."""
+        saved = ZERO
+        for one in self._sums.values():
+            if one.prices is not None:
+                usage = one.usage
+                uncached = replace(usage, input_tokens=usage.total_input, read=0, write_5m=0, write_1h=0)
+                saved += one.prices.total_cost(uncached)
+            saved -= one.cost
+        return saved
 
     @property
     def rewritten(self) -> Decimal:

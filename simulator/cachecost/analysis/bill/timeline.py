@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, seconds_between, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.usage import COST_CLASSES, USUAL_TTL_S, ZERO, call_amounts
@@ -107,8 +107,7 @@ def _build_timeline(
         if rewrite or call.read:
             cause = rewrite.cause if rewrite else "hit" if before else "warm_start"
         idle_s = rewrite.idle_s if rewrite else None
-        if idle_s is None and before is not None and before.start is not None and call.start is not None:
-            idle_s = call.start - before.start
+        idle_s = seconds_between(before, call) if idle_s is None else idle_s
         agent, cost = agents.setdefault(call.agent, len(agents)), call_cost(call, prices)
         dollars = call_dollars(call, rewrite, prices)
         yield TimelineCall(number, file, call, before, agent, cost, dollars, cause, rewrite, idle_s)

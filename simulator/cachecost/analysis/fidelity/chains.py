@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
+from cachecost.analysis.fidelity.judging import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of, iso
 from cachecost.caches.expiry import has_expired
 from cachecost.conversations.json_object import TranscriptStep

@@ -12,11 +12,12 @@ from cachecost.analysis.fidelity.judging import (
     BillComparison,
     BillVerdict,
     PossibleEntry,
+    RecordingCheck,
+    input_cost,
     judge_breakpoint_hit,
     judge_prefix_hit,
     judge_range,
 )
-from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
 from cachecost.analysis.fidelity.rules_seen import (
     CallFacts,
     claim_name,

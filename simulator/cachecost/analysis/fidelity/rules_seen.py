@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cachecost.account.causes import causes
-from cachecost.analysis.fidelity.recording_check import TOLERANCE
+from cachecost.analysis.fidelity.judging import TOLERANCE
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.reporting import round_down_to_block
 from cachecost.ledger.results import Evidence, Judgement
