@@ -229,9 +229,9 @@ def _all_advice(account: BillAccount) -> Iterator[Advice]:
         for row in causes().values():
             if row.habit is None:
                 continue
-            price = partial(_saved_by_reading, cause=row.cause, in_scope=main.includes)
+            price = partial(saved_by_reading, cause=row.cause, in_scope=main.includes)
             if saved := price(account):
-                apply = partial(_with_reads, cause=row.cause, in_scope=main.includes)
+                apply = partial(with_reads, cause=row.cause, in_scope=main.includes)
                 yield Advice(row.cause, row.habit["change"], row.habit["how"], saved, price=price, apply=apply)
     if (side := find_present(account, is_sub_agent)) is not None:
         yield _ttl_advice(account, side, "side_ttl", "sub-agents")
@@ -314,11 +314,12 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
             )
 
 
-def _saved_by_reading(account: BillAccount, cause: Cause, in_scope: InScope) -> Decimal:
+def saved_by_reading(account: BillAccount, cause: Cause, in_scope: InScope) -> Decimal:
+    """USD that the rewrites of this cause in scope cost."""
     return sum((one.cost or ZERO for one in account.rewrites if one.cause == cause and in_scope(one.call)), ZERO)
 
 
-def _with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAccount:
+def with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAccount:
     """The account with these rewrites read: they come first in what was not (rule 15)."""
     changed: dict[int, Tokens] = {}
     for one in account.rewrites:
@@ -332,15 +333,36 @@ def _with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAc
 
 
 def _log_advice(account: BillAccount) -> Iterator[Advice]:
-    """What `explain` finds in the logs of an account, a piece a cause and place."""
+    """What `explain` finds in the logs of an account, a piece a cause and place, of the calls that count.
+
+    Nothing where nothing was lost, or the log is long.
+    """
+    from cachecost.base.errors import CannotEvaluate
+
+    logged = account.logged
+    if logged is None or len(logged.calls) > MOST_REPLAYED:
+        return
+    bills = [bill for _, bill in logged.calls]
+    was_lost = any(one.file.has_requests for one in account.rewrites) or not all(bill.cached for bill in bills)
+    if not was_lost or not any(file.has_requests for file in account.files):
+        return
+    from cachecost.analysis.bill.explanation import bill_cost
+    from cachecost.analysis.explain.explaining import explain_in_order
+
+    limits = {number: bill_cost(bill, account.prices) for number, bill in enumerate(bills, 1)}
+    try:
+        findings = explain_in_order(logged.workload(), limits).findings
+    except CannotEvaluate:
+        return
     groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in _log_findings(account):
-        place = one.block if causes()[one.cause].has_place else ""
-        groups.setdefault((one.code, place, one.fix), []).append(one)
-    for (code, place, fix), findings in groups.items():
-        saved = sum((one.cost for one in findings), ZERO)
-        change, cause = _finding_words(findings), findings[0].cause
-        yield Advice(f"log {code} {place} {fix}", change, causes()[cause].fix_in_bill or fix, saved)
+    for one in findings:
+        bill = bills[one.call - 1]
+        if account.is_counted(bill) and not account.is_copy(bill):
+            place = one.block if causes()[one.cause].has_place else ""
+            groups.setdefault((one.code, place, one.fix), []).append(one)
+    for (code, place, fix), found in groups.items():
+        saved, how = sum((one.cost for one in found), ZERO), causes()[found[0].cause].fix_in_bill or fix
+        yield Advice(f"log {code} {place} {fix}", _finding_words(found), how, saved)
 
 
 def _finding_words(findings: Sequence[Finding]) -> str:
@@ -353,29 +375,3 @@ def _finding_words(findings: Sequence[Finding]) -> str:
     of_file = f" of {file}" if file and first.line == first.call else ""
     also = f" and {count_text(more, 'other call')}" if more else ""
     return f"{first.message}{where} in {place}{of_file}{also}"
-
-
-def _log_findings(account: BillAccount) -> Iterator[Finding]:
-    """The findings of the calls that count; none where nothing was lost, or the log is long."""
-    from cachecost.base.errors import CannotEvaluate
-
-    logged = account.logged
-    if logged is None or len(logged.calls) > MOST_REPLAYED:
-        return
-    bills = [bill for _, bill in logged.calls]
-    if not any(file.has_requests for file in account.files) or (
-        not any(one.file.has_requests for one in account.rewrites) and all(bill.cached for bill in bills)
-    ):
-        return
-    from cachecost.analysis.bill.explanation import bill_cost
-    from cachecost.analysis.explain.explaining import explain_in_order
-
-    limits = {number: bill_cost(bill, account.prices) for number, bill in enumerate(bills, 1)}
-    try:
-        findings = explain_in_order(logged.workload(), limits).findings
-    except CannotEvaluate:
-        return
-    for one in findings:
-        bill = bills[one.call - 1]
-        if account.is_counted(bill) and not account.is_copy(bill):
-            yield one

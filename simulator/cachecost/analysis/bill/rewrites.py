@@ -271,8 +271,7 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Las
     is resumed in a new file continues it.
     """
     known: list[LastCall | None] = [None]
-    lengths = [0]
-    """Of the static prefix: what the first call read, else what a later one read of it alone; 0: unknown."""
+    lengths = [0]  # of the static prefix: what the first call read, else what a later one read of it alone; 0: unknown
     ended: dict[str, LastCall | None] = {}
     for call in file.calls:
         rules = rules_of(call)

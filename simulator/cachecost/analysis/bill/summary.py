@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
-from functools import partial
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
@@ -50,10 +49,8 @@ def find_unwritten(account: BillAccount) -> list[UnwrittenUsage]:
     if not any(file.client_sums for file in account.files):
         return []
     counted = {id(call) for _, call in account.calls()}
-    written: dict[tuple[str, str], TokenSum] = defaultdict(lambda: TokenSum(None))
-    """By session and model."""
-    partly: set[str] = set()
-    """Sessions with calls that are copies or not in the period."""
+    written: dict[tuple[str, str], TokenSum] = defaultdict(lambda: TokenSum(None))  # by session and model
+    partly: set[str] = set()  # sessions with calls that are copies or not in the period
     for file in account.files:
         for call in file.calls:
             if id(call) not in counted:
@@ -298,7 +295,10 @@ class BillSummary:
 
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     """The summary of an account. Raises KeyError if `by` is none of `ROWS_BY`."""
-    key_of = partial(_period_of, form=PERIODS[by], zone=account.zone) if by in PERIODS else GROUPS[by]
+    zone, form = account.zone, PERIODS[by] if by not in GROUPS else ""
+    key_of = GROUPS.get(by) or (
+        lambda _, call: "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
+    )
     total, rows = BillRow("total"), dict[str, BillRow]()
     sessions, unpriced = set[str](), Counter[str]()
     prices, unwritten = account.prices, find_unwritten(account)
@@ -345,10 +345,6 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         unwritten,
         account.zone,
     )
-
-
-def _period_of(file: SessionFile, call: BilledCall, form: str, zone: tzinfo) -> str:
-    return "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
 
 
 GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {

@@ -95,8 +95,7 @@ class Netting:
         shown = {(one.cause, first.number(one.call)) for found in _by_cause(first).values() for one in found}
         for _ in range(MOST_FIXES):
             by_cause = _by_cause(self.observed)
-            new: list[list[Loss]] = []
-            """Of each cause the losses that were not looked at."""
+            new: list[list[Loss]] = []  # of each cause the losses that were not looked at
             for cause in FIXERS:
                 losses = [one for one in by_cause.get(cause, []) if _key(one, self.observed) not in self._settled]
                 new += [losses] if losses else []
@@ -118,7 +117,16 @@ class Netting:
         self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
         if best is None:
             return
-        shares, words = self._share_out(best, best.fixed), self._words(best)
+        # The words of the fix, those of others that save, too; and what it saves with other prices where it does.
+        saved = self.now.total - best.after.total
+        others = {words: self.now.total - usd for words, usd in best.others.items()}
+        also = (f", or {words} ({dollars(usd)})" for words, usd in others.items() if usd >= ABOUT_AS_MUCH * saved)
+        words = "".join((best.fix.words, *also))
+        cheaper = sum(best.after.besides.values(), ZERO) - sum(self.now.besides.values(), ZERO)
+        if cheaper > 0:
+            words = words or causes()[best.losses[0].cause].fix
+            words += f"; {dollars(saved + cheaper)} with the difference in price"
+        shares = self._share_out(best, best.fixed)
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
             netted = NettedLoss(loss, best.observed, share, words)
@@ -126,18 +134,6 @@ class Netting:
         self.observed, self.now = best.fixed, best.after
         if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
-
-    def _words(self, best: _Choice) -> str:
-        """The words of the fix, those of others that save, too; and what it saves with other prices where it does."""
-        least = ABOUT_AS_MUCH * (self.now.total - best.after.total)
-        saved = {words: self.now.total - usd for words, usd in best.others.items()}
-        others = (f", or {words} ({dollars(usd)})" for words, usd in saved.items() if usd >= least)
-        text = "".join((best.fix.words, *others))
-        cheaper = sum(best.after.besides.values(), ZERO) - sum(self.now.besides.values(), ZERO)
-        if cheaper <= 0:
-            return text
-        whole = self.now.total - best.after.total + cheaper
-        return f"{text or causes()[best.losses[0].cause].fix}; {dollars(whole)} with the difference in price"
 
     def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
         still = _paid_again(fixed, _by_cause(fixed).get(best.losses[0].cause, []))
@@ -323,16 +319,14 @@ def _price_only_savings(
     for position, step in enumerate(observed.steps, 1):
         prices = observed.prices.get(position)
         if step.number and prices:
-            row = after[step.number]
-            at_own = prices.total_cost(_as_long(row.usage, observed.rows[position - 1].usage))
-            besides[step.number] = besides.get(step.number, ZERO) + max(ZERO, at_own - row.cost.total)
+            usage, before = after[step.number].usage, observed.rows[position - 1].usage
+            total, wanted = usage.total_input, before.total_input
+            own = replace(usage, output_tokens=before.output_tokens)
+            if total and total != wanted:  # another model counts the same text otherwise
+                read, five, hour = (
+                    round(part * wanted / total) for part in (usage.read, usage.write_5m, usage.write_1h)
+                )
+                own = Usage(max(0, wanted - read - five - hour), read, five, hour, before.output_tokens)
+            cheaper = max(ZERO, prices.total_cost(own) - after[step.number].cost.total)
+            besides[step.number] = besides.get(step.number, ZERO) + cheaper
     return besides
-
-
-def _as_long(usage: Usage, other: Usage) -> Usage:
-    """The usage in the tokens of another one: another model counts the same text otherwise."""
-    total, wanted = usage.total_input, other.total_input
-    if not total or total == wanted:
-        return replace(usage, output_tokens=other.output_tokens)
-    read, short, hour = (round(part * wanted / total) for part in (usage.read, usage.write_5m, usage.write_1h))
-    return Usage(max(0, wanted - read - short - hour), read, short, hour, other.output_tokens)

@@ -267,35 +267,29 @@ class ChainState:
 
 
 def states_of(steps: Iterable[TranscriptStep]) -> dict[int, ChainState]:
-    """The state after each step, by its number."""
+    """The state after each step, by its number: reads refresh an entry, writes create one, by TTL."""
     states: dict[int, ChainState] = {}
     for step in steps:
-        before = states[step.before] if step.before else None
-        thought = bool(before and before.thought and "human" not in step.between)
-        cached = step.usage.read + step.usage.write
-        earlier = before.step.usage.read + before.step.usage.write if before else cached
-        states[step.number] = ChainState(
-            step, _find_entries(step, before), thought or step.thinking, max(0, cached - earlier)
-        )
+        before, usage, ends = states[step.before] if step.before else None, step.usage, dict[str, int]()
+        known = before.entries if before else ()
+        if not step.summed:
+            ends = {entry.ttl: entry.tokens for entry in known if entry.tokens <= usage.read}
+            if usage.read:  # of the shortest entry that is long enough, else with the TTL of what is written
+                reaching = [entry.ttl for entry in known if entry.tokens >= usage.read - TOLERANCE]
+                written = "1h" if usage.write_1h else "5m" if usage.write else known[0].ttl if known else "5m"
+                ends[reaching[-1] if reaching else written] = usage.read
+            if usage.write_1h:
+                ends["1h"] = usage.read + usage.write_1h
+            if usage.write_5m:
+                ends["5m"] = usage.read + usage.write
+        now = request_time(step, before)
+        ordered = sorted(ends.items(), key=lambda end: (-end[1], end[0]))
+        entries = tuple(ChainEntry(tokens, ttl, now) for ttl, tokens in ordered)
+        has_thinking = bool(before and before.thought and "human" not in step.between) or step.thinking
+        earlier = before.step.usage.read + before.step.usage.write if before else usage.read + usage.write
+        growth = max(0, usage.read + usage.write - earlier)
+        states[step.number] = ChainState(step, entries, has_thinking, growth)
     return states
-
-
-def _find_entries(step: TranscriptStep, before: ChainState | None) -> tuple[ChainEntry, ...]:
-    """What is cached after this bill, by TTL: reads refresh an entry, writes create one."""
-    if step.summed:
-        return ()
-    usage, known, now = step.usage, before.entries if before else (), request_time(step, before)
-    ends = {entry.ttl: entry.tokens for entry in known if entry.tokens <= usage.read}
-    if usage.read:  # of the shortest entry that is long enough, else with the TTL of what is written
-        reaching = [entry.ttl for entry in known if entry.tokens >= usage.read - TOLERANCE]
-        written = "1h" if usage.write_1h else "5m" if usage.write else known[0].ttl if known else "5m"
-        ends[reaching[-1] if reaching else written] = usage.read
-    if usage.write_1h:
-        ends["1h"] = usage.read + usage.write_1h
-    if usage.write_5m:
-        ends["5m"] = usage.read + usage.write
-    entries = (ChainEntry(tokens, ttl, now) for ttl, tokens in ends.items())
-    return tuple(sorted(entries, key=lambda entry: (-entry.tokens, entry.ttl)))
 
 
 def request_time(step: TranscriptStep, before: ChainState | None) -> TimeRange | None:

@@ -127,7 +127,12 @@ def _check_log(
     """
     said: list[str] = []
     calls: Sequence[RecordedCall | TranscriptStep]
-    if _is_transcript(log, format_):
+    name, _ = detect(log, format_, "request-log")
+    is_transcript = name == "claude-code"
+    if name == "recording":  # perhaps the content-free form of a transcript
+        with open_input(log) as stream:
+            is_transcript = sniff(stream.read(HEAD_BYTES)) is not None
+    if is_transcript:
         calls = steps = read_steps(log)
         judgements, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
     else:
@@ -137,12 +142,3 @@ def _check_log(
     new = [one for one in judgements if ids.get(one.line) not in known]
     known.update(ids[one.line] for one in new if one.line in ids)
     return new, [*left, *((str(log), words) for words in said)]
-
-
-def _is_transcript(log: Path, format_: str) -> bool:
-    """Whether a file is a transcript, or the content-free form of one, which is detected as a recording."""
-    name, _ = detect(log, format_, "request-log")
-    if name != "recording":
-        return name == "claude-code"
-    with open_input(log) as stream:
-        return sniff(stream.read(HEAD_BYTES)) is not None

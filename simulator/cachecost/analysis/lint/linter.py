@@ -32,7 +32,7 @@ from cachecost.base.errors import CannotEvaluate, OtherCache
 from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.sessions import CallTree, Turn
-from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.compare import ancestor
 from cachecost.prompts.request import Breakpoint, wire_path
 from cachecost.providers.hosts import AUTO_HOST, host_of
@@ -321,8 +321,14 @@ class _Pairing:
         self._numbers[turn.number] = number
         tip, self._tips[_head(call)] = self._tips.get(_head(call)), turn
         before = turn.before
-        if tip and tip is not before and _is_alike(tip.thread, turn.thread, before.thread.length if before else 0):
-            before = tip
+        if tip and tip is not before:
+            # A conversation in which some messages changed: at least half stand at the same place of both, and more
+            # than those with which the call goes on from an earlier one.
+            least = min(tip.thread.length, turn.thread.length)
+            both = zip(tip.thread.up_to(least).back(), turn.thread.up_to(least).back(), strict=True)
+            same = sum(a.message.digest == b.message.digest for a, b in both if a.message and b.message)
+            if least > 1 and same * 2 >= least and same > (before.thread.length if before else 0):
+                before = tip
         if before:
             self.before[number] = self._numbers[before.number]
 
@@ -336,12 +342,3 @@ def _head(call: RecordedCall) -> Head:
     request = call.request
     place = call.workspace, call.host, call.session, call.agent
     return *place, request.model, request.tools.digest, request.system.digest
-
-
-def _is_alike(one: Thread, other: Thread, more_than: int) -> bool:
-    """Whether at least half of the messages stand at the same place of both: a conversation in which some changed. They
-    are more than those with which `other` goes on from an earlier call."""
-    least = min(one.length, other.length)
-    old, new = one.up_to(least).back(), other.up_to(least).back()
-    same = sum(a.message.digest == b.message.digest for a, b in zip(old, new, strict=True) if a.message and b.message)
-    return least > 1 and same * 2 >= least and same > more_than

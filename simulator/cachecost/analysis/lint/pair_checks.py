@@ -116,31 +116,24 @@ def _settled(
 
     The first of several passes read no more than their sum: a sum can confirm a loss, and seldom refute one.
     """
+    # What `a` left in the cache (None: not known), and how far that may be off.
     left, error = a.bill.cached_prefix if a.bill else None, 0.0
-    """What `a` left in the cache (None: not known), and how far that may be off."""
     if left is None and a.sized:
         left, error = a.live[-1].tokens, a.error(a.live[-1].tokens)
     if a.rules.generation != b.rules.generation and bill.usage.read:
         return one
     if left is None:
         return _bounded(a, bill, one)
-    lost = left - bill.usage.read
-    if lost <= SAME + error or _is_read_past(a, b, bill, one, left, written):
+    lost, is_read_past = left - bill.usage.read, False
+    if one.tokens is not None and bill.usage.read > left - one.tokens:
+        before = left - one.tokens  # what stands before the finding; and what `b` had left there itself
+        own = next((b.length(node) for node in b.nodes() if node in written), 0)
+        is_read_past = bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
+    if lost <= SAME + error or is_read_past:
         return _bounded(a, bill, one) if bill.is_summed else None
     tokens = lost if one.tokens is None else min(one.tokens, lost)
     words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
     return replace(one, tokens=tokens, message=words, bill=CONFIRMED)
-
-
-def _is_read_past(
-    a: LoadedRequest, b: LoadedRequest, bill: CallBill, one: LintFinding, left: int, written: Collection[Prefix]
-) -> bool:
-    """Whether more was read than stands before the place of the finding, and than `b` had left there itself."""
-    if one.tokens is None or not bill.usage.read:
-        return False
-    before = left - one.tokens
-    own = next((b.length(node) for node in b.nodes() if node in written), 0) if bill.usage.read > before else 0
-    return bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
 
 
 def _bounded(a: LoadedRequest, bill: CallBill, one: LintFinding) -> LintFinding | None:
@@ -389,7 +382,13 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
         return
     kept = {node.message.digest for node in new if node.message and not node.message.is_human}
     stays = any(node.message.digest in kept for node in old if node.message)
-    stays = stays or (shared == 0 and _rest_stays(old[0], new[0]))
+    if not stays and shared == 0:  # a long block, or most of a long text, of a first message, not where both begin
+        before, after = old[0].message_blocks, new[0].message_blocks
+        long = {block.digest for block in before if block.size >= LONG_TEXT}
+        first = first_changed_block(before, after)
+        first = first if first < len(before) else len(after)
+        stays = any(block.digest in long for block in after[first:])
+        stays = stays or any(share_of_long_text(x, y) for x, y in zip(before[first:], after[first:], strict=False))
     firsts = old[0].message_blocks[:1], new[0].message_blocks[:1]
     is_same = shared > 0 or (all(firsts) and firsts[0][0].digest == firsts[1][0].digest)
     found: dict[str, LintFinding] = {}
@@ -400,16 +399,6 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
         if not is_word:
             break
     yield from found.values()
-
-
-def _rest_stays(old: Thread, new: Thread) -> bool:
-    """Whether a long block, or most of a long text, of a first message is in both, and not where they begin."""
-    one, other = old.message_blocks, new.message_blocks
-    known = {block.digest for block in one if block.size >= LONG_TEXT}
-    first = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a.digest != b.digest), len(other))
-    if any(block.digest in known for block in other[first:]):
-        return True
-    return any(share_of_long_text(a, b) for a, b in zip(one[first:], other[first:], strict=False))
 
 
 def _differences(a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:

@@ -8,7 +8,6 @@ ids that last (of a user, an account …) are no candidates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST_WORD = 80
@@ -133,14 +132,7 @@ CANDIDATES = (
 
 def find_volatile_words(text: str) -> list[VolatileWord]:
     """The candidates in a text, in order, none in another."""
-    found: list[VolatileWord] = []
-    for one in sorted(_find_candidates(text), key=lambda one: (one.start, -one.end)):
-        if not found or one.start >= found[-1].end:
-            found.append(one)
-    return found
-
-
-def _find_candidates(text: str) -> Iterator[VolatileWord]:
+    words: list[VolatileWord] = []
     for row in CANDIDATES:
         for match in row.pattern.finditer(text):
             before_it = text[max(0, match.start() - BEFORE) : match.start()].rpartition("\n")[2]
@@ -150,7 +142,12 @@ def _find_candidates(text: str) -> Iterator[VolatileWord]:
             is_strong = bool(row.strong.search(before_it)) if isinstance(row.strong, re.Pattern) else row.strong
             has_no_seconds = row.kind == "time" and re.search(r"(?<![\d:])\d{1,2}:\d{2}(?!:?\d)", match[0])
             step_s = 0.0 if row.kind != "time" else 60.0 if has_no_seconds else 1.0
-            yield VolatileWord(*match.span(match.lastindex or 0), row.kind, is_strong, step_s)
+            words.append(VolatileWord(*match.span(match.lastindex or 0), row.kind, is_strong, step_s))
+    found: list[VolatileWord] = []
+    for one in sorted(words, key=lambda one: (one.start, -one.end)):
+        if not found or one.start >= found[-1].end:
+            found.append(one)
+    return found
 
 
 def only_words_changed(old: str, new: str) -> bool:

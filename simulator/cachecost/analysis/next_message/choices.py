@@ -36,7 +36,7 @@ from cachecost.base.structs import replace, value
 from cachecost.base.times import day_of
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call, derive_call
-from cachecost.prompts.blocks import Message, Thread, given_block
+from cachecost.prompts.blocks import Message, given_block
 from cachecost.prompts.request import Breakpoint, NotAMessage, Request, parse_message
 from cachecost.providers.usage import USUAL_TTL_S, ZERO, Quote
 from cachecost.simulation.setup import ReplaySetup
@@ -63,18 +63,12 @@ def count_message(message: Message, setup: ReplaySetup, state: SessionState, cou
     """Tokens of a message, as the tokenizer of the session's model counts. Raises CannotEvaluate."""
     day = None if state.last_used is None else day_of(state.last_used)
     rules = setup.rules.rules(state.host, state.model, day)
-    counted = replace_fields(setup, tokens=counter_name(counter, has_bills=False), counters={}).counter(
-        rules.generation
-    )
+    name = counter_name(counter, has_bills=False)
+    counted = replace_fields(setup, tokens=name, counters={}).counter(rules.generation)
     return sum(counted.block(block) for block in message.blocks)
 
 
-ANSWER, NEW = "answer", "next message"
 RequestChange = Callable[[Request], Request]
-
-
-def unchanged(request: Request) -> Request:
-    return request
 
 
 def with_model(model: str) -> RequestChange:
@@ -120,18 +114,29 @@ class LastConversation:
         made._output_tokens = output_tokens
         return made
 
-    def next_call(self, message: Message, start: float, change: RequestChange = unchanged) -> Call:
+    def next_call(self, message: Message, start: float, change: RequestChange | None = None) -> Call:
         """The call that continues with a message of a person at `start`."""
-        request = self.last.request
+        # Breakpoints that did not move stay, the others keep their distance to the end.
+        request, before = self.last.request, self._before.request.breakpoints if self._before else ()
+        fixed = {one.block_key for one in before}
         answered, answer = request.thread, self.last.response or self.last.output
         if not answer and self.last.output_tokens:  # the log has none: one as long as was billed
-            answer = (given_block("text", "assistant", ANSWER, self.last.output_tokens),)
+            answer = (given_block("text", "assistant", "answer", self.last.output_tokens),)
         if answer:
             answered = answered.then(Message.of("assistant", tuple(answer)))
-        thread = answered.then(message)
-        before = self._before.request if self._before else None
-        moved = replace(request, thread=thread, breakpoints=_move_breakpoints(request, before, thread))
-        return derive_call(self.last, change(moved), start, self._output_tokens, "next")
+        thread, breakpoints = answered.then(message), dict[object, Breakpoint]()
+        for one in request.breakpoints:
+            if one.node is not None and one.block_key not in fixed:
+                node = thread.up_to(thread.length - (request.thread.length - one.node.length))
+                blocks = node.message_blocks
+                index = max(0, len(blocks) - (len(one.node.message_blocks) - one.index))
+                if not blocks or blocks[index].is_thinking:
+                    continue
+                one = replace(one, node=node, index=index)
+            breakpoints[one.block_key] = one
+        placed = tuple(sorted(breakpoints.values(), key=lambda one: one.prompt_order))
+        made = replace(request, thread=thread, breakpoints=placed)
+        return derive_call(self.last, change(made) if change else made, start, self._output_tokens, "next")
 
     def simulate(self, call: Call, is_cold: bool = False) -> Price:
         """What a call after those of the workload costs; `is_cold`: with nothing cached. Raises CannotEvaluate."""
@@ -146,32 +151,11 @@ class LastConversation:
             raise CannotEvaluate(f"the next message: {row.error}")
         return Price(row.usage, row.cost.total if row.is_priced else None)
 
-    def next_message(self, message: Message, now: float, change: RequestChange = unchanged) -> NextMessage:
+    def next_message(self, message: Message, now: float, change: RequestChange | None = None) -> NextMessage:
         """The next message at `now`. Raises CannotEvaluate where the host would refuse it or has no price."""
         call = self.next_call(message, now, change)
         warm, cold = self.simulate(call), self.simulate(call, is_cold=True)
         return NextMessage(warm.usage.read > 0, warm.usage, warm.cost, cold)
-
-
-def message_of_size(tokens: int) -> Message:
-    """A message of a person of which only the length is known."""
-    return Message.of("user", (given_block("text", "user", NEW, tokens),))
-
-
-def _move_breakpoints(last: Request, before: Request | None, thread: Thread) -> tuple[Breakpoint, ...]:
-    """The breakpoints of the next request: those that did not move stay, the others keep their distance to the end."""
-    fixed = {one.block_key for one in before.breakpoints} if before else set()
-    found: dict[object, Breakpoint] = {}
-    for one in last.breakpoints:
-        if one.node is not None and one.block_key not in fixed:
-            node = thread.up_to(thread.length - (last.thread.length - one.node.length))
-            blocks = node.message_blocks
-            index = max(0, len(blocks) - (len(one.node.message_blocks) - one.index))
-            if not blocks or blocks[index].is_thinking:
-                continue
-            one = replace(one, node=node, index=index)
-        found[one.block_key] = one
-    return tuple(sorted(found.values(), key=lambda one: one.prompt_order))
 
 
 LEAD_S = 60.0
@@ -288,7 +272,11 @@ def choose_next(
     """
     message = next_message(state, prices, now, new_tokens, output_tokens)
     compaction = price_compaction(state, prices, now, new_tokens, output_tokens)
-    length = message.usage.total_input
+    length, live = message.usage.total_input, state.live_tokens(now)
+
+    def price(read: int, added: int = 0) -> Price:
+        return price_of(usage_of(state, read, length + added, output_tokens), prices)
+
     found = [NextAlternative(NOW, NOW, message.price, note="" if message.is_warm else "the cache has expired")]
     found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
     for model in models:  # another one shares no cache
@@ -297,42 +285,28 @@ def choose_next(
         note = f"{READS_NOTHING}; tokens counted as on the present one"
         found.append(NextAlternative(MODEL, f"with {model.model}", usage, note=note))
     if state.cached_tokens and state.effort_layer and not state.is_automatic:
-        found += _efforts(state, prices, now, length, output_tokens)
+        is_whole = state.effort_layer == "tools"  # rule 2: rewritten from the layer whose cache key has it
+        note = "all of it is written again" if is_whole else "the messages are written again"
+        usage = price(0 if is_whole else min(state.static_tokens, live))
+        found.append(NextAlternative(EFFORT, f"with {EFFORT}", usage, note=note))
+        if state.accepts_message_effort:
+            note = "what is cached stays"
+            found.append(NextAlternative(MESSAGE_EFFORT, f"with {MESSAGE_EFFORT}", price(live), note=note))
     if compaction is not None:
         last = "as long as this session's last one" if state.summary_tokens else f"of {SUMMARY_TOKENS:,} tokens"
         costs = compaction.message, compaction.summary
         note, enough = f"assumes a summary {last}", compaction.breaks_even_after
         found.append(NextAlternative(COMPACT, COMPACT, *costs, note, enough))
     if tools_tokens is not None:
-        plain = price_of(usage_of(state, 0, length + tools_tokens, output_tokens), prices)
-        deferred = price_of(usage_of(state, state.live_tokens(now), length + tools_tokens, output_tokens), prices)
-        found += [
-            NextAlternative(
-                PLAIN, f"{tools_tokens:,} tokens of tools added", plain, note="they come first: all is written again"
-            ),
-            NextAlternative(
-                DEFERRED, f"{tools_tokens:,} tokens of tools deferred", deferred, note="all of them loaded"
-            ),
-        ]
+        for kind, read, how, note in (
+            (PLAIN, 0, "added", "they come first: all is written again"),
+            (DEFERRED, live, "deferred", "all of them loaded"),
+        ):
+            words = f"{tools_tokens:,} tokens of tools {how}"
+            found.append(NextAlternative(kind, words, price(read, tools_tokens), note=note))
     return NextChoice(message, tuple(found), compaction, advise_keep_alive(state, prices, now))
 
 
-def _efforts(
-    state: SessionState, prices: Quote | None, now: float, length: int, output_tokens: int
-) -> list[NextAlternative]:
-    """Another effort rewrites from the layer whose cache key has it (rule 2); one in a message rewrites nothing."""
-    live = state.live_tokens(now)
-    is_whole = state.effort_layer == "tools"
-    usage = usage_of(state, 0 if is_whole else min(state.static_tokens, live), length, output_tokens)
-    note = "all of it is written again" if is_whole else "the messages are written again"
-    found = [NextAlternative(EFFORT, f"with {EFFORT}", price_of(usage, prices), note=note)]
-    if state.accepts_message_effort:
-        kept = price_of(usage_of(state, live, length, output_tokens), prices)
-        found.append(NextAlternative(MESSAGE_EFFORT, f"with {MESSAGE_EFFORT}", kept, note="what is cached stays"))
-    return found
-
-
-EFFORTS = ("low", "high")
 WITHOUT_KEEP_ALIVES = ("claude-code",)
 """Clients that send none, and let nobody set that they do."""
 
@@ -379,11 +353,10 @@ class NextSession:
         """The same with the simulation's figures where a request can be simulated."""
         at = asked.at if known.is_timed else known.last.start
         new = self.state.typical_new_tokens if asked.new_tokens is None else asked.new_tokens
-        message, known = asked.message or message_of_size(new), known.with_answer(asked.output_tokens)
+        unknown = Message.of("user", (given_block("text", "user", "next message", new),))
+        message, known = asked.message or unknown, known.with_answer(asked.output_tokens)
         now = known.next_message(message, at)
         models, rows = iter(asked.models), list[NextAlternative]()
-        config = known.last.request.params.get("output_config") or {}
-        level = EFFORTS[config.get("effort") == EFFORTS[0]]
         for row in found.alternatives:
             if row.kind in (NOW, MESSAGE_EFFORT):
                 row = replace(row, usage=now.price)
@@ -393,6 +366,8 @@ class NextSession:
                 price = known.next_message(message, at, with_model(next(models))).price
                 row = replace(row, usage=price, note=READS_NOTHING)
             elif row.kind == EFFORT:
+                config = known.last.request.params.get("output_config") or {}
+                level = "high" if config.get("effort") == "low" else "low"
                 with suppress(CannotEvaluate):  # as it is where the host refuses the parameter
                     row = replace(row, usage=known.next_message(message, at, with_effort(level)).price)
             rows.append(row)

@@ -144,12 +144,16 @@ def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Re
 def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """A static prefix of the model's minimum length: what it lacks is added before its breakpoint, and paid for."""
     parts, padded = PartPool(), list[ReplayStep]()
+
+    def pad(call: Call, tokens: int) -> Call:
+        padding = given_block("text", "system", f"{tokens} tokens of examples", tokens)
+        return with_part(call, Layer.SYSTEM, parts.of((padding, *call.request.system.blocks)))
+
     for loss in losses:
-        rendered = context.observed.rendered[loss.call]
-        pad = partial(_pad, tokens=max(1, loss.minimum - rendered.prompt.system_tokens), parts=parts)
+        lacking = max(1, loss.minimum - context.observed.rendered[loss.call].prompt.system_tokens)
         known = {step.number for step in padded}
         same = in_scopes(context, [loss], in_static_prefix)
-        padded += [step.with_change(pad) for step in same if step.number not in known]
+        padded += [step.with_change(partial(pad, tokens=lacking)) for step in same if step.number not in known]
     ended = list[ReplayStep]()
     for step in padded:
         request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
@@ -158,60 +162,42 @@ def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix
     yield Fix(replaced(context.steps, ended))
 
 
-def _pad(call: Call, tokens: int, parts: PartPool) -> Call:
-    """The call with so many more tokens at the start of its system prompt."""
-    padding = given_block("text", "system", f"{tokens} tokens of examples", tokens)
-    return with_part(call, Layer.SYSTEM, parts.of((padding, *call.request.system.blocks)))
-
-
 LEAD_S = 5.0
 """Seconds before an entry expires at which a keep-alive is sent, as aider does (295 s for the TTL of 300)."""
 MOST_PINGS = 11
 """Keep-alives in a pause that are tried: 12 reads at 0.1 cost more than a write at 1.25 does above a read."""
 WAIT_S = 0.001
 """Seconds after the first token."""
+HOUR_ON_STATIC = set_hour_on((Layer.TOOLS, Layer.SYSTEM))
+HOURS = (set_ttl("1h"), "a 1h TTL on every breakpoint"), (HOUR_ON_STATIC, "a 1h TTL on tools and system prompt")
+FIVES = (set_ttl("5m"), "a 5m TTL on every breakpoint"), (HOUR_ON_STATIC, "a 5m TTL on messages")
 
 
 def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """Policies for the whole log that know no pause before it comes: 1h TTLs, or keep-alives after every call."""
-    if any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses):
-        yield from _hour_fixes(context, losses)
-    expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
-    for ttl, ttl_s in expired.items():
-        for times in _pings_needed(losses, ttl_s):
-            habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
-            words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
-            pinged = add_pings(in_scopes(context, losses), habit, context.observed.refused)
-            pings = [step for step in pinged if step.number == NO_CALL]
-            yield Fix(in_order([*context.steps, *pings]), words=words)
-
-
-def _hour_fixes(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    for change, words in (
-        (set_ttl("1h"), "a 1h TTL on every breakpoint"),
-        (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 1h TTL on tools and system prompt"),
-    ):
-        concerned = in_scopes(context, losses)
+    concerned = in_scopes(context, losses)
+    accepts_hour = any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses)
+    for change, words in HOURS if accepts_hour else ():
         changed = [step.with_request(change(step.call.request)) for step in concerned]
         if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
             yield Fix(replaced(context.steps, changed), words=words)
+    expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
+    for ttl, ttl_s in expired.items():
+        needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
+        worth = [times for times in needed if 0 < times <= MOST_PINGS]
+        # What bridges the shortest pause, the middle one and the longest.
+        for times in sorted({worth[0], worth[len(worth) // 2], worth[-1]}) if worth else ():
+            habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
+            words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
+            pings = [step for step in add_pings(concerned, habit, context.observed.refused) if step.number == NO_CALL]
+            yield Fix(in_order([*context.steps, *pings]), words=words)
 
 
 def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """5m for all breakpoints, or for those on messages alone."""
     concerned = in_scopes(context, losses)
-    for change, words in (
-        (set_ttl("5m"), "a 5m TTL on every breakpoint"),
-        (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 5m TTL on messages"),
-    ):
+    for change, words in FIVES:
         yield Fix(replaced(context.steps, [step.with_request(change(step.call.request)) for step in concerned]), words)
-
-
-def _pings_needed(losses: Sequence[Loss], ttl_s: float) -> list[int]:
-    """How many keep-alives bridge the pauses: those of the shortest, of the middle one and of the longest."""
-    needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
-    worth = [times for times in needed if 0 < times <= MOST_PINGS]
-    return sorted({worth[0], worth[len(worth) // 2], worth[-1]}) if worth else []
 
 
 def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -282,24 +268,16 @@ class _SharedFirst:
         first = request.thread.beginning
         if first.parent is not None and first.message is not None and message.blocks != first.message.blocks:
             self._threads.put({first: first.parent.then(Message.of(first.message.role, message.blocks))})
-        moved = [self._move(one, system, message) for one in request.breakpoints]
-        return replace(
-            call,
-            request=replace(
-                request,
-                system=self._parts.of(system.blocks),
-                thread=self._threads.corrected(request.thread),
-                breakpoints=tuple(sorted(moved, key=attrgetter("prompt_order"))),
-            ),
-        )
-
-    def _move(self, one: Breakpoint, system: OrderedBlocks, message: OrderedBlocks) -> Breakpoint:
-        if one.layer is Layer.SYSTEM:
-            return replace(one, index=system.places[one.index])
-        if one.node is None:
-            return one
-        index = message.places[one.index] if one.node.length == 1 else one.index
-        return replace(one, node=self._threads.corrected(one.node), index=index)
+        moved = list(request.breakpoints)
+        for number, one in enumerate(moved):
+            if one.layer is Layer.SYSTEM:
+                moved[number] = replace(one, index=system.places[one.index])
+            elif one.node is not None:
+                index = message.places[one.index] if one.node.length == 1 else one.index
+                moved[number] = replace(one, node=self._threads.corrected(one.node), index=index)
+        breakpoints = tuple(sorted(moved, key=attrgetter("prompt_order")))
+        part, thread = self._parts.of(system.blocks), self._threads.corrected(request.thread)
+        return replace(call, request=replace(request, system=part, thread=thread, breakpoints=breakpoints))
 
     def with_breakpoint(self, sent: Request, request: Request, rules: ModelRules) -> Request:
         """The request with a breakpoint at the end of what is shared from its beginning; `sent` is it as sent."""
@@ -337,7 +315,17 @@ class _BlockOrder:
         self._first = {block.digest: number for number, block in reversed(list(enumerate(sum(parts, ()))))}
         own = {block.digest: block for blocks in parts for block in blocks if self._counts[block.digest] == 1}
         texts = (block for block in own.values() if block.kind == "text" and block.content is not None)
-        self._pieces = _split_texts([block for block in texts if block.size >= LONG_TEXT])
+        long = [block for block in texts if block.size >= LONG_TEXT]
+        alike = [block for block in long if share_alike(long[0], block) >= ALIKE]
+        self._pieces: dict[bytes, tuple[Block, Block]] = {}
+        """By the digests of texts that are mostly the same as the first of them: what they share, and the rest."""
+        if len(alike) > 1:
+            sent = list(map(text_of, alike))
+            begin, end = shared_ends(*sent)
+            shared = text_block(alike[0].role, sent[0][:begin] + sent[0][len(sent[0]) - end :])
+            for block, text in zip(alike, sent, strict=True):
+                rest = text_block(block.role, text[begin : len(text) - end] or " ")
+                self._pieces[block.digest] = shared, rest
 
     def order(self, blocks: Blocks) -> OrderedBlocks:
         """The blocks in order. Web tools come first anyway, and results of tools have their place."""
@@ -359,18 +347,6 @@ class _BlockOrder:
         return OrderedBlocks(
             tuple(block for _, _, block in ranked), tuple(places[index] for index in range(len(blocks))), shared
         )
-
-
-def _split_texts(blocks: Sequence[Block]) -> dict[bytes, tuple[Block, Block]]:
-    """The texts that are mostly the same as the first of them, by their digests: what they share, and the rest."""
-    alike = [block for block in blocks if share_alike(blocks[0], block) >= ALIKE]
-    texts = list(map(text_of, alike))
-    if len(alike) < 2:
-        return {}
-    begin, end = shared_ends(*texts)
-    shared = text_block(alike[0].role, texts[0][:begin] + texts[0][len(texts[0]) - end :])
-    rests = (text[begin : len(text) - end] or " " for text in texts)
-    return {block.digest: (shared, text_block(block.role, rest)) for block, rest in zip(alike, rests, strict=True)}
 
 
 def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
