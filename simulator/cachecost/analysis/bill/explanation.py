@@ -23,9 +23,9 @@ from cachecost.analysis.explain.explaining import (
     message,
     numbers_in_sessions,
     place,
+    share_out,
     with_places,
 )
-from cachecost.analysis.explain.netting import share_out
 from cachecost.analysis.explain.observed_replay import observe_replay
 from cachecost.analysis.replays.steps import PricedSimulation, Replays, as_sent
 from cachecost.base.errors import CannotEvaluate

@@ -1,21 +1,24 @@
-"""The avoidable cost of calls: what the fix of each fault would have netted, from replays with the fixes; in words."""
+"""The avoidable cost of calls: one cause after another is fixed, replayed and looked at again; findings, in words."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from decimal import Decimal
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_DOWN, Decimal
+from functools import partial
 from itertools import takewhile
 from json import dumps
+from typing import NamedTuple
 
-from cachecost.account.causes import causes
-from cachecost.analysis.explain.fixes.settings import changed_settings
-from cachecost.analysis.explain.netting import FixPricing, NettedLoss, Netting, PricedReplay
-from cachecost.analysis.explain.observed_replay import observe_replay
+from cachecost.account.causes import Cause, causes
+from cachecost.analysis.explain.fixes.catalogue import FIXERS
+from cachecost.analysis.explain.fixes.fix import Fix, FixContext, changed_settings
+from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
-from cachecost.analysis.replays.steps import NO_CALL, Replays, TrackedReplay
+from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.base.formatting import dollars, duration
+from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
@@ -26,8 +29,319 @@ from cachecost.prompts.blocks import Layer
 from cachecost.prompts.compare import first_difference, prefixes_back, text_of
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.listing import assumption_rows
-from cachecost.providers.usage import ZERO
+from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.workload import Workload
+
+MATERIAL = Decimal("0.01")
+"""The share of the cost of its conversations that other breakpoints, TTLs or keep-alives must save to be worth it."""
+ABOUT_AS_MUCH = Decimal("0.9")
+"""The share of what the best fix saves that another one must save to be named beside it."""
+MOST_TRIES = 3
+"""Smaller and smaller sets of conversations for which a fix is tried."""
+MOST_HIDDEN = 2
+"""Causes behind one another whose fixes save nothing alone."""
+MOST_FIXES = 60
+"""Fixes that are tried, one after another."""
+LOWER_BOUND = 1
+"""The lower bound, which comes last, takes as long as a replay or longer."""
+
+
+class NettedLoss(NamedTuple):
+    """A loss and the replay that it was found in, the USD that its fix nets (0: nothing), and which fix it is."""
+
+    loss: Loss
+    observed: ObservedReplay
+    saved: Decimal
+    words: str = ""
+    is_behind: bool = False
+    """Whether it only shows once other causes are fixed."""
+
+    @property
+    def number(self) -> int:
+        """The recorded call."""
+        return self.observed.number(self.loss.call)
+
+
+@dataclass(slots=True)
+class _Choice:
+    """Losses, the replay that they were found in, the fix that saves most on them, and what the calls cost with it.
+
+    What they lose with it is only looked at if the fix is taken, or saves nothing and may hide another cause.
+    """
+
+    replays: Replays
+    losses: Sequence[Loss]
+    observed: ObservedReplay
+    fix: Fix
+    after: PricedReplay
+    others: dict[str, Decimal] = field(default_factory=dict)
+    """What the calls cost with the other fixes, by their words."""
+    _fixed: ObservedReplay | None = None
+
+    @property
+    def fixed(self) -> ObservedReplay:
+        """The replay with the fix."""
+        if self._fixed is None:
+            self._fixed = observe_replay(self.replays, self.fix.steps, self.observed.tracked)
+        return self._fixed
+
+
+@dataclass(slots=True)
+class Netting:
+    """Finds the losses of a log with what their fixes net. `left` is what findings may still take of a call, USD."""
+
+    replays: Replays
+    pricing: FixPricing
+    observed: ObservedReplay
+    now: PricedReplay
+    left: dict[int, Decimal]
+    found: list[NettedLoss] = field(default_factory=list)
+    notes: list[NettedLoss] = field(default_factory=list)
+    _settled: set[tuple[Cause, int, int]] = field(default_factory=set)
+    _unclaimed: dict[int, Decimal] = field(default_factory=dict)
+    """USD by call that fixes saved there and no finding has: another cause of the call hid the one that was fixed."""
+
+    def run(self) -> None:
+        """Fix what can be fixed at a profit, until nothing new is found."""
+        first = self.observed
+        shown = {(one.cause, first.number(one.call)) for found in _by_cause(first).values() for one in found}
+        for _ in range(MOST_FIXES):
+            by_cause = _by_cause(self.observed)
+            new: list[list[Loss]] = []  # of each cause the losses that were not looked at
+            for cause in FIXERS:
+                losses = [one for one in by_cause.get(cause, []) if _key(one, self.observed) not in self._settled]
+                new += [losses] if losses else []
+            self.replays.traffic.expect(sum(FIXERS[losses[0].cause].tries for losses in new) + LOWER_BOUND)
+            if not new:
+                break
+            self._settled.update(_key(loss, self.observed) for loss in new[0])
+            self._settle(new[0])
+        self.found = [one._replace(is_behind=(one.loss.cause, one.number) not in shown) for one in self.found]
+        found = {(one.loss.cause, one.number) for one in self.found}
+        latest = {(one.loss.cause, one.number): one for one in self.notes}
+        self.notes = [one for key, one in latest.items() if key not in found]
+
+    def _settle(self, losses: Sequence[Loss]) -> None:
+        first = self._cheapest(losses, self.observed, self.now)
+        best = self._best(losses, first) or self._best_behind(first)
+        kept = set(map(id, best.losses)) if best else set()
+        noted = [loss for loss in losses if id(loss) not in kept]
+        self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
+        if best is None:
+            return
+        # The words of the fix, those of others that save, too; and what it saves with other prices where it does.
+        saved = self.now.total - best.after.total
+        others = {words: self.now.total - usd for words, usd in best.others.items()}
+        also = (f", or {words} ({dollars(usd)})" for words, usd in others.items() if usd >= ABOUT_AS_MUCH * saved)
+        words = "".join((best.fix.words, *also))
+        cheaper = sum(best.after.besides.values(), ZERO) - sum(self.now.besides.values(), ZERO)
+        if cheaper > 0:
+            words = words or causes()[best.losses[0].cause].fix
+            words += f"; {dollars(saved + cheaper)} with the difference in price"
+        shares = self._share_out(best, best.fixed)
+        for loss in best.losses:
+            share = shares.pop(best.observed.number(loss.call), ZERO)
+            netted = NettedLoss(loss, best.observed, share, words)
+            (self.found if share else self.notes).append(netted)
+        self.observed, self.now = best.fixed, best.after
+        if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
+            self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
+
+    def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
+        still = _paid_again(fixed, _by_cause(fixed).get(best.losses[0].cause, []))
+        paid = _paid_again(best.observed, best.losses)
+        less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
+        saved = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
+        numbers = [number for number, usd in less.items() if usd > 0]
+        net = self.now.total - best.after.total + sum((self._unclaimed.pop(one, ZERO) for one in numbers), ZERO)
+        shares = share_out(net, numbers, saved, self.left)
+        others = [number for number, usd in saved.items() if usd > 0 and number not in shares]
+        rest = net - sum(shares.values(), ZERO)
+        for number, usd in share_out(rest, others, saved, dict(saved)).items():
+            self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
+        return shares
+
+    def _best(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
+        """The fix that saves most, for the calls in whose scope it does; None: none saves anything.
+
+        `best` is the one for all calls.
+        """
+        scope_of = partial(FIXERS[losses[0].cause].scope, self.observed.conversations)
+        for tries in range(MOST_TRIES):
+            if tries:
+                best = self._cheapest(losses, self.observed, self.now)
+            if best is None:
+                return None
+            before, after = (priced.by_scope(self.observed.steps, scope_of) for priced in (self.now, best.after))
+            scopes = [scope_of(self.observed.call(loss.call)) for loss in losses]
+            kept = [loss for loss, scope in zip(losses, scopes, strict=True) if after[scope] < before[scope]]
+            if not kept:
+                return None
+            if len(kept) == len(losses):
+                return best if self._is_worth_it(best) else None
+            losses = kept
+        return None
+
+    def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
+        best: _Choice | None = None
+        costs = dict[str, Decimal]()
+        for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
+            rows = self.replays.changed_rows(fix.steps, observed.tracked)
+            after = self.pricing.price(fix, rows, observed, now)
+            if after is not None:
+                costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
+            if after is not None and (best is None or after.total < best.after.total):
+                best = _Choice(self.replays, losses, observed, fix, after)
+        if best is not None and best.fix.names_others:
+            best.others = {words: usd for words, usd in costs.items() if words != best.fix.words}
+        return best
+
+    def _best_behind(self, choice: _Choice | None) -> _Choice | None:
+        """The fix of a cause that only shows once the one before it is fixed, if both together save something."""
+        for _ in range(MOST_HIDDEN):
+            if choice is None:
+                return None
+            fixed, cause = choice.fixed, choice.losses[0].cause
+            numbers = {choice.observed.number(loss.call) for loss in choice.losses}
+            shown = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers} - {cause}
+            first = next((one for one in FIXERS if one in shown), None)
+            behind = [loss for loss in fixed.losses if loss.cause == first]
+            choice = self._cheapest(behind, fixed, choice.after) if behind else None
+            if choice is not None and self._is_worth_it(choice):
+                self._settled.update(_key(loss, fixed) for loss in choice.losses)
+                return choice
+        return None
+
+    def _is_worth_it(self, choice: _Choice) -> bool:
+        cause = choice.losses[0].cause
+        saved = self.now.total - choice.after.total
+        if causes()[cause].fixed_in == "prompt" or cause == "concurrent_write":
+            return saved > 0  # nothing else is sent
+        scope_of = partial(FIXERS[cause].scope, choice.observed.conversations)
+        before = self.now.by_scope(choice.observed.steps, scope_of)
+        concerned = {scope_of(choice.observed.call(loss.call)) for loss in choice.losses}
+        return saved > MATERIAL * sum((before[scope] for scope in concerned), ZERO)
+
+
+def _key(loss: Loss, observed: ObservedReplay) -> tuple[Cause, int, int]:
+    """What a loss is looked at for once: after other fixes the same call may lose more or less."""
+    return loss.cause, observed.number(loss.call), loss.tokens
+
+
+def _by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
+    found: dict[Cause, list[Loss]] = {}
+    for loss in (*observed.losses, *observed.unused):
+        found.setdefault(loss.cause, []).append(loss)
+    return found
+
+
+def _paid_again(observed: ObservedReplay, losses: Sequence[Loss]) -> dict[int, Decimal]:
+    """USD by recorded call."""
+    return {observed.number(loss.call): observed.paid_again(loss) for loss in losses}
+
+
+PLACES = Decimal("1e-12")
+"""Shares are rounded down to so many USD; the last one takes what is left."""
+
+
+def share_out(
+    saved: Decimal, numbers: Sequence[int], weights: Mapping[int, Decimal], left: dict[int, Decimal]
+) -> dict[int, Decimal]:
+    """USD by call: `saved` in proportion to what each call saves, and to no call more than is `left` of its cost.
+
+    `left` is reduced by what is shared out. What fits nowhere is dropped: then all sums stay too small.
+    """
+    weighed = {number: max(ZERO, weights.get(number, ZERO)) for number in dict.fromkeys(numbers)}
+    shares = dict.fromkeys(weighed, ZERO)
+    for weights_or_left in (weighed, left):
+        wanted = {number: weights_or_left[number] for number in shares}
+        rest, total = saved - sum(shares.values(), ZERO), sum(wanted.values(), ZERO)
+        if rest <= 0 or not total:
+            continue
+        *most, last = sorted(wanted, key=lambda number: wanted[number])
+        added = {number: (rest * wanted[number] / total).quantize(PLACES, ROUND_DOWN) for number in most}
+        added[last] = rest - sum(added.values(), ZERO)
+        for number, share in added.items():
+            fits = min(share, left[number])
+            shares[number] += fits
+            left[number] -= fits
+    return {number: share for number, share in shares.items() if share > 0}
+
+
+@dataclass(frozen=True, slots=True)
+class PricedReplay:
+    """The USD of each recorded call in a replay, and of the `extras`, which were not recorded.
+
+    `besides` is what a call is cheaper for the prices of another model or speed alone: that saves nothing here.
+    """
+
+    costs: Mapping[int, Decimal]
+    extras: Sequence[tuple[Call, Decimal]] = ()
+    besides: Mapping[int, Decimal] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Decimal:
+        return sum((usd for _, usd in self.extras), sum(self.costs.values(), ZERO))
+
+    def by_scope(self, steps: Sequence[ReplayStep], scope_of: Callable[[Call], Hashable]) -> dict[Hashable, Decimal]:
+        """USD by what the calls have in common; `steps` are the recorded calls."""
+        sums: dict[Hashable, Decimal] = {}
+        recorded = ((step.call, self.costs[step.number]) for step in steps if step.number != NO_CALL)
+        for call, usd in (*recorded, *self.extras):
+            scope = scope_of(call)
+            sums[scope] = sums.get(scope, ZERO) + usd
+        return sums
+
+
+@dataclass(slots=True)
+class FixPricing:
+    """Prices fixes against the recording: `simulated` and `paid` are USD by call, paid at most what was billed."""
+
+    simulated: Mapping[int, Decimal]
+    paid: Mapping[int, Decimal]
+
+    def price(
+        self, fix: Fix, rows: Sequence[CallRow], observed: ObservedReplay, now: PricedReplay
+    ) -> PricedReplay | None:
+        """The calls with a fix, whose `rows` are given; `now` is their price in the `observed` replay. None: one is
+        refused."""
+        had = {step.number for step, row in zip(observed.steps, observed.rows, strict=True) if row.error}
+        if any(row.error and step.number not in had for step, row in zip(fix.steps, rows, strict=True)):
+            return None
+        besides = _price_only_savings(observed, now, fix, rows)
+        made = {step.number: row.cost.total for step, row in zip(fix.steps, rows, strict=True) if step.number}
+        costs: dict[int, Decimal] = {}
+        for number, own in made.items():
+            usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
+            # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
+            costs[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
+        pairs = zip(fix.steps, rows, strict=True)
+        extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
+        return PricedReplay(costs, extras, besides)
+
+
+def _price_only_savings(
+    observed: ObservedReplay, now: PricedReplay, fix: Fix, rows: Sequence[CallRow]
+) -> dict[int, Decimal]:
+    """USD by which calls are cheaper for other prices alone, with the fixes before; what costs more counts as it is."""
+    besides = dict(now.besides)
+    if not fix.keeps_prices:
+        return besides
+    after = {step.number: row for step, row in zip(fix.steps, rows, strict=True)}
+    for position, step in enumerate(observed.steps, 1):
+        prices = observed.prices.get(position)
+        if step.number and prices:
+            usage, before = after[step.number].usage, observed.rows[position - 1].usage
+            total, wanted = usage.total_input, before.total_input
+            own = replace_struct(usage, output_tokens=before.output_tokens)
+            if total and total != wanted:  # another model counts the same text otherwise
+                read, five, hour = (
+                    round(part * wanted / total) for part in (usage.read, usage.write_5m, usage.write_1h)
+                )
+                own = Usage(max(0, wanted - read - five - hour), read, five, hour, before.output_tokens)
+            cheaper = max(ZERO, prices.total_cost(own) - after[step.number].cost.total)
+            besides[step.number] = besides.get(step.number, ZERO) + cheaper
+    return besides
 
 
 def with_places(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:

@@ -1,12 +1,8 @@
-"""Which rules were seen in recorded calls, which are contradicted, which rest on documents alone.
-
-The rules of the rulebook, what hosts without breakpoints claim, and each dated row of the rule data.
-"""
+"""Which rules of the rulebook and claims of hosts without breakpoints were seen in recorded calls, or contradicted."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cachecost.account.causes import causes
@@ -16,7 +12,6 @@ from cachecost.caches.reporting import round_down_to_block
 from cachecost.ledger.results import Evidence, Judgement
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
-from cachecost.providers.listing import Sighting
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
@@ -164,12 +159,13 @@ def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
         for claim, words in CLAIMS.items():
             rule = claim_name(host, claim)
             about = [one for one in judgements if rule in one.rules]
-            wrong = [one for one in about if _is_refuted(one, rule, claim)]
+            wrong = [one for one in about if is_refuted(one, rule, claim)]
             rows += [_evidence(rule, words, [one for one in about if one not in wrong], wrong)] if about else []
     return rows
 
 
-def _is_refuted(one: Judgement, rule: str, claim: str) -> bool:
+def is_refuted(one: Judgement, rule: str, claim: str) -> bool:
+    """Whether a call refutes a claim of its host, which is one of the call's rules."""
     return rule in one.broken if claim in OF_EACH_READ else not one.is_right
 
 
@@ -183,44 +179,3 @@ def _evidence(rule: str, words: str, right: Sequence[Judgement], wrong: Sequence
     places = tuple(f"{one.source}:{one.line}" for one in wrong)
     models, clients = {one.model_name for one in right}, {one.client for one in right}
     return Evidence(rule, words, len(right), places, tuple(sorted(models)), tuple(sorted(clients)))
-
-
-TESTED: Mapping[str, tuple[str, ...]] = {
-    "2 thinking": ("default_thinking",),
-    "2 effort": ("default_effort", "effort_layer"),
-    "3 stripped": ("keeps_thinking",),
-    "3 kept": ("keeps_thinking",),
-    "4": ("frame",),
-    "8 below": ("minimum_tokens",),
-    "8 reached": ("minimum_tokens",),
-    "9 lookback": ("lookback_positions",),
-    "11": ("visibility",),
-    "12 alive": ("ttl_s",),
-    "12 expired": ("ttl_s",),
-    "step": ("step_tokens", "reported_step_tokens"),
-    "minimum": ("minimum_tokens",),
-    "kept": ("matching",),
-    "nothing else": ("matching",),
-    "range": ("matching",),
-}
-"""The rules of the rule data that a rule of the rulebook, or a claim of a host, tests. No bill tests the others."""
-
-
-def find_sightings(judgements: Iterable[Judgement]) -> list[Sighting]:
-    """A row for each host, model, day and rule, as the evidence page counts them. A call counts once for a rule: it
-    fails if one of its claims does."""
-    held: Counter[tuple[str, str, str, str]] = Counter()
-    failed: Counter[tuple[str, str, str, str]] = Counter()
-    for one in judgements:
-        tested: dict[str, bool] = {}
-        prefix = claim_name(one.host, "")
-        for name in one.rules:
-            claim = name.removeprefix(prefix)
-            if claim == name and one.kind == "unknown":
-                continue
-            fails = name in one.broken or not one.exact if claim == name else _is_refuted(one, name, claim)
-            for rule in TESTED.get(claim, ()):
-                tested[rule] = tested.get(rule, False) or fails
-        for rule, fails in tested.items():
-            (failed if fails else held)[one.host, one.model_row, str(one.day), rule] += 1
-    return [Sighting(*key, held[key], failed[key]) for key in sorted({*held, *failed})]

@@ -11,6 +11,14 @@ from typing import NamedTuple
 
 from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
 from cachecost.analysis.explain.fixes.fix import (
+    CHOICE,
+    EFFORT,
+    FORMAT,
+    MODEL,
+    PLACE,
+    SPEED,
+    STAY_ON,
+    THINKING,
     Fix,
     FixContext,
     Fixer,
@@ -21,20 +29,10 @@ from cachecost.analysis.explain.fixes.fix import (
     go_on,
     in_scopes,
     replaced,
-    with_losses,
-    with_part,
-)
-from cachecost.analysis.explain.fixes.settings import (
-    CHOICE,
-    EFFORT,
-    FORMAT,
-    MODEL,
-    PLACE,
-    SPEED,
-    STAY_ON,
-    THINKING,
     same_parameter,
     same_settings,
+    with_losses,
+    with_part,
 )
 from cachecost.analysis.explain.observed_replay import conversation_of, in_kind, in_static_prefix
 from cachecost.analysis.optimum.plan_evaluator import find_markable, places
