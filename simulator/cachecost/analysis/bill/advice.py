@@ -14,7 +14,7 @@ from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, session_key, with_usage
 from cachecost.analysis.bill.call_prices import state_after
 from cachecost.base.formatting import count_text
-from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall
 from cachecost.providers.clients.setting_rows import ClientSetting, client_settings
 from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
@@ -110,47 +110,36 @@ def compact_calls(account: BillAccount, limit: int, size: CompactionSize, in_sco
     saved = ZERO
     for file in account.files:
         longest = max((call.total_input for call in file.calls if not call.agent), default=0)
-        if not file.has_requests and longest > limit:
-            saved += _compact_file(file, account, limit, size, in_scope, changed)
+        main = (call for call in file.calls if not call.agent)
+        cut = {0: 0}
+        for call in main if not file.has_requests and longest > limit else ():
+            before = file.calls[call.before - 1] if call.before else None
+            continues = before is not None and not ("compaction" in call.events or "clear" in call.events)
+            removed = cut.get(call.before, 0) if continues else 0
+            counts = in_scope(call) and account.is_counted(call) and not account.is_copy(call)
+            is_over = counts and continues and call.total_input - removed > limit
+            prices = account.prices.prices(call) if counts and (is_over or removed) else None
+            summary = 0
+            if before is not None and prices and is_over:
+                more = before.total_input - removed - size.static - size.summary
+                if more > 0:
+                    saved -= max(0, before.cached - removed) * prices.read + size.summary * prices.output
+                    removed, summary = removed + more, size.summary
+            cut[call.number] = removed
+            if prices and removed:
+                tokens = changed[id(call)] = _shorten(call, removed, summary, size.static)
+                saved += _price(call.tokens, prices) - _price(tokens, prices)
     return CompactedCalls(changed, saved.scaleb(PER_TOKEN))
 
 
-def _compact_file(
-    file: SessionFile,
-    account: BillAccount,
-    limit: int,
-    size: CompactionSize,
-    in_scope: InScope,
-    changed: dict[int, Tokens],
-) -> Decimal:
-    """USD per 10**6 that are saved in a file, whose shorter calls are added to `changed`."""
-    saved, cut = ZERO, {0: 0}
-    for call in file.calls:
-        if call.agent:
-            continue
-        before = file.calls[call.before - 1] if call.before else None
-        goes_on = before is not None and not ("compaction" in call.events or "clear" in call.events)
-        removed = cut.get(call.before, 0) if goes_on else 0
-        counts = in_scope(call) and account.is_counted(call) and not account.is_copy(call)
-        is_over = counts and goes_on and call.total_input - removed > limit
-        prices = account.prices.prices(call) if counts and (is_over or removed) else None
-        summary = 0
-        if before is not None and prices and is_over:
-            more = before.total_input - removed - size.static - size.summary
-            if more > 0:
-                saved -= max(0, before.cached - removed) * prices.read + size.summary * prices.output
-                removed, summary = removed + more, size.summary
-        cut[call.number] = removed
-        if prices and removed:
-            uncached, read, five, hour, output = call.tokens
-            of_read = max(0, min(removed, read - size.static))
-            written = max(0, call.written - (removed - of_read))
-            new = max(0, min(summary, read - of_read - size.static))
-            written += new
-            of_hour = written if hour and not five else min(hour, written)
-            tokens = changed[id(call)] = (uncached, read - of_read - new, written - of_hour, of_hour, output)
-            saved += _price(call.tokens, prices) - _price(tokens, prices)
-    return saved
+def _shorten(call: BilledCall, removed: int, summary: int, static: int) -> Tokens:
+    """The usage of a call without what a compaction removed before it, and with a new summary."""
+    uncached, read, five, hour, output = call.tokens
+    of_read = max(0, min(removed, read - static))
+    new = max(0, min(summary, read - of_read - static))
+    written = max(0, call.written - (removed - of_read)) + new
+    of_hour = written if hour and not five else min(hour, written)
+    return uncached, read - of_read - new, written - of_hour, of_hour, output
 
 
 def _price(tokens: Tokens, prices: Prices) -> Decimal:

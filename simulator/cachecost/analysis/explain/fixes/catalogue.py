@@ -61,13 +61,13 @@ from cachecost.strategies.changes.keepalive import KeepAlive
 
 def place_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """A breakpoint at the end of what was sent again, in this call and in the one that sent it before."""
-    found = _Placements(context)
+    wanted: list[WantedBreakpoint] = []
     for loss in losses:
         rendered = context.observed.rendered[loss.call]
-        found.place(loss.call, rendered.prompt, rendered.rules, loss.depth)
+        wanted.append((loss.call, rendered.prompt, rendered.rules, loss.depth))
         if loss.since is not None and loss.cause != "lookback_exceeded":
-            found.place(loss.since.number, loss.since.prompt, loss.since.rules, loss.depth)
-    yield Fix(replaced(context.steps, found.steps()))
+            wanted.append((loss.since.number, loss.since.prompt, loss.since.rules, loss.depth))
+    yield _place(context, wanted)
 
 
 def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -92,35 +92,32 @@ def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> It
 
 def place_where_prompts_part(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """A breakpoint where the prompts part: before the first block that is dropped or replaced nothing moves."""
-    found = _Placements(context)
+    wanted: list[WantedBreakpoint] = []
     for loss in losses:
         rendered, since = context.observed.rendered[loss.call], loss.since
         shared = common(since.prompt.end, rendered.prompt.end) if since else None
         if since is not None and shared is not None:
-            found.place(loss.call, rendered.prompt, rendered.rules, shared.depth)
-            found.place(since.number, since.prompt, since.rules, shared.depth)
-    yield Fix(replaced(context.steps, found.steps()))
+            wanted.append((loss.call, rendered.prompt, rendered.rules, shared.depth))
+            wanted.append((since.number, since.prompt, since.rules, shared.depth))
+    yield _place(context, wanted)
 
 
-class _Placements:
-    """Requests with more breakpoints, by the position of their step."""
+WantedBreakpoint = tuple[int, Prompt, ModelRules, int]
+"""The position of a step, its prompt and rules, and the number of blocks that a breakpoint should end."""
 
-    def __init__(self, context: FixContext) -> None:
-        self._context = context
-        self._requests: dict[int, Request] = {}
 
-    def place(self, position: int, prompt: Prompt, rules: ModelRules, depth: int) -> None:
-        """A breakpoint at the block that ends the first `depth` blocks, or at the nearest one before that allows it."""
-        request = self._requests.get(position, self._context.observed.call(position).request)
+def _place(context: FixContext, wanted: Sequence[WantedBreakpoint]) -> Fix:
+    """Breakpoints at the blocks that are wanted, or at the nearest ones before that allow it."""
+    requests: dict[int, Request] = {}
+    for position, prompt, rules, depth in wanted:
+        sent = context.observed.call(position).request
         prefix = find_markable(ancestor(prompt.end, min(depth, prompt.end.depth)))
-        possible = places(prompt, self._context.observed.call(position).request)
-        place = next((place for place in possible if place.prefix is prefix), None)
+        place = next((place for place in places(prompt, sent) if place.prefix is prefix), None)
         if place is not None:
             made = Breakpoint(place.layer, place.index, "5m", place.node)
-            self._requests[position] = with_breakpoint(request, made, rules)
-
-    def steps(self) -> list[ReplayStep]:
-        return [self._context.steps[number - 1].with_request(one) for number, one in self._requests.items()]
+            requests[position] = with_breakpoint(requests.get(position, sent), made, rules)
+    changed = [context.steps[position - 1].with_request(request) for position, request in requests.items()]
+    return Fix(replaced(context.steps, changed))
 
 
 def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Request:
