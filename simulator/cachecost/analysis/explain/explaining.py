@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Decimal
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 from json import dumps
 from typing import NamedTuple
@@ -62,7 +62,7 @@ class NettedLoss(NamedTuple):
         return self.observed.number(self.loss.call)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Choice:
     """Losses, the replay that they were found in, the fix that saves most on them, and what the calls cost with it.
 
@@ -76,14 +76,11 @@ class _Choice:
     after: PricedReplay
     others: dict[str, Decimal] = field(default_factory=dict)
     """What the calls cost with the other fixes, by their words."""
-    _fixed: ObservedReplay | None = None
 
-    @property
+    @cached_property
     def fixed(self) -> ObservedReplay:
         """The replay with the fix."""
-        if self._fixed is None:
-            self._fixed = observe_replay(self.replays, self.fix.steps, self.observed.tracked)
-        return self._fixed
+        return observe_replay(self.replays, self.fix.steps, self.observed.tracked)
 
 
 @dataclass(slots=True)

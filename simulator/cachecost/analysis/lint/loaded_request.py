@@ -65,11 +65,6 @@ class CallBill:
         return bool(self.usage.read or self.usage.write)
 
     @property
-    def uncached(self) -> int:
-        """Tokens that were neither read nor written."""
-        return self.usage.input_tokens
-
-    @property
     def cached_prefix(self) -> int | None:
         """Tokens up to the last breakpoint that counts: what the call left in the cache. None: the bill has no such
         length.
@@ -106,7 +101,7 @@ def beside_cache(bill: CallBill | None) -> str:
     """What was billed beside what was cached, to end a sentence with; "" where the bill does not show it."""
     if bill is None or bill.is_summed:
         return ""
-    return f"; billed: {count_text(bill.uncached, 'input token')} at full price"
+    return f"; billed: {count_text(bill.usage.input_tokens, 'input token')} at full price"
 
 
 Place = tuple[int, int, int]
@@ -193,8 +188,9 @@ class LoadedRequest:
         cached = self.bill.cached_prefix if self.bill else None
         if cached is None or self.bill is None:
             return False
-        before, after = breakpoint.prefix.tokens, self.prompt.total_tokens - breakpoint.prefix.tokens
-        return cached > before * (1 + self.error_margin) and self.bill.uncached < after * (1 - self.error_margin)
+        before, uncached = breakpoint.prefix.tokens, self.bill.usage.input_tokens
+        is_more = cached > before * (1 + self.error_margin)
+        return is_more and uncached < (self.prompt.total_tokens - before) * (1 - self.error_margin)
 
     def path(self, place: Place) -> str:
         """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
@@ -401,8 +397,3 @@ def strip_request(request: Request, **fields: Any) -> Request:
     """The request without everything but its blocks that the API could refuse; `fields` put some of it back."""
     nothing: dict[str, Any] = {"breakpoints": (), "automatic": None, "params": {}, "fault": None}
     return replace(request, **{**nothing, "message_thread": None, "answering_model": request.model, **fields})
-
-
-def only_breakpoints(breakpoints: tuple[Breakpoint, ...] = (), fault: str | None = None) -> SentBreakpoints:
-    """These breakpoints, and nothing else."""
-    return SentBreakpoints(breakpoints, fault)

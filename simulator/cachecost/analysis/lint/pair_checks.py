@@ -138,7 +138,7 @@ def _settled(
 
 def _bounded(a: LoadedRequest, bill: CallBill, one: LintFinding) -> LintFinding | None:
     """A bill that is no length of a prefix still bounds what was written again: by all that was not read."""
-    most = bill.usage.write + bill.uncached
+    most = bill.usage.unread
     is_refuted = one.tokens is not None and one.tokens - a.error(one.tokens) > most + SAME
     return None if is_refuted else one
 

@@ -19,7 +19,6 @@ from cachecost.analysis.lint.loaded_request import (
     beside_cache,
     length_state,
     message_place,
-    only_breakpoints,
     strip_request,
     without_cache,
 )
@@ -64,7 +63,7 @@ def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
 def _refusal(
     loaded: LoadedRequest, request: Request, breakpoints: SentBreakpoints | None = None, tokens: int = 0
 ) -> str | None:
-    return refusal(request, breakpoints or only_breakpoints(), loaded.rules, tokens)
+    return refusal(request, breakpoints or SentBreakpoints(()), loaded.rules, tokens)
 
 
 def _path(loaded: LoadedRequest, breakpoint: Breakpoint) -> str:
@@ -79,14 +78,14 @@ def _check_breakpoints(loaded: LoadedRequest) -> Iterator[LintFinding]:
         yield LintFinding("CC501", _path(loaded, loaded.every[most]), f"{words} They are {paths}.")
     yield from (LintFinding("CC503", path, words) for path, words in loaded.faults)
     fault = loaded.sent_breakpoints.fault
-    if fault and (words := _refusal(loaded, bare, only_breakpoints(fault=fault))):
+    if fault and (words := _refusal(loaded, bare, SentBreakpoints((), fault))):
         yield LintFinding("CC504", "cache_control", words)
     short = next((breakpoint for breakpoint in loaded.every if breakpoint.ttl == "5m"), None)
     if short is None or "1h" not in loaded.rules.accepted_ttls:
         return
     for breakpoint in loaded.every[loaded.every.index(short) :]:
         is_hour = breakpoint.ttl == "1h"
-        if is_hour and (words := _refusal(loaded, bare, only_breakpoints((short, breakpoint)))):
+        if is_hour and (words := _refusal(loaded, bare, SentBreakpoints((short, breakpoint)))):
             yield LintFinding("CC502", _path(loaded, breakpoint), f"{words} The 5m block is {_path(loaded, short)}.")
 
 
@@ -106,7 +105,7 @@ def _check_features(loaded: LoadedRequest) -> Iterator[LintFinding]:
         yield LintFinding("CC505", "cache_control", words)
         return
     for breakpoint in loaded.every:
-        if words := _refusal(loaded, strip_request(loaded.request), only_breakpoints((breakpoint,))):
+        if words := _refusal(loaded, strip_request(loaded.request), SentBreakpoints((breakpoint,))):
             yield LintFinding("CC505", _path(loaded, breakpoint), words)
 
 

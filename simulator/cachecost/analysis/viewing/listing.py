@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from typing import Protocol
 
@@ -258,7 +259,7 @@ def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> li
     return found
 
 
-@dataclass(slots=True)
+@dataclass
 class SessionReplay:
     """The recorded calls of a session with their `numbers` in it, and what a replay of them says, made once.
 
@@ -269,9 +270,6 @@ class SessionReplay:
     numbers: Sequence[int]
     workload: Workload
     shares_files: bool
-    _held: Workload | None = None
-    _calls: dict[int, RecordedCall] = field(default_factory=dict)
-    _made: dict[int, SimulatedCall] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: ViewedSession, reading: Reading, setup: ReplaySetup) -> SessionReplay:
@@ -281,7 +279,7 @@ class SessionReplay:
         read = reading.read(session.files)
         pairs = calls_of_session(session, read)
         calls = [call for _, call in pairs]
-        if not any(not call.is_bill_only for call in calls):
+        if all(call.is_bill_only for call in calls):
             raise NoRequests
         workload = recorded_workload(session.key, calls, setup.with_recorded(calls, None))
         return cls(session, [number for number, _ in pairs], workload, len(pairs) < len(read))
@@ -292,36 +290,30 @@ class SessionReplay:
         pairs = zip(self.numbers, self.workload.calls, strict=True)
         return all(number != NO_CALL or call.has_failed for number, call in pairs)
 
-    @property
+    @cached_property
     def held(self) -> Workload:
         """The workload with the losses of its bills that nothing explains: what alternatives are compared with. Calls
         that are not cached by breakpoints are as they were. Raises CannotEvaluate.
         """
-        if self._held is None:
-            try:
-                self.workload.require_breakpoints("view")
-            except CannotEvaluate:
-                self._held = self.workload
-            else:
-                self._held = hold_losses(self.workload)[0]
-        return self._held
+        try:
+            self.workload.require_breakpoints("view")
+        except CannotEvaluate:
+            return self.workload
+        return hold_losses(self.workload)[0]
 
-    @property
+    @cached_property
     def made(self) -> Mapping[int, SimulatedCall]:
         """What the cache did with each call, by its number in the session. Raises CannotEvaluate."""
-        if not self._made:
-            simulation = self.held.simulation()
-            made = dict(zip(self.numbers, map(simulation.simulate, self.held.calls), strict=True))
-            made.pop(NO_CALL, None)
-            self._made = made
-        return self._made
+        simulation = self.held.simulation()
+        made = dict(zip(self.numbers, map(simulation.simulate, self.held.calls), strict=True))
+        made.pop(NO_CALL, None)
+        return made
 
-    def recorded(self, number: int) -> RecordedCall | None:
-        """The recorded call of this number in the session; None where it is not among those that were read."""
-        if not self._calls:
-            pairs = zip(self.numbers, self.workload.calls, strict=True)
-            self._calls.update((number, call) for number, call in pairs if isinstance(call, RecordedCall))
-        return self._calls.get(number)
+    @cached_property
+    def recorded(self) -> Mapping[int, RecordedCall]:
+        """The recorded calls that were read, by their number in the session."""
+        pairs = zip(self.numbers, self.workload.calls, strict=True)
+        return {number: call for number, call in pairs if isinstance(call, RecordedCall)}
 
 
 CallKey = bytes
@@ -406,7 +398,7 @@ def view_call(session: ViewedSession, replay: SessionReplay | None, number: int)
 
 
 def _blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
-    recorded = replay.recorded(one.number) if replay else None
+    recorded = replay.recorded.get(one.number) if replay else None
     if replay is None or recorded is None or recorded.is_bill_only:
         return ()
     billed = None if one.call.is_summed else one.call.usage

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 
 from cachecost.analysis.replays.steps import NO_CALL, Replays, cost
 from cachecost.analysis.viewing.listing import SessionReplay
@@ -119,14 +120,13 @@ class ReplayedAlternative:
         return sum(one.number == NO_CALL for one in self.calls)
 
 
-@dataclass(slots=True)
+@dataclass
 class SessionAlternatives:
     """What can be chosen for a session, and replays of it. Losses of its bill that nothing explains are held."""
 
     replay: SessionReplay
     profile: RecordingProfile
     pricing: AlternativePricing
-    _known: dict[str, Option] = field(default_factory=dict)
 
     @classmethod
     def of(cls, replay: SessionReplay, today: date | None = None) -> SessionAlternatives:
@@ -141,12 +141,10 @@ class SessionAlternatives:
         profile = RecordingProfile.of(traffic, base, today)
         return cls(replay, profile, AlternativePricing(replays, cost(base), base))
 
-    @property
+    @cached_property
     def known(self) -> Mapping[str, Option]:
         """The options by name, without presets."""
-        if not self._known:
-            self._known = {option.name: option for option in self.profile.options(reads_prompts=False)}
-        return self._known
+        return {option.name: option for option in self.profile.options(reads_prompts=False)}
 
     def values(self, kind: str) -> list[str]:
         """What can be chosen of a kind besides `AS_SENT`."""
