@@ -109,7 +109,7 @@ def account_for(
     ordered = sorted(files, key=begin_and_end)  # of copies, the original ends first
     copied = _find_copies(ordered)
     account = BillAccount(ordered, prices, is_counted, copies=len(copied), zone=zone, _copied=copied)
-    found = [*_with_same_lengths(list(_find_rewrites(account)))]
+    found = [*_note_same_lengths(list(_find_rewrites(account)))]
     found += [one for one in known if id(one.call) not in copied and is_counted(one.call)]
     account.rewrites = sorted(found, key=lambda one: (one.call.start or 0.0, one.file.path, one.call.number))
     return account
@@ -189,7 +189,7 @@ def _find_rewrites(account: BillAccount) -> Iterator[BilledRewrite]:
             yield BilledRewrite(file, call, None, evidence.cause, tokens, cost, words, is_static=True)
 
 
-def _with_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewrite]:
+def _note_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewrite]:
     """The rewrites; of those that nothing explains, how often a call fell to the same length, and after what."""
     places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     everywhere = Counter[int]()

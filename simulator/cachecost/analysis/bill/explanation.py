@@ -77,12 +77,14 @@ def _find_request_rewrites(
         if was_cached and not causes()[loss.cause].never_cached:
             losses.setdefault(loss.call, []).append((loss, before))
     for (call, bill), row, margin in zip(logged.calls, observed.rows, observed.read_margins, strict=True):
-        own, expected = losses.get(row.call, []) if row.error is None else None, row.usage.read
-        for start, end, found in _find_paid_spans(bill, expected, margin, own) if own is not None else ():
+        if row.error is not None:
+            continue
+        expected = row.usage.read
+        for start, end, found in _find_paid_spans(bill, expected, margin, losses.get(row.call, [])):
             usd, before_it = (prices.rewrite_cost(bill, at - bill.read) for at in (end, start))
             cost = ZERO if usd is None or before_it is None else usd - before_it
             if found is None:
-                words = _not_explained(bill.read, expected)
+                words = _describe_unexplained(bill.read, expected)
                 yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, end - start, cost, words)
                 continue
             words, where = message(found, call.request, end - start), place(found, call.request)
@@ -117,7 +119,7 @@ def _find_paid_spans(
             at = stop
 
 
-def _not_explained(read: int, expected: int) -> str:
+def _describe_unexplained(read: int, expected: int) -> str:
     return f"read {read:,} of {expected:,} tokens that should have been cached; the requests do not say why"
 
 
@@ -131,14 +133,14 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     priced = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
     if not any(_is_short(call, priced.simulate(call)) for call in traffic.calls):
         return traffic, {}
-    return _hold(traffic, map(traffic.simulation().simulate, traffic.calls))
+    return _hold_short_calls(traffic, map(traffic.simulation().simulate, traffic.calls))
 
 
 def _has_bills(traffic: Workload) -> bool:
     return any(_billed_read(call) is not None for call in traffic.calls)
 
 
-def _hold(traffic: Workload, made: Iterable[SimulatedCall]) -> tuple[Workload, dict[int, int]]:
+def _hold_short_calls(traffic: Workload, made: Iterable[SimulatedCall]) -> tuple[Workload, dict[int, int]]:
     calls, expected = list[Call](), dict[int, int]()
     for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
         calls.append(call)
@@ -225,7 +227,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
     held, expected, replay = traffic, dict[int, int](), None
     if _has_bills(traffic):
         replay = Replays(traffic).tracked_replay(as_sent(traffic.calls))
-        held, expected = _hold(traffic, replay.run())
+        held, expected = _hold_short_calls(traffic, replay.run())
     bills = RecordedSessions(traffic.name).add_all(recorded)
     costs = {number: bill_cost(bill, prices) if bill else ZERO for number, bill in enumerate(bills, 1)}
     limits, unexplained, code = dict(costs), list[Finding](), causes()[NOT_EXPLAINED]
@@ -234,7 +236,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
         cost = prices.rewrite_cost(bill, read - bill.read) if bill else None
         if bill and cost and cost > 0:
             limits[number] -= cost
-            what = Layer.MESSAGES, "", read - bill.read, cost, _not_explained(bill.read, read), code.fix
+            what = Layer.MESSAGES, "", read - bill.read, cost, _describe_unexplained(bill.read, read), code.fix
             unexplained.append(Finding(code.code, code.cause, number, *what, paid_again=cost))
     simulated, billed = explain_in_order(held, limits, assumptions, replay), sum(costs.values(), ZERO)
     fixed = billed - simulated.avoidable

@@ -101,17 +101,17 @@ class Netting:
     def run(self) -> None:
         """Fix what can be fixed at a profit, until nothing new is found."""
         first = self.observed
-        shown = {(one.cause, first.number(one.call)) for found in _by_cause(first).values() for one in found}
+        shown = {(one.cause, first.number(one.call)) for found in _group_by_cause(first).values() for one in found}
         for _ in range(MOST_FIXES):
-            by_cause = _by_cause(self.observed)
+            by_cause = _group_by_cause(self.observed)
             new: list[list[Loss]] = []  # of each cause the losses that were not looked at
             for cause in FIXERS:
-                losses = [one for one in by_cause.get(cause, []) if _key(one, self.observed) not in self._settled]
+                losses = [one for one in by_cause.get(cause, []) if _loss_key(one, self.observed) not in self._settled]
                 new += [losses] if losses else []
             self.replays.traffic.expect(sum(FIXERS[losses[0].cause].tries for losses in new) + LOWER_BOUND)
             if not new:
                 break
-            self._settled.update(_key(loss, self.observed) for loss in new[0])
+            self._settled.update(_loss_key(loss, self.observed) for loss in new[0])
             self._settle(new[0])
         self.found = [one._replace(is_behind=(one.loss.cause, one.number) not in shown) for one in self.found]
         found = {(one.loss.cause, one.number) for one in self.found}
@@ -119,8 +119,8 @@ class Netting:
         self.notes = [one for key, one in latest.items() if key not in found]
 
     def _settle(self, losses: Sequence[Loss]) -> None:
-        first = self._cheapest(losses, self.observed, self.now)
-        best = self._best(losses, first) or self._best_behind(first)
+        first = self._find_cheapest(losses, self.observed, self.now)
+        best = self._choose_fix(losses, first) or self._choose_fix_behind(first)
         kept = set(map(id, best.losses)) if best else set()
         noted = [loss for loss in losses if id(loss) not in kept]
         self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
@@ -145,7 +145,7 @@ class Netting:
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
 
     def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
-        still = _paid_again(fixed, _by_cause(fixed).get(best.losses[0].cause, []))
+        still = _paid_again(fixed, _group_by_cause(fixed).get(best.losses[0].cause, []))
         paid = _paid_again(best.observed, best.losses)
         less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
         saved = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
@@ -158,7 +158,7 @@ class Netting:
             self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
         return shares
 
-    def _best(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
+    def _choose_fix(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
         """The fix that saves most, for the calls in whose scope it does; None: none saves anything.
 
         `best` is the one for all calls.
@@ -166,7 +166,7 @@ class Netting:
         scope_of = partial(FIXERS[losses[0].cause].scope, self.observed.conversations)
         for tries in range(MOST_TRIES):
             if tries:
-                best = self._cheapest(losses, self.observed, self.now)
+                best = self._find_cheapest(losses, self.observed, self.now)
             if best is None:
                 return None
             before, after = (priced.by_scope(self.observed.steps, scope_of) for priced in (self.now, best.after))
@@ -179,7 +179,7 @@ class Netting:
             losses = kept
         return None
 
-    def _cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
+    def _find_cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
         best: _Choice | None = None
         costs = dict[str, Decimal]()
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
@@ -193,7 +193,7 @@ class Netting:
             best.others = {words: usd for words, usd in costs.items() if words != best.fix.words}
         return best
 
-    def _best_behind(self, choice: _Choice | None) -> _Choice | None:
+    def _choose_fix_behind(self, choice: _Choice | None) -> _Choice | None:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""
         for _ in range(MOST_HIDDEN):
             if choice is None:
@@ -203,9 +203,9 @@ class Netting:
             shown = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers} - {cause}
             first = next((one for one in FIXERS if one in shown), None)
             behind = [loss for loss in fixed.losses if loss.cause == first]
-            choice = self._cheapest(behind, fixed, choice.after) if behind else None
+            choice = self._find_cheapest(behind, fixed, choice.after) if behind else None
             if choice is not None and self._is_worth_it(choice):
-                self._settled.update(_key(loss, fixed) for loss in choice.losses)
+                self._settled.update(_loss_key(loss, fixed) for loss in choice.losses)
                 return choice
         return None
 
@@ -220,12 +220,12 @@ class Netting:
         return saved > MATERIAL * sum((before[scope] for scope in concerned), ZERO)
 
 
-def _key(loss: Loss, observed: ObservedReplay) -> tuple[Cause, int, int]:
+def _loss_key(loss: Loss, observed: ObservedReplay) -> tuple[Cause, int, int]:
     """What a loss is looked at for once: after other fixes the same call may lose more or less."""
     return loss.cause, observed.number(loss.call), loss.tokens
 
 
-def _by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
+def _group_by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
     found: dict[Cause, list[Loss]] = {}
     for loss in (*observed.losses, *observed.unused):
         found.setdefault(loss.cause, []).append(loss)
@@ -418,8 +418,8 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
     if old_host != host:
         moved = f"host changed from {old_host} to {host}"
     return causes()[loss.cause].sentence.format(
-        was=_parameter(loss.cause, before),
-        now=_parameter(loss.cause, request),
+        was=_parameter_text(loss.cause, before),
+        now=_parameter_text(loss.cause, request),
         where=where,
         system=" and ".join(changed_settings(before, request)) or f"{where} changed",
         tools=f"{tools or 'no'} tools instead of {tools_before or 'none'}"
@@ -440,7 +440,7 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
     )
 
 
-def _parameter(cause: str, request: Request) -> str:
+def _parameter_text(cause: str, request: Request) -> str:
     stated = changed_parameter(cause, request)
     return stated if isinstance(stated, str) else dumps(stated, ensure_ascii=False)
 
@@ -467,13 +467,13 @@ def explain_in_order(
     `earlier` is a replay of the same calls under the same setup, but for how much they can read.
     """
     explanation = explain(traffic, limits, earlier)
-    answer, flips = (dollars(explanation.avoidable), _codes(explanation)), list[str]()
+    answer, flips = (dollars(explanation.avoidable), _list_codes(explanation)), list[str]()
     for switch in assumption_rows(*traffic.hosts) if tries_assumptions else ():
         for reading in switch.readings[1:] if switch.number is None else ():
             under = explain(traffic.with_assumptions({switch.name: reading.value}))
-            if (dollars(under.avoidable), _codes(under)) != answer:
+            if (dollars(under.avoidable), _list_codes(under)) != answer:
                 amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"
-                flips.append(f"with {switch.name}={reading.value} {amount} are avoidable, by {_codes(under)}")
+                flips.append(f"with {switch.name}={reading.value} {amount} are avoidable, by {_list_codes(under)}")
     return replace(explanation, flips=flips)
 
 
@@ -499,7 +499,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         replay.tracked.release()  # the lower bound needs the memory
     preparer = None if is_as_sent else replays.preparer(sent)
     bound = lower_bound_of([step.call for step in sent], traffic.setup, rows, preparer)
-    findings, notes = (_in_order(map(_finding, group)) for group in (netting.found, netting.notes))
+    findings, notes = (_sort_findings(map(_describe_finding, group)) for group in (netting.found, netting.notes))
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
     open_share = min(1.0, float(open_usd(fixed.rows) / avoidable)) if avoidable else 1.0
@@ -519,7 +519,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     )
 
 
-def _in_order(findings: Iterable[Finding]) -> list[Finding]:
+def _sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.call, finding.code))
 
 
@@ -528,7 +528,7 @@ def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
     if not any(call.number for call in calls):
         return explanation
     findings, unexplained, notes = (
-        _in_order(
+        _sort_findings(
             replace(one, call=calls[one.call - 1].number, since=one.since and calls[one.since - 1].number)
             for one in group
         )
@@ -537,11 +537,11 @@ def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
     return replace(explanation, findings=findings, not_explained=unexplained, notes=notes)
 
 
-def _codes(explanation: Explanation) -> str:
+def _list_codes(explanation: Explanation) -> str:
     return ", ".join(dict.fromkeys(finding.code for finding in explanation.findings)) or "nothing"
 
 
-def _finding(one: NettedLoss) -> Finding:
+def _describe_finding(one: NettedLoss) -> Finding:
     loss, observed = one.loss, one.observed
     code, request = causes()[loss.cause], observed.call(loss.call).request
     usage = observed.rows[loss.call - 1].usage

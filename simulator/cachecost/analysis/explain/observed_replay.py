@@ -156,11 +156,11 @@ def observe_replay(
     matches = earlier.match(steps) if earlier else None
     if earlier is None or matches is None:
         tracked = replays.tracked_replay(steps)
-        return _observe(steps, tracked, tracked.run())
-    return _observe(steps, earlier, ChangedReplay(earlier, steps, matches).run())
+        return _record(steps, tracked, tracked.run())
+    return _record(steps, earlier, ChangedReplay(earlier, steps, matches).run())
 
 
-def _observe(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterator[SimulatedCall]) -> ObservedReplay:
+def _record(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterator[SimulatedCall]) -> ObservedReplay:
     traffic = tracked.traffic
     observed, writers, hours = ObservedReplay(steps, tracked), _LoneWriters(), _HourWriters(traffic.calls)
     is_timed = traffic.strategy != AS_RECORDED or any(step.call.timestamp is not None for step in steps)

@@ -160,7 +160,7 @@ def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules)
     if before is None or not (before.entries or before.step.summed):
         return _StepPrediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
     whole = before.entries[0] if before.entries else ChainEntry(0, "", None)
-    doubt, now = _doubt(step, before, rules), request_time(step, before)
+    doubt, now = _find_doubt(step, before, rules), request_time(step, before)
     if doubt:
         return _StepPrediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
     for entry in before.entries:
@@ -172,7 +172,7 @@ def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules)
     return _StepPrediction(0, EXPIRED, whole.tokens, whole.ttl)
 
 
-def _doubt(step: TranscriptStep, before: ChainState, rules: ModelRules) -> str:
+def _find_doubt(step: TranscriptStep, before: ChainState, rules: ModelRules) -> str:
     """Why the step is not knowable, its age apart."""
     named = next((words for name, words in DOUBTS.items() if name in step.between), "")
     if named:

@@ -219,7 +219,7 @@ class _LogCheck(RecordingCheck):
         sizes: list[KnownSizes] = [
             self.anchors.without(case.number, prompt) if is_calibrated else EstimatedSizes() for prompt in case.prompts
         ]
-        possible = [] if rules.is_automatic else list(self._possible(case, sizes))
+        possible = [] if rules.is_automatic else list(self._find_possible_entries(case, sizes))
         earlier = self.earlier.reach(first.end, call.start) if rules.is_automatic else None
         # How many tokens of its prompt earlier calls sent, those of others included; 0 where that is of no matter.
         reach = min(rules.shared_prefix_most_tokens, sizes[0].total(first))
@@ -241,7 +241,7 @@ class _LogCheck(RecordingCheck):
             verdict = VERDICTS[rules.matching](comparison, reach)
         else:
             verdict = judge_breakpoint_hit(comparison, possible, rules.visibility_lag)
-            verdict = self._seen_alive(case, sizes[0], verdict)
+            verdict = self._keep_found_prefix(case, sizes[0], verdict)
         self._remember(case, prediction)
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
@@ -266,7 +266,7 @@ class _LogCheck(RecordingCheck):
             usage = case.bill or prediction.usage
             self.machines.add(case.prompts[0], usage.read, case.bill_usage.output_tokens)
 
-    def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
+    def _keep_found_prefix(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
         """Keep what the bill proves to be cached, although no recorded call wrote it, for later calls.
 
         It was written before the recording began, or kept alive by others.
@@ -295,7 +295,7 @@ class _LogCheck(RecordingCheck):
             prediction.usage,
             case.bill_usage,
         )
-        proves, breaks = _evidence(facts, verdict)
+        proves, breaks = _find_evidence(facts, verdict)
         return Judgement(
             self.source,
             case.call.number or case.number,
@@ -328,7 +328,7 @@ class _LogCheck(RecordingCheck):
             error_margin=self.checker.margins_for(case.rules.generation).of(case.prompts),
         )
 
-    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
+    def _find_possible_entries(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
         """Each entry that could be there, the longest first, and what all passes read together with a hit there."""
         now, is_single, later = case.call.start, len(case.prompts) == 1, 0
         for (before, after), size in zip(pairwise(case.prompts), sizes[1:], strict=True):
@@ -359,7 +359,7 @@ class _LogCheck(RecordingCheck):
         )
 
 
-def _evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _find_evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
     rules = facts.rules
     if rules.uses_breakpoints:

@@ -143,19 +143,19 @@ def judge_breakpoint_hit(
     if is_cold:
         if comparison.hit is None:
             return BillVerdict("cold", True)
-        late = _late(comparison, possible, lag)
-        return BillVerdict("cold", False, _not_read(predicted, late), cause="visibility_lag" if late else "")
+        late = _describe_lag(comparison, possible, lag)
+        return BillVerdict("cold", False, _describe_miss(predicted, late), cause="visibility_lag" if late else "")
     matching = [one for one in possible if one.is_read_by(read)]
     if not matching:
-        return BillVerdict("unknown", False, _unknown(read, predicted))
+        return BillVerdict("unknown", False, _describe_unknown(read, predicted))
     if abs(predicted - read) <= TOLERANCE:
         return BillVerdict("hit", True)
     if all(one.expired_s is not None for one in matching):
         since = f"{duration(matching[0].expired_s or 0)} after they expired"
         words = f"read {read:,} tokens {since}: an unrecorded call may have kept them alive"
         return BillVerdict("unknown", False, words, found=matching[0].prefix)
-    late = _late(comparison, possible, lag) if predicted > read else ""
-    words = _another(comparison, possible) + late
+    late = _describe_lag(comparison, possible, lag) if predicted > read else ""
+    words = _describe_other_hit(comparison, possible) + late
     return BillVerdict("hit", False, words, cause="visibility_lag" if late else "")
 
 
@@ -164,10 +164,10 @@ def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
     read, predicted = comparison.billed.read, comparison.predicted.read
     holds, bounds = comparison.is_in_range, comparison.bounds
     if read == 0:
-        words = "" if predicted == 0 else _not_read(predicted)
+        words = "" if predicted == 0 else _describe_miss(predicted)
         return BillVerdict("cold", predicted == 0, words, holds, bounds=bounds)
     if read > max(reach, predicted) + _slack(read, False):
-        return BillVerdict("unknown", False, _unknown(read, predicted))
+        return BillVerdict("unknown", False, _describe_unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
     is_estimate = not comparison.is_measured and comparison.hit is not None
     why = f"{predicted:,} tokens were predicted, {read:,} were read"
@@ -180,7 +180,7 @@ def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
     read, bounds = comparison.billed.read, comparison.bounds
     assert bounds is not None
     if read > reach + _slack(read, False):
-        return BillVerdict("unknown", False, _unknown(read, comparison.predicted.read))
+        return BillVerdict("unknown", False, _describe_unknown(read, comparison.predicted.read))
     if comparison.is_in_range:
         return BillVerdict("range", False, holds=True, bounds=bounds)
     least = f"{bounds.least:,} to " if bounds.least else "at most "
@@ -192,7 +192,7 @@ def _slack(read: int, is_measured: bool) -> float:
     return TOLERANCE if is_measured else max(TOLERANCE, ESTIMATE * read)
 
 
-def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
+def _describe_lag(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
     """The words where the entry that was predicted to be hit was probably not readable yet; "" where it was."""
     entry = next((one for one in possible if one.prefix is comparison.hit), None)
     if lag is None or entry is None or entry.age_s > lag.longest_s:
@@ -200,17 +200,17 @@ def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: Vi
     return f"; probable cause: visibility lag, as the longer entry was written {duration(entry.age_s)} before"
 
 
-def _unknown(read: int, predicted: int) -> str:
+def _describe_unknown(read: int, predicted: int) -> str:
     words = f"; predicted {predicted:,}" if predicted else ""
     return f"read {read:,} tokens that no recorded call can have written{words}"
 
 
-def _not_read(predicted: int, late: str = "") -> str:
+def _describe_miss(predicted: int, late: str = "") -> str:
     why = late or ": evicted, or not readable yet"
     return f"a hit of {predicted:,} tokens was predicted, and nothing was read{why}"
 
 
-def _another(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
+def _describe_other_hit(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
     predicted, read = comparison.predicted.read, comparison.billed.read
     if comparison.hit is None:
         return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"

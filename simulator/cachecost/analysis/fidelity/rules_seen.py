@@ -147,8 +147,8 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
     """
     requests = [one for one in judgements if not one.is_identity]
     steps = [one for one in judgements if one.is_identity]
-    rows = [_row(rule, words, requests) for rule, words in RULES.items()]
-    identities = (_row(rule, words, steps, f"{rule}{IN_TRANSCRIPTS}") for rule, words in RULES.items())
+    rows = [_build_row(rule, words, requests) for rule, words in RULES.items()]
+    identities = (_build_row(rule, words, steps, f"{rule}{IN_TRANSCRIPTS}") for rule, words in RULES.items())
     return [*rows, *(row for row in identities if row.seen or row.contradicted)]
 
 
@@ -160,7 +160,7 @@ def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
             rule = claim_name(host, claim)
             about = [one for one in judgements if rule in one.rules]
             wrong = [one for one in about if is_refuted(one, rule, claim)]
-            rows += [_evidence(rule, words, [one for one in about if one not in wrong], wrong)] if about else []
+            rows += [_build_evidence(rule, words, [one for one in about if one not in wrong], wrong)] if about else []
     return rows
 
 
@@ -169,13 +169,13 @@ def is_refuted(one: Judgement, rule: str, claim: str) -> bool:
     return rule in one.broken if claim in OF_EACH_READ else not one.is_right
 
 
-def _row(rule: str, words: str, judgements: Sequence[Judgement], name: str = "") -> Evidence:
+def _build_row(rule: str, words: str, judgements: Sequence[Judgement], name: str = "") -> Evidence:
     about = [one for one in judgements if rule in one.rules and one.kind != "unknown"]
     wrong = [one for one in about if not one.exact or rule in one.broken]
-    return _evidence(name or rule, words, [one for one in about if one not in wrong], wrong)
+    return _build_evidence(name or rule, words, [one for one in about if one not in wrong], wrong)
 
 
-def _evidence(rule: str, words: str, right: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
+def _build_evidence(rule: str, words: str, right: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
     places = tuple(f"{one.source}:{one.line}" for one in wrong)
     models, clients = {one.model_name for one in right}, {one.client for one in right}
     return Evidence(rule, words, len(right), places, tuple(sorted(models)), tuple(sorted(clients)))

@@ -124,16 +124,16 @@ def excerpt(text: str, at: int, length: int = 0) -> str:
     The last `length` characters are the word that is meant: the excerpt begins before it.
     """
     start = _word_start(text, max(0, at - length - BEFORE), at - length)
-    return f"{_shown(text, start, at)}{HERE}{CUT if at < len(text) else ''}"
+    return f"{_show_part(text, start, at)}{HERE}{CUT if at < len(text) else ''}"
 
 
 def excerpt_around(text: str, at: int, before: int = BEFORE, after: int = AFTER) -> str:
     """What stands around character `at`, in one line, "…" where the text goes on; what looks like a key is hidden."""
     end = min(len(text), at + after)
-    return f"{_shown(text, _word_start(text, max(0, at - before), at), end)}{CUT if end < len(text) else ''}"
+    return f"{_show_part(text, _word_start(text, max(0, at - before), at), end)}{CUT if end < len(text) else ''}"
 
 
-def _shown(text: str, start: int, end: int) -> str:
+def _show_part(text: str, start: int, end: int) -> str:
     """The characters from `start` to `end`; a key may begin before them and go on after them."""
     shift = max(0, start - KEY_LENGTH)
     spans = [(one + shift, other + shift) for one, other in keys_in(text[shift : end + KEY_LENGTH])]

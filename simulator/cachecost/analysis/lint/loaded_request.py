@@ -261,12 +261,12 @@ def size_breakpoints(loaded: LoadedRequest) -> LoadedRequest:
     sized = []
     for number, one in enumerate(loaded.breakpoints):
         tokens = loaded.length(one.prefix)
-        state = decided.get(number) or _counted_state(loaded, one.prefix, tokens)
+        state = decided.get(number) or _state_by_count(loaded, one.prefix, tokens)
         sized.append(replace(one, tokens=tokens, state=state))
     return replace(loaded, breakpoints=tuple(sized))
 
 
-def _counted_state(loaded: LoadedRequest, prefix: Prefix, tokens: int) -> State:
+def _state_by_count(loaded: LoadedRequest, prefix: Prefix, tokens: int) -> State:
     if not loaded.sized:
         return "enough"
     error, minimum = loaded.error(tokens), loaded.rules.minimum_tokens
@@ -378,14 +378,14 @@ class RequestLoader:
 
 def wire_faults(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(path, words) of every breakpoint in a body that the API refuses for where it stands. Raises NotAMessage."""
-    yield from _faults(list(body.get("tools") or []), "tools")
-    yield from _faults(content_blocks(body.get("system") or [], "system"), "system")
+    yield from _find_faults(list(body.get("tools") or []), "tools")
+    yield from _find_faults(content_blocks(body.get("system") or [], "system"), "system")
     for number, message in enumerate(body.get("messages") or []):
         path = f"messages.{number}.content"
-        yield from _faults(content_blocks(message.get("content"), path), path)
+        yield from _find_faults(content_blocks(message.get("content"), path), path)
 
 
-def _faults(items: list[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
+def _find_faults(items: list[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
     for number, item in enumerate(items):
         where = f"{path}.{number}"
         ttl, fault = own_breakpoint(item, where)

@@ -4,7 +4,6 @@ breakpoints that stay behind or are out of reach. Where the next one has a bill,
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_cha
 from cachecost.base.formatting import count_text
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread
-from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts
+from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts, value_text
 from cachecost.prompts.render import cache_keys_of, lookback_steps
 
 VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"
@@ -56,12 +55,12 @@ def difference(old: Block, new: Block) -> Difference:
         return Difference(KEY_ORDER, inner, words)
     before, after = list(texts(old.content)), list(texts(new.content))
     if [path for path, _ in before] != [path for path, _ in after]:
-        return _first(before, after, is_volatile=False)
+        return _find_first_change(before, after, is_volatile=False)
     changed = [(one, other) for (_, one), (_, other) in zip(before, after, strict=True) if one != other]
-    return _first(before, after, bool(changed) and all(only_words_changed(*pair) for pair in changed))
+    return _find_first_change(before, after, bool(changed) and all(only_words_changed(*pair) for pair in changed))
 
 
-def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volatile: bool) -> Difference:
+def _find_first_change(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volatile: bool) -> Difference:
     for (path, old), (other, new) in zip(before, after, strict=False):
         if path == other and old != new:
             at = first_difference(old, new)
@@ -79,9 +78,8 @@ def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], l
             return path, list(map(str, old)), list(map(str, new))
         pairs = [(f"{path}.{key}".lstrip("."), old[key], new[key]) for key in old]
     elif isinstance(old, list):
-        pairs = [
-            (f"{path}.{number}".lstrip("."), one, two) for number, (one, two) in enumerate(zip(old, new, strict=True))
-        ]
+        both = enumerate(zip(old, new, strict=True))
+        pairs = [(f"{path}.{number}".lstrip("."), one, two) for number, (one, two) in both]
     else:
         pairs = []
     for inner, one, two in pairs:
@@ -91,8 +89,7 @@ def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], l
     return path, [], []
 
 
-NEAR_THE_END, STUCK = "CC523", "CC521"
-UNDECIDED = frozenset({NEAR_THE_END, STUCK})
+UNDECIDED = frozenset({"CC521", "CC523"})
 """Not about what was read: a margin, and what comes after the last breakpoint."""
 
 
@@ -104,12 +101,12 @@ def settle(
     `written` are the prefixes that earlier requests left in the cache.
     """
     for one in found:
-        settled = one if one.code in UNDECIDED or b.bill is None else _settled(a, b, b.bill, one, written)
+        settled = one if one.code in UNDECIDED or b.bill is None else _settle_finding(a, b, b.bill, one, written)
         if settled is not None:
             yield settled
 
 
-def _settled(
+def _settle_finding(
     a: LoadedRequest, b: LoadedRequest, bill: CallBill, one: LintFinding, written: Collection[Prefix]
 ) -> LintFinding | None:
     """What the bill of `b` leaves of a finding. Models that count in other tokens compare only where nothing was read.
@@ -123,20 +120,20 @@ def _settled(
     if a.rules.generation != b.rules.generation and bill.usage.read:
         return one
     if left is None:
-        return _bounded(a, bill, one)
+        return _bound_finding(a, bill, one)
     lost, is_read_past = left - bill.usage.read, False
     if one.tokens is not None and bill.usage.read > left - one.tokens:
         before = left - one.tokens  # what stands before the finding; and what `b` had left there itself
         own = next((b.length(node) for node in b.nodes() if node in written), 0)
         is_read_past = bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
     if lost <= SAME + error or is_read_past:
-        return _bounded(a, bill, one) if bill.is_summed else None
+        return _bound_finding(a, bill, one) if bill.is_summed else None
     tokens = lost if one.tokens is None else min(one.tokens, lost)
     words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
     return replace(one, tokens=tokens, message=words, bill=CONFIRMED)
 
 
-def _bounded(a: LoadedRequest, bill: CallBill, one: LintFinding) -> LintFinding | None:
+def _bound_finding(a: LoadedRequest, bill: CallBill, one: LintFinding) -> LintFinding | None:
     """A bill that is no length of a prefix still bounds what was written again: by all that was not read."""
     most = bill.usage.unread
     is_refuted = one.tokens is not None and one.tokens - a.error(one.tokens) > most + SAME
@@ -164,61 +161,58 @@ LOST = (
 def check_parameters(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """A finding for each parameter whose change loses what `a` wrote."""
     if a.rules.model != b.rules.model:
-        yield from _finding(a, "CC541", "model", 0, b.rules.model, a.rules.model)
+        yield from _parameter_finding(a, "CC541", "model", 0, b.rules.model, a.rules.model)
     for code, paths in PARAMETERS.items():  # `a` with this parameter as `b` has it: does a cache key change?
         params = dict(a.request.params)
         for path in paths:
-            params = _put(params, path, _get(b.request.params, path))
+            params = _set_field(params, path, _read_field(b.request.params, path))
         keys = [cache_keys_of(request, a.rules) for request in (a.request, replace(a.request, params=params))]
         layer = next((number for number, (old, new) in enumerate(zip(*keys, strict=True)) if old != new), None)
         if layer is not None:
-            values = ((path, *(_get(one.request.params, path) for one in (b, a))) for path in paths)
+            values = ((path, *(_read_field(one.request.params, path) for one in (b, a))) for path in paths)
             path, new, old = next(row for row in values if row[1] != row[2])
-            yield from _finding(a, code, ".".join(path), layer, _value_text(new), _value_text(old))
+            yield from _parameter_finding(a, code, ".".join(path), layer, _value_text(new), _value_text(old))
     one, other = a.request, b.request
     web = [[block.digest for block in each.system.blocks if not block.role] for each in (one, other)]
     if web[0] != web[1]:
         now, was = (count_text(len(each), "web tool") for each in (web[1], web[0]))
-        yield from _finding(a, "CC543", "tools", 1, now, was)
+        yield from _parameter_finding(a, "CC543", "tools", 1, now, was)
     cites = [each.thread.has_citations or each.system.has_citations for each in (one, other)]
     if cites[0] != cites[1]:
         now, was = ("on" if each else "off" for each in (cites[1], cites[0]))
-        yield from _finding(a, "CC544", "citations", 1, now, was)
+        yield from _parameter_finding(a, "CC544", "citations", 1, now, was)
     if one.thread.has_image != other.thread.has_image:
         now, was = ("some image" if each.thread.has_image else "no image" for each in (other, one))
-        yield from _finding(a, "CC551", "messages", 2, now, was)
+        yield from _parameter_finding(a, "CC551", "messages", 2, now, was)
 
 
-def _finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
+def _parameter_finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
     """Nothing is lost where no breakpoint of `a` stands in that layer or after it."""
     if not a.reaches((layer, 0, 0)):
         return
     differ = f"{now}, before {was}" if now != was else "changed"
-    yield LintFinding(
-        code, path, f"{differ}: {LOST[layer]}", a.live[-1].tokens - a.start_of(layer) if a.sized else None
-    )
+    tokens = a.live[-1].tokens - a.start_of(layer) if a.sized else None
+    yield LintFinding(code, path, f"{differ}: {LOST[layer]}", tokens)
 
 
-def _get(params: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+def _read_field(params: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     value: Any = params
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def _put(params: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def _set_field(params: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
     name, *rest = path
     if not rest:
         return {**params, name: value}
     inner = params.get(name)
-    return {**params, name: _put(dict(inner) if isinstance(inner, Mapping) else {}, tuple(rest), value)}
+    return {**params, name: _set_field(dict(inner) if isinstance(inner, Mapping) else {}, tuple(rest), value)}
 
 
 def _value_text(value: Any) -> str:
     """A value as the request has it, cut where it is long."""
-    if value is None:
-        return "not set"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = "not set" if value is None else value_text(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
@@ -392,7 +386,7 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     firsts = old[0].message_blocks[:1], new[0].message_blocks[:1]
     is_same = shared > 0 or (all(firsts) and firsts[0][0].digest == firsts[1][0].digest)
     found: dict[str, LintFinding] = {}
-    for one in _differences(a, b, old, new):
+    for one in _find_differences(a, b, old, new):
         is_word = one.code in (VOLATILE, KEY_ORDER)
         if stays or ((len(old) == 1 and b.request.thread.length > a.request.thread.length) and (is_same or is_word)):
             found.setdefault(one.code, one)
@@ -401,7 +395,9 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     yield from found.values()
 
 
-def _differences(a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
+def _find_differences(
+    a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]
+) -> Iterator[LintFinding]:
     """Block by block, until messages no longer correspond, or no breakpoint of `a` comes after."""
     for one, other in zip(old, new, strict=False):
         if one.message is None or other.message is None or one.message.digest == other.message.digest:

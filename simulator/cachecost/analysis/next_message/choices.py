@@ -347,9 +347,9 @@ class NextSession:
                 raise CannotEvaluate(f"{why}: `cachecost models` lists them")
         output, tools = asked.output_tokens, asked.tools_tokens
         found = choose_next(state, model.quote, at, asked.new_tokens, output, others, tools)
-        return found if self.conversation is None else self._simulated(found, self.conversation, asked)
+        return found if self.conversation is None else self._simulate_rows(found, self.conversation, asked)
 
-    def _simulated(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
+    def _simulate_rows(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
         """The same with the simulation's figures where a request can be simulated."""
         at = asked.at if known.is_timed else known.last.start
         new = self.state.typical_new_tokens if asked.new_tokens is None else asked.new_tokens

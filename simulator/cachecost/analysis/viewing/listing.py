@@ -391,13 +391,13 @@ def view_call(session: ViewedSession, replay: SessionReplay | None, number: int)
     one = session.calls[number - 1]
     earlier = reversed(session.calls[: number - 1])
     before = next((other for other in earlier if other.call is one.before), None) if one.before else None
-    blocks = _blocks(session, replay, one)
-    blocks_before = _blocks(session, replay, before) if before else ()
+    blocks = _find_blocks(session, replay, one)
+    blocks_before = _find_blocks(session, replay, before) if before else ()
     made = replay.made.get(number) if replay else None
     return ViewedCall(one, before, blocks, blocks_before, compare_blocks(blocks_before, blocks), made)
 
 
-def _blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
+def _find_blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
     recorded = replay.recorded.get(one.number) if replay else None
     if replay is None or recorded is None or recorded.is_bill_only:
         return ()

@@ -26,9 +26,9 @@ from cachecost.analysis.explain.fixes.fix import (
     align,
     block_counter,
     changed_tokens,
-    go_on,
+    continue_thread,
     in_scopes,
-    replaced,
+    replace_steps,
     same_parameter,
     same_settings,
     with_losses,
@@ -67,7 +67,7 @@ def place_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[F
         wanted.append((loss.call, rendered.prompt, rendered.rules, loss.depth))
         if loss.since is not None and loss.cause != "lookback_exceeded":
             wanted.append((loss.since.number, loss.since.prompt, loss.since.rules, loss.depth))
-    yield _place(context, wanted)
+    yield _place_breakpoints(context, wanted)
 
 
 def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -86,7 +86,7 @@ def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> It
         step = context.steps[position - 1]
         if last := last_breakpoint_place(step.call.request, "5m"):
             ended.append(step.with_request(with_breakpoint(step.call.request, last, rules)))
-    yield Fix(replaced(context.steps, ended))
+    yield context.fix(ended)
     yield from place_breakpoints(context, losses)
 
 
@@ -99,14 +99,14 @@ def place_where_prompts_part(context: FixContext, losses: Sequence[Loss]) -> Ite
         if since is not None and shared is not None:
             wanted.append((loss.call, rendered.prompt, rendered.rules, shared.depth))
             wanted.append((since.number, since.prompt, since.rules, shared.depth))
-    yield _place(context, wanted)
+    yield _place_breakpoints(context, wanted)
 
 
 WantedBreakpoint = tuple[int, Prompt, ModelRules, int]
 """The position of a step, its prompt and rules, and the number of blocks that a breakpoint should end."""
 
 
-def _place(context: FixContext, wanted: Sequence[WantedBreakpoint]) -> Fix:
+def _place_breakpoints(context: FixContext, wanted: Sequence[WantedBreakpoint]) -> Fix:
     """Breakpoints at the blocks that are wanted, or at the nearest ones before that allow it."""
     requests: dict[int, Request] = {}
     for position, prompt, rules, depth in wanted:
@@ -117,7 +117,7 @@ def _place(context: FixContext, wanted: Sequence[WantedBreakpoint]) -> Fix:
             made = Breakpoint(place.layer, place.index, "5m", place.node)
             requests[position] = with_breakpoint(requests.get(position, sent), made, rules)
     changed = [context.steps[position - 1].with_request(request) for position, request in requests.items()]
-    return Fix(replaced(context.steps, changed))
+    return context.fix(changed)
 
 
 def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Request:
@@ -154,7 +154,7 @@ def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix
         request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
         end = Breakpoint(Layer.SYSTEM, len(request.system.blocks) - 1)
         ended.append(step.with_request(with_breakpoint(request, end, rules)))
-    yield Fix(replaced(context.steps, ended))
+    yield context.fix(ended)
 
 
 LEAD_S = 5.0
@@ -175,7 +175,7 @@ def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]
     for change, words in HOURS if accepts_hour else ():
         changed = [step.with_request(change(step.call.request)) for step in concerned]
         if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
-            yield Fix(replaced(context.steps, changed), words=words)
+            yield context.fix(changed, words=words)
     expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
     for ttl, ttl_s in expired.items():
         needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
@@ -192,7 +192,7 @@ def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """5m for all breakpoints, or for those on messages alone."""
     concerned = in_scopes(context, losses)
     for change, words in FIVES:
-        yield Fix(replaced(context.steps, [step.with_request(change(step.call.request)) for step in concerned]), words)
+        yield context.fix([step.with_request(change(step.call.request)) for step in concerned], words)
 
 
 def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -201,9 +201,8 @@ def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterato
     for loss in sorted(losses, key=lambda loss: loss.call):
         at = context.observed.call(loss.call).start
         start = at - loss.gap_s
-        found = min(
-            range(loss.call - 1, 0, -1), key=lambda position: abs(context.steps[position - 1].call.start - start)
-        )
+        earlier = range(loss.call - 1, 0, -1)
+        found = min(earlier, key=lambda position: abs(context.steps[position - 1].call.start - start))
         writer = context.steps[found - 1].call
         starts[loss.call] = starts.get(found, writer.start + writer.ready_s + WAIT_S)
         waiting = partial(replace, start=max(at, starts[loss.call]))
@@ -225,7 +224,7 @@ def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
             request = step.call.request
             kept = tuple(one for one in request.breakpoints if keeps_static and one.layer is not Layer.MESSAGES)
             fixed.append(step.with_request(replace(request, breakpoints=kept, automatic=None)))
-        yield Fix(replaced(context.steps, fixed))
+        yield context.fix(fixed)
 
 
 MOVABLE = frozenset({"text", "image", "document", "search_result"})
@@ -253,14 +252,14 @@ class _SharedFirst:
     def __init__(self, steps: Sequence[ReplayStep]) -> None:
         requests = {conversation_of(step.call): step.call.request for step in reversed(steps)}.values()
         self._system = _BlockOrder([request.system.blocks for request in requests])
-        self._message = _BlockOrder([_first_message(request) for request in requests])
+        self._message = _BlockOrder([request.thread.beginning.message_blocks for request in requests])
         self._parts, self._threads = PartPool(), ThreadCorrections()
 
     def reorder(self, call: Call) -> Call:
         """The call with its blocks in order; each breakpoint stays on its block."""
         request = call.request
-        system, message = self._system.order(request.system.blocks), self._message.order(_first_message(request))
         first = request.thread.beginning
+        system, message = self._system.order(request.system.blocks), self._message.order(first.message_blocks)
         if first.parent is not None and first.message is not None and message.blocks != first.message.blocks:
             self._threads.put({first: first.parent.then(Message.of(first.message.role, message.blocks))})
         moved = list(request.breakpoints)
@@ -276,7 +275,8 @@ class _SharedFirst:
 
     def with_breakpoint(self, sent: Request, request: Request, rules: ModelRules) -> Request:
         """The request with a breakpoint at the end of what is shared from its beginning; `sent` is it as sent."""
-        system, message = self._system.order(sent.system.blocks), self._message.order(_first_message(sent))
+        system = self._system.order(sent.system.blocks)
+        message = self._message.order(sent.thread.beginning.message_blocks)
         if message.shared and system.shared == len(system.blocks):
             place = Breakpoint(Layer.MESSAGES, message.shared - 1, node=request.thread.beginning)
             block = message.blocks[place.index]
@@ -286,11 +286,6 @@ class _SharedFirst:
         else:
             return request
         return with_breakpoint(request, place, rules) if accepts_breakpoint(block) else request
-
-
-def _first_message(request: Request) -> Blocks:
-    first = request.thread.beginning.message
-    return first.blocks if first else ()
 
 
 class OrderedBlocks(NamedTuple):
@@ -339,9 +334,8 @@ class _BlockOrder:
         ranked.sort(key=itemgetter(0))
         places = {index: number for number, (_, index, _) in enumerate(ranked)}
         shared = sum(rank[0] < 2 for rank, _, _ in ranked)
-        return OrderedBlocks(
-            tuple(block for _, _, block in ranked), tuple(places[index] for index in range(len(blocks))), shared
-        )
+        own_places = tuple(places[index] for index in range(len(blocks)))
+        return OrderedBlocks(tuple(block for _, _, block in ranked), own_places, shared)
 
 
 def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -354,7 +348,7 @@ def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
             found += [new for old, new in align(found, part.blocks) if old is None and new is not None]
         tools = parts.of(found)
         changed += [step.with_change(partial(with_part, layer=Layer.TOOLS, part=tools)) for step in steps]
-    yield Fix(replaced(context.steps, changed))
+    yield context.fix(changed)
 
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -364,7 +358,7 @@ def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     reordered, others = _reorder_shared(context, losses)
     conversations = list(with_losses(context, others).values())
     for changed, words in same_settings(conversations):
-        yield _joined(context, _first_system(context, changed, words) if others else None, reordered)
+        yield _join_reordered(context, _repeat_first_system(context, changed, words) if others else None, reordered)
     moved = [
         step.with_change(tail)
         for steps in conversations
@@ -372,7 +366,7 @@ def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         for step in steps
     ]
     if moved:
-        yield _joined(context, Fix(replaced(context.steps, moved)), reordered)
+        yield _join_reordered(context, context.fix(moved), reordered)
 
 
 def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
@@ -384,16 +378,16 @@ def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[R
     return [one for steps in found.values() for one in send_shared_first(context, steps)], others
 
 
-def _joined(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
+def _join_reordered(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
     """The fix with the calls that are sent the other way round, too."""
     if not reordered:
         assert fix is not None
         return fix
     words = f"{fix.words}; {SHARED_FIRST}" if fix and fix.words else SHARED_FIRST
-    return Fix(replaced(fix.steps if fix else context.steps, reordered), words)
+    return Fix(replace_steps(fix.steps if fix else context.steps, reordered), words)
 
 
-def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
+def _repeat_first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
 
     def change(call: Call, system: Part) -> Call:
@@ -408,36 +402,38 @@ def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplaySt
         changed += [step.with_change(partial(change, system=first)) for step in steps]
         if words and any(step.call.request.system.digest != first.digest for step in steps):
             words = f"{words}; {causes()['system_changed'].fix}"
-    return Fix(replaced(context.steps, changed), words, names_others=bool(words))
+    return context.fix(changed, words, names_others=bool(words))
 
 
 def same_messages(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """Earlier messages as they were sent before; what is new comes after them, also what changed in them. What several
     conversations share behind what differs comes first."""
     reordered, others = _reorder_shared(context, losses)
-    yield _joined(context, _go_on(context, others, keeps_inserted=True) if others else None, reordered)
+    yield _join_reordered(
+        context, _continue_messages(context, others, keeps_inserted=True) if others else None, reordered
+    )
 
 
 def no_compaction(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """The whole history instead of the summary; or the summary, and a breakpoint on what it leaves as it was."""
-    yield _go_on(context, losses, keeps_inserted=False)
+    yield _continue_messages(context, losses, keeps_inserted=False)
     yield from place_where_prompts_part(context, losses)
 
 
-def _go_on(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) -> Fix:
+def _continue_messages(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) -> Fix:
     since = {loss.call: loss.since.request for loss in losses if loss.since}
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
     for position, step in enumerate(context.steps, 1):
         if before := since.get(position):
             thread = step.call.request.thread
             corrected = corrections.corrected(thread)
-            made = go_on(corrections.corrected(before.thread), corrected, keeps_inserted)
+            made = continue_thread(corrections.corrected(before.thread), corrected, keeps_inserted)
             corrections.put({**made.places, thread: made.places[corrected]})
             count = block_counter(context, step.call)
             corrections.lengthen(thread, sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed))
         if corrections.request(step.call.request) is not step.call.request:
             changed.append(step.with_change(corrections.call))
-    return Fix(replaced(context.steps, changed))
+    return context.fix(changed)
 
 
 def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -450,7 +446,7 @@ def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterato
             image = replace(given_block("image", first.message.role, "a tiny image", 1), has_image=True)
             corrections.put({first: first.parent.then(Message.of(first.message.role, (image, *first.message.blocks)))})
             changed.append(step.with_change(corrections.call))
-    yield Fix(replaced(context.steps, changed))
+    yield context.fix(changed)
 
 
 FIX_ORDER = ("prompt", "time", "breakpoints", "bill")

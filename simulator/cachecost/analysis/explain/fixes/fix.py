@@ -57,6 +57,12 @@ class FixContext:
     def steps(self) -> Sequence[ReplayStep]:
         return self.observed.steps
 
+    def fix(
+        self, changed: Iterable[ReplayStep], words: str = "", keeps_prices: bool = False, names_others: bool = False
+    ) -> Fix:
+        """The calls, with the changed ones in the place of those with their numbers."""
+        return Fix(replace_steps(self.steps, changed), words, keeps_prices, names_others)
+
 
 MakeFixes = Callable[[FixContext, Sequence[Loss]], Iterator[Fix]]
 """Makes the fixes for losses of one cause; of several the one that saves most is taken."""
@@ -176,7 +182,7 @@ def in_scopes(context: FixContext, losses: Iterable[Loss], scope_of: ScopeOf = i
     return [step for step in context.steps if step.number != NO_CALL and scope(step.call) in scopes]
 
 
-def replaced(steps: Sequence[ReplayStep], changed: Iterable[ReplayStep]) -> list[ReplayStep]:
+def replace_steps(steps: Sequence[ReplayStep], changed: Iterable[ReplayStep]) -> list[ReplayStep]:
     """The steps, with the changed ones in the place of those with their numbers."""
     known = {step.number: step for step in changed}
     return [known.get(step.number, step) if step.number != NO_CALL else step for step in steps]
@@ -250,7 +256,7 @@ class Continuation:
     changed: list[tuple[Message, Message]] = field(default_factory=list)
 
 
-def go_on(before: Thread, now: Thread, keeps_inserted: bool = True) -> Continuation:
+def continue_thread(before: Thread, now: Thread, keeps_inserted: bool = True) -> Continuation:
     """The thread `now` as a continuation of `before`: what both have stays as it was, what is new comes at the end.
 
     What was sent before stays as it was, or as a version of what was in its place. Without `keeps_inserted` what stands
@@ -312,7 +318,7 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
                     for step in steps
                 ]
                 named = words.format(values[0]) if len(set(map(repr, values))) == 1 else ""
-                yield Fix(replaced(context.steps, changed), named, keeps_prices)
+                yield context.fix(changed, named, keeps_prices)
 
     return make
 
