@@ -333,18 +333,8 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     ranked = sorted(rows.values(), key=lambda row: (-row.cost, row.first or 0.0, row.key))
     if by in PERIODS:
         ranked.sort(key=lambda row: row.key)
-    return BillSummary(
-        by,
-        total,
-        ranked,
-        len(sessions),
-        unpriced,
-        account.copies,
-        account.warm_calls,
-        account.warm_tokens,
-        unwritten,
-        account.zone,
-    )
+    warm = account.warm_calls, account.warm_tokens
+    return BillSummary(by, total, ranked, len(sessions), unpriced, account.copies, *warm, unwritten, zone)
 
 
 GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {

@@ -85,18 +85,26 @@ class _Choice:
 
 @dataclass(slots=True)
 class Netting:
-    """Finds the losses of a log with what their fixes net. `left` is what findings may still take of a call, USD."""
+    """Finds the losses of a log with what their fixes net.
+
+    `simulated` and `paid` are USD by call of the recording, paid at most what was billed; `left` is what findings may
+    still take of a call. `observed` and `now` are the replay with the fixes so far, and its price.
+    """
 
     replays: Replays
-    pricing: FixPricing
     observed: ObservedReplay
-    now: PricedReplay
-    left: dict[int, Decimal]
+    simulated: Mapping[int, Decimal]
+    paid: Mapping[int, Decimal]
+    now: PricedReplay = field(init=False)
+    left: dict[int, Decimal] = field(init=False)
     found: list[NettedLoss] = field(default_factory=list)
     notes: list[NettedLoss] = field(default_factory=list)
     _settled: set[tuple[Cause, int, int]] = field(default_factory=set)
     _unclaimed: dict[int, Decimal] = field(default_factory=dict)
     """USD by call that fixes saved there and no finding has: another cause of the call hid the one that was fixed."""
+
+    def __post_init__(self) -> None:
+        self.now, self.left = PricedReplay(self.paid), dict(self.paid)
 
     def run(self) -> None:
         """Fix what can be fixed at a profit, until nothing new is found."""
@@ -184,7 +192,7 @@ class Netting:
         costs = dict[str, Decimal]()
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
             rows = self.replays.changed_rows(fix.steps, observed.tracked)
-            after = self.pricing.price(fix, rows, observed, now)
+            after = self._price(fix, rows, observed, now)
             if after is not None:
                 costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
             if after is not None and (best is None or after.total < best.after.total):
@@ -192,6 +200,24 @@ class Netting:
         if best is not None and best.fix.names_others:
             best.others = {words: usd for words, usd in costs.items() if words != best.fix.words}
         return best
+
+    def _price(
+        self, fix: Fix, rows: Sequence[CallRow], observed: ObservedReplay, now: PricedReplay
+    ) -> PricedReplay | None:
+        """The calls with a fix, whose `rows` are given; `now` is their price in the `observed` replay. None: one is
+        refused."""
+        pairs, refused = list(zip(fix.steps, rows, strict=True)), observed.refused
+        if any(row.error and step.number not in refused for step, row in pairs):
+            return None
+        besides = _price_only_savings(observed, now, fix, rows)
+        made = {step.number: row.cost.total for step, row in pairs if step.number}
+        costs: dict[int, Decimal] = {}
+        for number, own in made.items():
+            usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
+            # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
+            costs[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
+        extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
+        return PricedReplay(costs, extras, besides)
 
     def _choose_fix_behind(self, choice: _Choice | None) -> _Choice | None:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""
@@ -288,33 +314,6 @@ class PricedReplay:
             scope = scope_of(call)
             sums[scope] = sums.get(scope, ZERO) + usd
         return sums
-
-
-@dataclass(slots=True)
-class FixPricing:
-    """Prices fixes against the recording: `simulated` and `paid` are USD by call, paid at most what was billed."""
-
-    simulated: Mapping[int, Decimal]
-    paid: Mapping[int, Decimal]
-
-    def price(
-        self, fix: Fix, rows: Sequence[CallRow], observed: ObservedReplay, now: PricedReplay
-    ) -> PricedReplay | None:
-        """The calls with a fix, whose `rows` are given; `now` is their price in the `observed` replay. None: one is
-        refused."""
-        had = {step.number for step, row in zip(observed.steps, observed.rows, strict=True) if row.error}
-        if any(row.error and step.number not in had for step, row in zip(fix.steps, rows, strict=True)):
-            return None
-        besides = _price_only_savings(observed, now, fix, rows)
-        made = {step.number: row.cost.total for step, row in zip(fix.steps, rows, strict=True) if step.number}
-        costs: dict[int, Decimal] = {}
-        for number, own in made.items():
-            usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
-            # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
-            costs[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
-        pairs = zip(fix.steps, rows, strict=True)
-        extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
-        return PricedReplay(costs, extras, besides)
 
 
 def _price_only_savings(
@@ -488,7 +487,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     observed = observe_replay(replays, replays.recorded, earlier)
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
     paid = {number: min(usd, limits.get(number, usd)) for number, usd in simulated.items()}
-    netting = Netting(replays, FixPricing(simulated, paid), observed, PricedReplay(paid), dict(paid))
+    netting = Netting(replays, observed, simulated, paid)
     netting.run()
     fixed = netting.observed
     sent = [step for step in fixed.steps if step.number != NO_CALL]

@@ -101,13 +101,8 @@ def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CachedPrefix:
         state = state_after(call, None if "clear" in call.events else state, None)
     assert state is not None
     model, last = find(main[-1], ""), main[-1]
-    return CachedPrefix(
-        last.total_input if model.is_automatic else state.tokens,
-        state.ttl,
-        state.hour_tokens,
-        last.start,
-        model.ttl_s or state.ttl_s,
-    )
+    tokens = last.total_input if model.is_automatic else state.tokens
+    return CachedPrefix(tokens, state.ttl, state.hour_tokens, last.start, model.ttl_s or state.ttl_s)
 
 
 def static_prefix(main: Sequence[BilledCall], earlier: int = 0) -> int:

@@ -146,16 +146,8 @@ def models_in(prices: CallPrices) -> FindModel:
         host = host_of(call.host, prices.host, asked.model)
         if rules is None:
             return BilledModel(asked.model, host, quote)
-        return BilledModel(
-            asked.model,
-            host,
-            quote,
-            rules.ttl_s,
-            rules.is_automatic,
-            rules.minimum_tokens,
-            effort_layer(rules),
-            rules.accepts_message_effort,
-        )
+        limits = rules.ttl_s, rules.is_automatic, rules.minimum_tokens
+        return BilledModel(asked.model, host, quote, *limits, effort_layer(rules), rules.accepts_message_effort)
 
     return find
 

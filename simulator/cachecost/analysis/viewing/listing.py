@@ -176,17 +176,10 @@ class SessionListing:
         alone = session_account(self.account, key)
         calls = session_timelines(alone, [key])[key]
         stored = [one.file.path for one in calls if one.file.client != REQUESTS]
-        is_stored = bool(stored) and has_calls(stored[0], self.format_)
-        return ViewedSession(
-            session_id(key),
-            key,
-            alone,
-            summarize(alone),
-            calls,
-            key not in self.logged.without_bill,
-            is_stored or key in self.logged.with_requests,
-            is_stored or key in self.logged.with_text,
-        )
+        is_stored, logged = bool(stored) and has_calls(stored[0], self.format_), self.logged
+        has_blocks, has_text = is_stored or key in logged.with_requests, is_stored or key in logged.with_text
+        has_bill, summary = key not in logged.without_bill, summarize(alone)
+        return ViewedSession(session_id(key), key, alone, summary, calls, has_bill, has_blocks, has_text)
 
 
 KEPT_READINGS = 3

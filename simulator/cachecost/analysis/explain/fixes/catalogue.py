@@ -427,10 +427,10 @@ def _continue_messages(context: FixContext, losses: Sequence[Loss], keeps_insert
         if before := since.get(position):
             thread = step.call.request.thread
             corrected = corrections.corrected(thread)
-            made = continue_thread(corrections.corrected(before.thread), corrected, keeps_inserted)
-            corrections.put({**made.places, thread: made.places[corrected]})
+            kept, versions = continue_thread(corrections.corrected(before.thread), corrected, keeps_inserted)
+            corrections.put({**kept, thread: kept[corrected]})
             count = block_counter(context, step.call)
-            corrections.lengthen(thread, sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed))
+            corrections.lengthen(thread, sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in versions))
         if corrections.request(step.call.request) is not step.call.request:
             changed.append(step.with_change(corrections.call))
     return context.fix(changed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from math import ceil
@@ -247,22 +247,16 @@ class ThreadCorrections:
         return None if index is None else replace(breakpoint, index=index, node=node)
 
 
-@dataclass(slots=True)
-class Continuation:
-    """How a call would have gone on from an earlier one: the `places` of its messages, and those that `changed`, as
-    pairs (as sent before, as sent now)."""
-
-    places: dict[Thread, Thread] = field(default_factory=dict)
-    changed: list[tuple[Message, Message]] = field(default_factory=list)
-
-
-def continue_thread(before: Thread, now: Thread, keeps_inserted: bool = True) -> Continuation:
+def continue_thread(
+    before: Thread, now: Thread, keeps_inserted: bool = True
+) -> tuple[dict[Thread, Thread], list[tuple[Message, Message]]]:
     """The thread `now` as a continuation of `before`: what both have stays as it was, what is new comes at the end.
 
     What was sent before stays as it was, or as a version of what was in its place. Without `keeps_inserted` what stands
-    before messages that both have is left out: the summary of a compaction.
+    before messages that both have is left out: the summary of a compaction. Returns where its messages are in the
+    continuation, and those that changed, as pairs (as sent before, as sent now).
     """
-    start, made = now.common(before), Continuation()
+    start, places, changed = now.common(before), dict[Thread, Thread](), list[tuple[Message, Message]]()
     was, new = (list(takewhile(lambda node: node is not start, one.back()))[::-1] for one in (before, now))
     digests, others = ([node.message.digest if node.message else b"" for node in nodes] for nodes in (was, new))
     for i, k in pair_in_order(digests, others, 0):
@@ -270,18 +264,18 @@ def continue_thread(before: Thread, now: Thread, keeps_inserted: bool = True) ->
             continue
         old, node = was[i], new[k]
         if digests[i] == others[k]:
-            made.places[node] = old
+            places[node] = old
         elif old.message and node.message and _are_versions(old.message, node.message):
-            made.places[node] = old
-            made.changed.append((old.message, node.message))
-    last_known = max((number for number, node in enumerate(new) if node in made.places), default=len(new) - 2)
+            places[node] = old
+            changed.append((old.message, node.message))
+    last_known = max((number for number, node in enumerate(new) if node in places), default=len(new) - 2)
     end = before
     for number, node in enumerate(new):
-        if node not in made.places and (keeps_inserted or number > last_known):
+        if node not in places and (keeps_inserted or number > last_known):
             assert node.message is not None
-            end = made.places[node] = end.then(node.message)
-    made.places[now] = end
-    return made
+            end = places[node] = end.then(node.message)
+    places[now] = end
+    return places, changed
 
 
 def _are_versions(old: Message, new: Message) -> bool:
@@ -308,7 +302,7 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
     def make(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         conversations = list(with_losses(context, losses).values())
         known: list[list[Any]] = []
-        for pick in (first_value, most_common_value):
+        for pick in (itemgetter(0), most_common_value):
             values = [pick([read(step.call) for step in steps]) for steps in conversations]
             if values not in known:
                 known.append(values)
@@ -323,15 +317,10 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
     return make
 
 
-def first_value(values: Sequence[Any]) -> Any:
-    return values[0]
-
-
 def most_common_value(values: Sequence[Any]) -> Any:
     """The most frequent value, of equals the first."""
     counted = Counter(map(repr, values))
-    most = max(counted.values())
-    return next(one for one in values if counted[repr(one)] == most)
+    return max(values, key=lambda one: counted[repr(one)])
 
 
 def first_other_value(values: Sequence[Any]) -> Any:
@@ -449,7 +438,7 @@ def same_settings(conversations: Sequence[Sequence[ReplayStep]]) -> Iterator[tup
         yield list(map(list, conversations)), ""
         return
     changed, known = _SettingsChange(conversations), list[list[SystemSettings]]()
-    for pick in (first_value, most_common_value, itemgetter(-1), first_other_value):
+    for pick in (itemgetter(0), most_common_value, itemgetter(-1), first_other_value):
         wanted = [pick(values) for values in sent]
         if wanted in known or not changed.can_send(wanted):
             continue
