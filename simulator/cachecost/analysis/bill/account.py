@@ -132,11 +132,6 @@ def session_key(file: SessionFile, call: BilledCall) -> str:
     return call.session or file.path
 
 
-def seconds_between(before: BilledCall | None, call: BilledCall) -> float | None:
-    """From the start of the call before to that of a call; None where there is none, or a time is unknown."""
-    return None if before is None or before.start is None or call.start is None else call.start - before.start
-
-
 def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
     """The `id()` of duplicate calls; the copy with the largest bill is kept (ties: the first).
 

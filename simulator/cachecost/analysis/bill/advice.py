@@ -335,10 +335,9 @@ def _log_advice(account: BillAccount) -> Iterator[Advice]:
     was_lost = any(one.file.has_requests for one in account.rewrites) or not all(bill.cached for bill in bills)
     if not was_lost or not any(file.has_requests for file in account.files):
         return
-    from cachecost.analysis.bill.explanation import bill_cost
     from cachecost.analysis.explain.explaining import explain_in_order
 
-    limits = {number: bill_cost(bill, account.prices) for number, bill in enumerate(bills, 1)}
+    limits = {number: account.prices.cost(bill) for number, bill in enumerate(bills, 1)}
     try:
         findings = explain_in_order(logged.workload(), limits).findings
     except CannotEvaluate:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite, seconds_between
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.advice import is_main, is_sub_agent, is_within_hour, saved_by_hour
-from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.call_prices import CallPrices, seconds_between
 from cachecost.analysis.bill.rewrites import TOLERANCE
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.explaining import (
@@ -39,7 +39,7 @@ from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import WarmReads
 from cachecost.prompts.blocks import Layer
-from cachecost.providers.usage import ZERO, call_amounts
+from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
@@ -229,7 +229,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
         replay = Replays(traffic).tracked_replay(as_sent(traffic.calls))
         held, expected = _hold_short_calls(traffic, replay.run())
     bills = RecordedSessions(traffic.name).add_all(recorded)
-    costs = {number: bill_cost(bill, prices) if bill else ZERO for number, bill in enumerate(bills, 1)}
+    costs = {number: prices.cost(bill) if bill else ZERO for number, bill in enumerate(bills, 1)}
     limits, unexplained, code = dict(costs), list[Finding](), causes()[NOT_EXPLAINED]
     for number, read in expected.items():
         bill = bills[number - 1]
@@ -262,11 +262,6 @@ def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Fin
     if not 0 < most < finding.tokens:
         return finding
     return replace(finding, tokens=most, paid_again=finding.paid_again * most / finding.tokens)
-
-
-def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:
-    """USD of a call with the passes that its usage leaves out; 0 without a price."""
-    return sum(call_amounts(bill.usage, prices.prices(bill)) or (), prices.passes_cost(bill))
 
 
 def explain_account(account: BillAccount) -> Explanation:

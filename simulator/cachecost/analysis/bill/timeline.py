@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite, seconds_between, session_key
-from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
+from cachecost.analysis.bill.call_prices import CallPrices, seconds_between
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.usage import COST_CLASSES, USUAL_TTL_S, ZERO, call_amounts
 
