@@ -17,8 +17,15 @@ from cachecost.analysis.bill.advice import Advice, best_advice
 from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.bill.summary import ROWS_BY, BillRow, summarize
 from cachecost.analysis.bill.timeline import sessions_by_time
-from cachecost.analysis.next_message.choices import KeepAliveAdvice, NextAlternative, NextChoice, NextRequest, next_session
-from cachecost.analysis.next_message.choices import count_message, parse_content
+from cachecost.analysis.next_message.choices import (
+    KeepAliveAdvice,
+    NextAlternative,
+    NextChoice,
+    NextRequest,
+    count_message,
+    next_session,
+    parse_content,
+)
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
 from cachecost.api.html import HtmlTable, paragraph
 from cachecost.api.setup import Counter, RuleOptions, setup_of
