@@ -33,7 +33,7 @@ from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call, Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
@@ -160,7 +160,7 @@ def _is_short(call: Call, made: SimulatedCall) -> bool:
 
 
 def _billed_read(call: Call) -> int | None:
-    if not isinstance(call, RecordedCall) or call.billed is None or call.has_failed or len(call.iterations) > 1:
+    if not isinstance(call, Call) or call.billed is None or call.has_failed or len(call.iterations) > 1:
         return None
     return call.billed.read
 
@@ -169,7 +169,7 @@ def _billed_read(call: Call) -> int | None:
 class LoggedCalls:
     """Calls of logs whose requests are known, in the order of time, each with its bill, and how they are replayed."""
 
-    calls: Sequence[tuple[RecordedCall, BilledCall]]
+    calls: Sequence[tuple[Call, BilledCall]]
     setup: ReplaySetup
     name: str
 
@@ -187,7 +187,7 @@ class LogBills:
     rewrites: list[BilledRewrite]
 
 
-def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: CallPrices, name: str) -> LogBills:
+def bills_of_calls(calls: Sequence[Call], setup: ReplaySetup, prices: CallPrices, name: str) -> LogBills:
     """The bills of recorded calls in the order of time. Raises InputError for wrong assumptions."""
     sessions = RecordedSessions(name)
     billed = sessions.add_all(calls)
@@ -201,7 +201,7 @@ def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: Ca
     return LogBills(sessions.files, logged, rewrites)
 
 
-def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
+def _is_known(call: Call, setup: ReplaySetup) -> bool:
     """Whether a replay can say what the call should have read."""
     if call.why_unknown or call.is_bill_only or call.billed is None:
         return False
@@ -221,7 +221,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
     Of bills, necessary + avoidable + not explained = billed, exactly. What a call without a bill cost is 0. No call's
     findings are above its bill, and none above what the bill shows to have been paid again. Raises CannotEvaluate.
     """
-    recorded = [call for call in traffic.calls if isinstance(call, RecordedCall) and (call.billed or call.has_failed)]
+    recorded = [call for call in traffic.calls if isinstance(call, Call) and (call.billed or call.has_failed)]
     if len(recorded) < len(traffic.calls):
         return explain_workload(traffic, assumptions)
     held, expected, replay = traffic, dict[int, int](), None

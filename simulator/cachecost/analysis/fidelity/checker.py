@@ -30,7 +30,7 @@ from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, read_bounds, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Block, Prefix
@@ -104,7 +104,7 @@ class _Case:
     """A call, rendered: one prompt a pass. Without a bill it only takes part in the cache."""
 
     number: int
-    call: RecordedCall
+    call: Call
     bill: Usage | None
     rules: ModelRules
     prompts: tuple[Prompt, ...]
@@ -163,7 +163,7 @@ class FidelityChecker:
             self._margins[generation] = PromptMargins(self.counter_for(generation))
         return self._margins[generation]
 
-    def check_calls(self, source: str, calls: Sequence[RecordedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    def check_calls(self, source: str, calls: Sequence[Call]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
         check = _LogCheck(self, source)
         check.run(calls, check.add)
@@ -187,7 +187,7 @@ class _LogCheck(RecordingCheck):
         self.earlier = EarlierPrompts()
         self.machines = MachineRanges()
 
-    def add(self, number: int, call: RecordedCall) -> None:
+    def add(self, number: int, call: Call) -> None:
         """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
 
         Raises CannotEvaluate for a model that is not known.

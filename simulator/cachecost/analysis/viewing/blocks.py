@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from json import dumps
 from typing import Literal
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import (
     are_versions,
@@ -88,7 +88,7 @@ class SentBlock:
         return self.block.digest if self.block else b""
 
 
-def sent_blocks(call: RecordedCall, made: SimulatedCall | None, billed: Usage | None) -> list[SentBlock]:
+def sent_blocks(call: Call, made: SimulatedCall | None, billed: Usage | None) -> list[SentBlock]:
     """The blocks of a call as a replay rendered them; where it could not, those that were sent, sized by their bytes.
 
     With a bill, their tokens add up to its input, unless it sums several passes.

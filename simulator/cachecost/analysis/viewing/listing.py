@@ -31,7 +31,7 @@ from cachecost.analysis.viewing.blocks import (
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.readers.detect import CALLS, detect
@@ -42,7 +42,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
 
 
-def key_of_call(call: RecordedCall) -> str:
+def key_of_call(call: Call) -> str:
     """The key of a call's session, as in `session_key`."""
     return call.session or call.file
 
@@ -60,7 +60,7 @@ class LoggedSessions:
     with_text: set[str] = field(default_factory=set)
     unknown: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def complete(self, calls: list[RecordedCall]) -> Sequence[RecordedCall]:
+    def complete(self, calls: list[Call]) -> Sequence[Call]:
         """The calls, those of sessions without any bill with what a replay says of them."""
         billed = {key_of_call(call) for call in calls if call.billed is not None}
         for call in calls:
@@ -195,7 +195,7 @@ class NoRequests(CannotEvaluate):
 class Reading(Protocol):
     """Gives the calls of files."""
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """Raises InputError where none can be read."""
         ...
 
@@ -205,15 +205,15 @@ class CallReading:
     """Reads the calls of files; the last few readings are kept, so that sessions of one log share one."""
 
     format_: str = "auto"
-    _kept: dict[tuple[str, ...], Sequence[RecordedCall]] = field(default_factory=dict)
+    _kept: dict[tuple[str, ...], Sequence[Call]] = field(default_factory=dict)
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """The calls of these files. Raises InputError where none can be read."""
         key = tuple(files)
         found = self._kept.pop(key, None)
         if found is None:
             paths = [input_path(path) for path in files]
-            calls: list[RecordedCall] = []
+            calls: list[Call] = []
             check = current_work_check()
             try:
                 for call in read_logs(Logs(paths, self.format_)):
@@ -230,7 +230,7 @@ class CallReading:
         return found
 
 
-def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> list[tuple[int, RecordedCall]]:
+def calls_of_session(session: ViewedSession, read: Sequence[Call]) -> list[tuple[int, Call]]:
     """The recorded calls of a session, in the order read, each with its number there; 0 for one that does not count:
     it has no bill, or is a copy of a call of another session.
 
@@ -238,7 +238,7 @@ def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> li
     """
     by_place = {(one.file.path, one.call.line): one for one in session.calls}
     by_id = {one.call.id: one for one in session.calls if one.call.id}
-    found: list[tuple[int, RecordedCall]] = []
+    found: list[tuple[int, Call]] = []
     seen: set[int] = set()
     for call in read:
         one = by_place.get((call.file, call.line)) if call.line else None
@@ -303,10 +303,10 @@ class SessionReplay:
         return made
 
     @cached_property
-    def recorded(self) -> Mapping[int, RecordedCall]:
+    def recorded(self) -> Mapping[int, Call]:
         """The recorded calls that were read, by their number in the session."""
         pairs = zip(self.numbers, self.workload.calls, strict=True)
-        return {number: call for number, call in pairs if isinstance(call, RecordedCall)}
+        return {number: call for number, call in pairs if isinstance(call, Call)}
 
 
 CallKey = bytes
