@@ -17,12 +17,13 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanStep,
     accepts_breakpoints,
 )
-from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
+from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, merge_entries
 from cachecost.caches.expiry import ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import begins_with, prefixes_back
 from cachecost.prompts.render import BreakpointPrefix
+from cachecost.prompts.request import TTL
 from cachecost.providers.usage import PER_TOKEN, TTLS, ZERO
 
 MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
@@ -86,21 +87,13 @@ class _Search:
         self._bounds = [_Bound(evaluator, slots[number:], has_extras) for number in range(len(slots) + 1)]
 
     def search(self) -> ExactPlan:
-        grown = [_PartialPlan(self._evaluator.new_cache(), ZERO, ())]
+        plans = [_PartialPlan(self._evaluator.new_cache(), ZERO, ())]
         for number, slot in enumerate(self._slots):
-            grown = self._next(number, slot, grown)
-        for one in grown:
-            if one.usd < self._best.usd:
-                self._best = ExactPlan(list(one.steps), one.usd, True)
-        return replace(self._best, is_finished=self._left > 0)
-
-    def _next(self, number: int, slot: PlanSlot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
-        bound = self._bounds[number + 1]
-        kept: dict[tuple[frozenset[tuple[object, ...]], frozenset[tuple[int, Breakpoints]]], _PartialPlan] = {}
-        for one in grown:
-            for made in self._options(number, slot, one):
+            bound = self._bounds[number + 1]
+            kept: dict[tuple[object, ...], _PartialPlan] = {}
+            for made in (made for plan in plans for made in self._options(number, slot, plan)):
                 if self._left <= 0:
-                    return list(kept.values())
+                    break
                 if made.usd >= self._best.usd:
                     continue
                 key = bound.useful_entries(made.cache), made.trains
@@ -108,7 +101,11 @@ class _Search:
                     continue
                 if made.usd + bound.usd(made.cache) < self._best.usd:
                     kept[key] = made
-        return list(kept.values())
+            plans = list(kept.values())
+        for one in plans:
+            if one.usd < self._best.usd:
+                self._best = ExactPlan(list(one.steps), one.usd, True)
+        return replace(self._best, is_finished=self._left > 0)
 
     def _options(self, number: int, slot: PlanSlot, one: _PartialPlan) -> Iterator[_PartialPlan]:
         begun = [breakpoints for train, breakpoints in one.trains if train == slot.train]
@@ -131,13 +128,12 @@ class _Search:
 
 def breakpoint_sets(step: PlanStep) -> Iterator[Breakpoints]:
     """Every legal set of breakpoints on a call, without those below the minimum, which change nothing."""
-    sent, nodes = step.sent, list[Prefix]()
-    node: Prefix | None = sent.prompt.end
-    while node is not None:
-        if accepts_breakpoints(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens:
-            nodes.append(node)
-        node = node.parent
-    nodes.reverse()
+    sent = step.sent
+    nodes = [
+        node
+        for node in prefixes_back(sent.prompt.end)
+        if accepts_breakpoints(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens
+    ][::-1]
     yield NO_BREAKPOINTS
     for count in range(1, sent.rules.maximum_breakpoints + 1):
         for chosen in combinations(nodes, count):
@@ -177,15 +173,13 @@ class _Bound:
             return self._fixed
         states: dict[Prefix, BlockState] = {}
         for (prefix, _), entry in cache.entries():
-            node: Prefix | None = prefix if entry.state(self.start) != "expired" else None
-            block = HeldBlock(entry.touched, "1h" if entry.ttl == "1h" else "5m", entry.readable_at, entry.started)
-            while node is not None:
-                states[node] = merge_entries(block, states.get(node))
-                node = node.parent
-        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
-
-    def _cost(self, node: BlockNode, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
-        return self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node)
+            if entry.state(self.start) != "expired":
+                ttl: TTL = "1h" if entry.ttl == "1h" else "5m"
+                block = HeldBlock(entry.touched, ttl, entry.readable_at, entry.started)
+                for node in prefixes_back(prefix):
+                    states[node] = merge_entries(block, states.get(node))
+        costs = (self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node) for node, tail in self._tails)
+        return self._fixed + sum(costs, ZERO).scaleb(PER_TOKEN)
 
 
 def train_slots(evaluator: PlanEvaluator) -> list[PlanSlot]:

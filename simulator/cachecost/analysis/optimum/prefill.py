@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cachecost.analysis.optimum.plan_evaluator import (
-    StepResult,
-)
+from cachecost.analysis.optimum.plan_evaluator import StepResult
 
 MINUTE_S = 60.0
 FEWEST, LEAST_R2 = 8, 0.2
@@ -114,7 +112,15 @@ def load_of(done: Sequence[StepResult]) -> PrefillLoad:
     shares = sorted(one.usage.unread / one.usage.total_input for one in real)
     mean = sum(shares) / len(shares) if shares else 0.0
     p95 = shares[max(0, -(-len(shares) * 95 // 100) - 1)] if shares else 0.0
-    return PrefillLoad(mean, p95, sum(one.usage.unread for one in real), _peak(done))
+    calls = sorted((one.step.sent.start, one.usage.unread) for one in done)
+    peak = inside = first = 0
+    for start, tokens in calls:
+        inside += tokens
+        while calls[first][0] <= start - MINUTE_S:
+            inside -= calls[first][1]
+            first += 1
+        peak = max(peak, inside)
+    return PrefillLoad(mean, p95, sum(one.usage.unread for one in real), peak)
 
 
 def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
@@ -131,16 +137,3 @@ def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
     total = sum((y - mean_y) ** 2 for _, y in points)
     missed = sum((y - base - slope * x) ** 2 for x, y in points)
     return LatencyFit(base, slope, 1 - missed / total if total else 0.0, len(points))
-
-
-def _peak(done: Sequence[StepResult]) -> int:
-    """The largest sum in any window of a minute that starts with a call."""
-    calls = sorted((one.step.sent.start, one.usage.unread) for one in done)
-    most = inside = first = 0
-    for start, tokens in calls:
-        inside += tokens
-        while calls[first][0] <= start - MINUTE_S:
-            inside -= calls[first][1]
-            first += 1
-        most = max(most, inside)
-    return most

@@ -375,19 +375,23 @@ def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive, refused: Collection
     made = list(steps)
     for conversation in conversations(steps):
         calls = [step.call for step in conversation if step.number not in refused]
-        timed = [call for call in calls if not call.has_failed and not call.why_unknown]
-        planned = (
-            PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
-            for call in timed
-        )
-        sent = 0
-        for call in habit.plan_calls(planned):
-            if call.purpose != "ping":
-                sent += 1
-                continue
-            ping = derive_call(timed[sent - 1], call.request, call.start, call.output_tokens, "ping")
+        for ping in plan_pings([call for call in calls if not call.has_failed and not call.why_unknown], habit):
             made.append(ReplayStep(NO_CALL, ping, ping))
     return in_order(made)
+
+
+def plan_pings(calls: Sequence[Call], habit: KeepAlive) -> Iterator[PlannedCall]:
+    """The pings in the pauses of a conversation with these calls."""
+    sent = 0
+    planned = (
+        PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
+        for call in calls
+    )
+    for call in habit.plan_calls(planned):
+        if call.purpose == "ping":
+            yield derive_call(calls[sent - 1], call.request, call.start, call.output_tokens, "ping")
+        else:
+            sent += 1
 
 
 Progress = Callable[[str, int], None]
