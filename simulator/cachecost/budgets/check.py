@@ -12,14 +12,7 @@ from typing import NamedTuple
 
 from cachecost.base.errors import Fault, InputError, NamesNotKnown
 from cachecost.base.yaml_text import SourcePlace
-from cachecost.budgets.baseline import (
-    FILE_NAME,
-    RECORDING,
-    Baseline,
-    baseline_of,
-    read_baseline,
-    write_accepted,
-)
+from cachecost.budgets.baseline import FILE_NAME, RECORDING, Baseline, baseline_of, read_baseline, write_accepted
 from cachecost.budgets.determinism import check_determinism
 from cachecost.budgets.limits import check_budgets, check_hit_rates, differences
 from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
@@ -193,22 +186,21 @@ class _ScenarioCheck:
 
         Where the scenario keeps digests, both sides are digests.
         """
-        recording, scenario = self.folder / RECORDING, self.recorded.scenario
+        recording, scenario, kept = self.folder / RECORDING, self.recorded.scenario, self.recorded.kept
         if not recording.exists():
             return
-        kept = self.recorded.kept
+
+        def replay(path: Path) -> list[ReplayedStrategy]:
+            source = scenario.conversation.model_copy(update={"recording": str(path.resolve())})
+            return self._replays(scenario.model_copy(update={"conversation": source}))
+
         messages = (call.request.thread.message for call in self.recorded.kept_calls)
         has_content = any(block.content is not None for message in messages if message for block in message.blocks)
-        today = self._replays(_replaying(scenario, kept)) if kept and not has_content else replays
-        accepted = {one.strategy: one for one in self._replays(_replaying(scenario, recording))}
+        today = replay(kept) if kept and not has_content else replays
+        accepted = {one.strategy: one for one in replay(recording)}
         for now in today:
             if now.strategy in accepted:
                 yield find_prompt_changes(scenario.name, accepted[now.strategy], now)
-
-
-def _replaying(scenario: Scenario, recording: Path) -> Scenario:
-    source = scenario.conversation.model_copy(update={"recording": str(recording.resolve())})
-    return scenario.model_copy(update={"conversation": source})
 
 
 def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baseline | None) -> StrategyCost:
