@@ -11,13 +11,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from cachecost.analysis.replays.steps import (
-    PartPool,
-    StepChange,
-    add_pings,
-    change_calls,
-    has_breakpoints,
-)
+from cachecost.analysis.replays.steps import PartPool, StepChange, add_pings, change_calls, has_breakpoints
 from cachecost.analysis.replays.volatile import VolatileTail
 from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
 from cachecost.analysis.whatif.option import (

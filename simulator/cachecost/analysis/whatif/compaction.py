@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 
-from cachecost.analysis.replays.steps import (
-    NO_CALL,
-    ReplayStep,
-    conversations,
-    has_breakpoints,
-    in_order,
-)
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, conversations, has_breakpoints, in_order
 from cachecost.analysis.whatif.option import COMPACTION, Option
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate
