@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.analysis.replays.steps import (
-    PricedSimulation,
     ChangedReplay,
+    PricedSimulation,
     Replays,
     ReplayStep,
     TrackedReplay,
@@ -109,7 +109,10 @@ def assert_the_same(traffic: Workload, dice: Random) -> None:
         whole = list(Replays(traffic).tracked_replay(steps).run())
         assert observed(ChangedReplay(earlier, steps, matches).run()) == observed(iter(whole))
         rows = priced(made.row for made in whole)
-        assert priced(made.row for made in ChangedReplay(earlier, steps, matches, PricedSimulation, explained=False).run()) == rows
+        assert (
+            priced(made.row for made in ChangedReplay(earlier, steps, matches, PricedSimulation, explained=False).run())
+            == rows
+        )
         assert priced(Replays(traffic).rows(steps, kind=PricedSimulation)) == rows
         earlier, steps = tracked(traffic, steps), list(steps)
         place = dice.randrange(len(steps))

@@ -258,8 +258,8 @@ SHORT = 4
 IN_KEY = ("tool_choice", "thinking", "output_config", "output_format", "speed", "container", "context_management")
 """Parameters that the layers of a prompt depend on (rule 2), or that change what is sent."""
 LAYERS = ("tools", "system", "parameters")
-Entries = tuple[tuple[str, int, str], ...]
-"""The blocks of a layer: short digest, tokens, and of a parameter its name."""
+Entries = tuple[BlockEntry, ...]
+"""The blocks of a layer."""
 
 
 def short(*parts: bytes) -> str:
@@ -297,20 +297,24 @@ class Fingerprints:
         """Digest and entries of tools, system and parameters."""
         request = self._replayed.request(call)
         given = [(name, value) for name in IN_KEY if (value := request.params.get(name))]
-        parameters = tuple((short(json.dumps(value, sort_keys=True).encode()), 0, name) for name, value in given)
-        found = (self._part(request.tools), self._part(request.system), (_of_entries(parameters), parameters))
+        parameters = tuple(
+            BlockEntry(short(json.dumps(value, sort_keys=True).encode()), 0, name) for name, value in given
+        )
+        found = (self._part(request.tools), self._part(request.system), (_digest_of(parameters), parameters))
         return dict(zip(LAYERS, found, strict=True))
 
     def _part(self, part: Part) -> tuple[str, Entries]:
         if part not in self._parts:
             counter = self._replayed.counter
-            entries = tuple((short(block.digest), counter.block(block) if counter else 0, "") for block in part.blocks)
-            self._parts[part] = (_of_entries(entries), entries)
+            entries = tuple(
+                BlockEntry(short(block.digest), counter.block(block) if counter else 0) for block in part.blocks
+            )
+            self._parts[part] = (_digest_of(entries), entries)
         return self._parts[part]
 
 
-def _of_entries(entries: Iterable[tuple[str, int, str]]) -> str:
-    return short(*(f"{digest} {name}".encode() for digest, _, name in entries))
+def _digest_of(entries: Entries) -> str:
+    return short(*(f"{one.digest} {one.name}".encode() for one in entries))
 
 
 LARGEST = 58_000
@@ -415,7 +419,7 @@ def _find_heads(
             digest, entries = layers[name]
             now[name] = digest
             heads.append(HeadFrom(call, name, digest))
-            parts.setdefault(digest, [BlockEntry(*entry) for entry in entries])
+            parts.setdefault(digest, list(entries))
     return heads, None
 
 

@@ -82,13 +82,13 @@ def describe_head_change(
     None where nothing but digests differs and there is no content: a recording made anew has another key.
     """
     if layer == "parameters":
-        before, after = {one.name: one.digest for one in was or ()}, {name: digest for digest, _, name in now}
-        names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        then, today = ({one.name: one.digest for one in entries} for entries in (was or (), now))
+        names = sorted(name for name in then.keys() | today.keys() if then.get(name) != today.get(name))
         words = f"{' and '.join(names)} {'differs' if len(names) == 1 else 'differ'}" if names else "parameters differ"
         return HeadChange(layer, f"{words} from the baseline")
     if was is None:
         return HeadChange(layer, f"the {layer} layer differs from the baseline")
-    old, new = [entry.digest for entry in was], [digest for digest, _, _ in now]
+    old, new = [entry.digest for entry in was], [entry.digest for entry in now]
     noun = "tool" if layer == "tools" else "system block"
     if len(old) != len(new):
         words = count_text(len(new), noun) if new else f"no {noun}s"
@@ -97,12 +97,12 @@ def describe_head_change(
         return HeadChange(layer, f"the order of the {noun}s differs from the baseline")
     blocks = request.tools.blocks if layer == "tools" else request.system.blocks
     is_rekeyed = not set(old) & set(new) and all(block.content is None for block in blocks)
-    for index, (entry, (digest, tokens, _)) in enumerate(zip(was, now, strict=True)):
-        if entry.tokens != tokens or (not is_rekeyed and entry.digest != digest):
+    for index, (before, after) in enumerate(zip(was, now, strict=True)):
+        if before.tokens != after.tokens or (not is_rekeyed and before.digest != after.digest):
             name = _block_name(request, Layer(layer), index)
-            size = "as before" if entry.tokens == tokens else f"instead of {entry.tokens:,}"
+            size = "as before" if before.tokens == after.tokens else f"instead of {before.tokens:,}"
             path = wire_path(request, Breakpoint(Layer(layer), index))
-            return HeadChange(layer, f"{name} differs from the baseline ({tokens:,} tokens {size})", path)
+            return HeadChange(layer, f"{name} differs from the baseline ({after.tokens:,} tokens {size})", path)
     return None
 
 

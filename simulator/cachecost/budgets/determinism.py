@@ -195,6 +195,11 @@ class RunDifference:
     second: str
     search: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, found: ValueDifference, call: int, layer: str = "", block: str = "") -> RunDifference:
+        path = ".".join(map(str, (*filter(None, [block]), *found.path)))
+        return cls(call, layer, block, path, found.kind, found.character, found.first, found.second, found.search)
+
 
 def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RunDifference]:
     """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
@@ -206,7 +211,7 @@ def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCal
         for layer in Layer:
             found += _compare_blocks(number, str(layer), mine.blocks[layer], theirs.blocks[layer])
         if other := find_difference(mine.settings, theirs.settings):
-            found.append(_difference(number, "", "", other))
+            found.append(RunDifference.of(other, number))
     if len(first) != len(second):
         number = min(len(first), len(second)) + 1
         made = [f"{len(run)} calls" for run in (first, second)]
@@ -263,16 +268,11 @@ def _compare_blocks(
         yield RunDifference(call, layer, path, path, "unknown", 0, names[0], names[1])
     for one, other in pairs[:1] if len(first) != len(second) else pairs:
         roles = ValueDifference((), "unknown", 0, one.role, other.role)  # of equal contents
-        yield _difference(call, layer, one.path, find_difference(one.content, other.content) or roles)
+        yield RunDifference.of(find_difference(one.content, other.content) or roles, call, layer, one.path)
 
 
 def _name_of(block: ComparedBlock) -> str:
     return excerpt(str(block.content.get("name") or block.content.get("text") or block.content.get("type")), 0)
-
-
-def _difference(call: int, layer: str, block: str, found: ValueDifference) -> RunDifference:
-    path = ".".join(map(str, (*([block] if block else ()), *found.path)))
-    return RunDifference(call, layer, block, path, found.kind, found.character, found.first, found.second, found.search)
 
 
 NAME = "deterministic"

@@ -103,75 +103,26 @@ OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallFigure:
-    """A figure, and the first call that has it."""
-
-    value: int
-    call: int
-
-
-def most_breakpoints(replayed: ReplayedStrategy) -> CallFigure:
-    """The most breakpoints that a call sends, the automatic one and those of refused calls included.
-
-    To a host that caches by itself none are sent.
-    """
-    counts = [
-        0 if one.rules and one.rules.is_automatic else len(sent_breakpoints(call.request).breakpoints)
-        for call, one in zip(replayed.calls, replayed.simulated, strict=True)
-    ]
-    most = max(counts)
-    return CallFigure(most, counts.index(most) + 1)
-
-
-def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
-    """The fewest lookback positions that any call had left when it found what it read; None where nothing was read.
+def least_margin(replayed: ReplayedStrategy) -> tuple[int, int] | None:
+    """The fewest lookback positions that any call had left when it found what it read, and the first such call; None
+    where nothing was read.
 
     A call that reads at its breakpoint itself has one position less than the window (rule 9).
     """
-    found = list[CallFigure]()
+    found = list[tuple[int, int]]()
     for one in replayed.simulated:
         if one.row.cause == "lookback_exceeded":
-            found.append(CallFigure(OUT_OF_REACH, one.row.call))
+            found.append((OUT_OF_REACH, one.row.call))
             continue
-        for hit, passed in ((passed.outcome.hit, passed) for passed in one.passes):
-            if hit is None or one.rules is None:
+        for outcome in (passed.outcome for passed in one.passes):
+            if (hit := outcome.hit) is None or one.rules is None:
                 continue
-            prefixes = [breakpoint.prefix for breakpoint in passed.outcome.breakpoints]
+            prefixes = [breakpoint.prefix for breakpoint in outcome.breakpoints]
             nearest = next((prefix for prefix in prefixes if prefix.depth >= hit.depth), None)
             if nearest is not None:
                 left = one.rules.lookback_positions - 1 - lookback_steps(nearest, hit, one.rules)
-                found.append(CallFigure(left, one.row.call))
-    return min(found, key=lambda at: (at.value, at.call), default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadWriteTotals:
-    """What was written and never read: tokens, dollars above sending them unmarked, the calls that did it."""
-
-    tokens: int
-    extra: Decimal
-    calls: tuple[int, ...]
-
-
-def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWriteTotals:
-    """Writes that no later call read.
-
-    The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
-    are only if there is one of them (as `explain` does).
-    """
-    unread = UnreadTracker()
-    for one in replayed.simulated:
-        for passed in one.passes:
-            assert one.prices is not None
-            unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
-    keys = [replayed.conversation(number) for number in range(1, len(replayed.calls) + 1)]
-    sizes, last = Counter(keys), {key: number for number, key in enumerate(keys, 1)}
-    lone = sum(size == 1 for size in sizes.values())
-    let_off = {number for key, number in last.items() if sizes[key] > 1 or lone == 1}
-    calls = tuple(call for call, _ in unread if call not in let_off)
-    wasted = unread.of_all(calls)
-    return UnreadWriteTotals(wasted.tokens, wasted.extra, calls)
+                found.append((left, one.row.call))
+    return min(found, default=None)
 
 
 def find_changed_calls(replayed: ReplayedStrategy, layer: Layer) -> list[int]:
@@ -375,11 +326,18 @@ class LimitChecker:
         return _Result("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
 
     def _breakpoints(self, limit: int) -> _Result:
-        if not self._replayed.calls:
+        """The automatic breakpoint and those of refused calls count; to a host that caches by itself none are sent."""
+        calls, simulated = self._replayed.calls, self._replayed.simulated
+        if not calls:
             return _Result("not_comparable", None, "makes no calls, so it places no breakpoints.")
-        most = most_breakpoints(self._replayed)
-        message = f"places {count_text(most.value, 'breakpoint')} in call {most.call}; the limit is {limit}."
-        return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
+        counts = [
+            0 if one.rules and one.rules.is_automatic else len(sent_breakpoints(call.request).breakpoints)
+            for call, one in zip(calls, simulated, strict=True)
+        ]
+        most = max(counts)
+        where = f"{count_text(most, 'breakpoint')} in call {counts.index(most) + 1}"
+        message = f"places {where}; the limit is {limit}."
+        return _Result("fail" if most > limit else "pass", Decimal(most), message)
 
     def _margin(self, limit: int) -> _Result:
         if other := self._replayed.rules_without_lookback:
@@ -387,27 +345,41 @@ class LimitChecker:
         least = least_margin(self._replayed)
         if least is None:
             return _Result("not_comparable", None, "reads nothing from the cache, so it has no lookback margin.")
-        asked = f"the minimum is {limit}."
-        if least.value == OUT_OF_REACH:
-            message = (
-                f"misses in call {least.call} what an earlier call wrote, because the lookback ends before it; {asked}"
-            )
+        left, call = least
+        if left == OUT_OF_REACH:
+            words = f"misses in call {call} what an earlier call wrote, because the lookback ends before it"
         else:
-            left = count_text(least.value, "lookback position") if least.value else "no lookback position"
-            message = f"has {left} left in call {least.call}; {asked}"
-        broken = least.value < limit or least.value == OUT_OF_REACH
+            words = (
+                f"has {count_text(left, 'lookback position') if left else 'no lookback position'} left in call {call}"
+            )
+        broken = left < limit or left == OUT_OF_REACH
         changes = self._causes.avoidable() if broken else ()
-        return _Result("fail" if broken else "pass", Decimal(least.value), message, changes)
+        return _Result("fail" if broken else "pass", Decimal(left), f"{words}; the minimum is {limit}.", changes)
 
     def _never_read(self, limit: bool) -> _Result:
+        """Writes that no later call read.
+
+        The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single
+        call are only if there is one of them (as `explain` does).
+        """
         if why := self._incomplete():
             return why
-        found = find_unread_writes(self._replayed)
-        if not found.tokens:
+        replayed, unread = self._replayed, UnreadTracker()
+        for one in replayed.simulated:
+            for passed in one.passes:
+                assert one.prices is not None
+                unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
+        keys = [replayed.conversation(number) for number in range(1, len(replayed.calls) + 1)]
+        sizes, last = Counter(keys), {key: number for number, key in enumerate(keys, 1)}
+        lone = sum(size == 1 for size in sizes.values())
+        let_off = {number for key, number in last.items() if sizes[key] > 1 or lone == 1}
+        calls = [call for call, _ in unread if call not in let_off]
+        wasted = unread.of_all(calls)
+        if not wasted.tokens:
             return _Result("pass", ZERO, "writes nothing that no later call reads.")
-        where = f"{_calls(found.calls)}: {dollars(found.extra)} more than sending them uncached"
-        words = f"writes {found.tokens:,} tokens that no later call reads, in {where}."
-        return _Result("fail", Decimal(found.tokens), words, self._causes.avoidable())
+        where = f"{_calls(calls)}: {dollars(wasted.extra)} more than sending them uncached"
+        words = f"writes {wasted.tokens:,} tokens that no later call reads, in {where}."
+        return _Result("fail", Decimal(wasted.tokens), words, self._causes.avoidable())
 
     def _stable(self, limit: list[str]) -> _Result:
         if not self._replayed.calls:

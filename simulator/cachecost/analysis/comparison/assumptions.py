@@ -11,9 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.comparison.break_even import (
-    CheapestClaim,
     Claim,
-    DifferenceClaim,
     Number,
     Trials,
     cheapest_in,
@@ -243,10 +241,8 @@ def _try_assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSp
         impact = max([impact, *changes])
     stated = replace(stated, value=trials.as_written, tried=tuple(tried), impact=impact)
     asked = [*(trials.strategies if spec in main.scenario.assumptions else ()), *about]
-    claims: list[Claim] = [CheapestClaim(best)]
-    claims += [
-        DifferenceClaim(name, comparison.first) for name in dict.fromkeys(asked) if name not in (comparison.first, best)
-    ]
+    claims = [Claim(best)]
+    claims += [Claim(name, comparison.first) for name in dict.fromkeys(asked) if name not in (comparison.first, best)]
     if spec.range is None:
         return _judge_values(stated, spec, comparison, trials, claims)
     return _judge_range(stated, spec, comparison, trials, claims, shown[:MOST_COSTS])
@@ -306,7 +302,7 @@ def _judge_values(
         at = trials.at(tried.value)
         changed = [claim for claim in claims if claim.answer(at) != claim.answer(comparison)]
         changes = changes or bool(changed)
-        differing = [claim for claim in changed if isinstance(claim, DifferenceClaim)]
+        differing = [claim for claim in changed if claim.first]
         verb = "stays" if tried.best == comparison.best.strategy else "is"
         words = f"{quote(tried.best)} {verb} the cheapest"
         if differing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from cachecost.analysis.comparison.ranking import order_words
 from cachecost.analysis.comparison.summary import is_tied, strategy_line
@@ -34,56 +34,32 @@ def cheapest_in(comparison: Comparison, winner: str) -> str:
     return winner if is_tied(*lines) else best.strategy
 
 
-class Claim(Protocol):
-    """Something that an answer says of a comparison."""
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an answer says of a comparison: which strategy is the cheapest, `strategy` as long as it is within the error
+    margin of the cheapest; with `first` whether `strategy` costs less than that, by more than the error margin.
+    """
+
+    strategy: str
+    first: str | None = None
 
     def answer(self, comparison: Comparison) -> str:
         """What the comparison says, as a name or a few words."""
-        ...
-
-    def strategies(self, answers: Iterable[str]) -> Names:
-        """The strategies between which these answers decide."""
-        ...
-
-    def sentence(self, answer: str) -> str:
-        """The claim with this answer: "“a” is the cheapest"."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class CheapestClaim:
-    """Which strategy is the cheapest: `winner` as long as it is within the error margin of the cheapest."""
-
-    winner: str
-
-    def answer(self, comparison: Comparison) -> str:
-        return cheapest_in(comparison, self.winner)
-
-    def strategies(self, answers: Iterable[str]) -> Names:
-        return frozenset(answers)
-
-    def sentence(self, answer: str) -> str:
-        return f"{quote(answer)} is the cheapest"
-
-
-@dataclass(frozen=True, slots=True)
-class DifferenceClaim:
-    """Whether a strategy costs less than the compared one, by more than the error margin."""
-
-    strategy: str
-    first: str
-
-    def answer(self, comparison: Comparison) -> str:
+        if self.first is None:
+            return cheapest_in(comparison, self.strategy)
         ledgers = {ledger.strategy: ledger for ledger in comparison.ledgers}
-        line, other = (
-            strategy_line(ledgers[name], comparison.effort(ledgers[name]), None) for name in (self.strategy, self.first)
-        )
+        pair = [ledgers[name] for name in (self.strategy, self.first)]
+        line, other = (strategy_line(ledger, comparison.effort(ledger), None) for ledger in pair)
         return "less than" if order_words(line, other) == "less than" else "no less than"
 
     def strategies(self, answers: Iterable[str]) -> Names:
-        return frozenset((self.strategy, self.first))
+        """The strategies between which these answers decide."""
+        return frozenset(answers if self.first is None else (self.strategy, self.first))
 
     def sentence(self, answer: str) -> str:
+        """The claim with this answer: "“a” is the cheapest"."""
+        if self.first is None:
+            return f"{quote(answer)} is the cheapest"
         return f"{quote(self.strategy)} costs {answer} {quote(self.first)}"
 
 

@@ -33,28 +33,21 @@ WARM_S = 5.0
 
 
 class TouchTrackingCache(PlanCache):
-    """A cache that records which step used each entry last, and the entry after it."""
+    """A cache that records in `last` which step used each entry last, and the entry after it."""
 
     def __init__(self, warm: WarmPrefixes) -> None:
         super().__init__(warm)
-        self._by: dict[Prefix, tuple[PlanStep, TTL, CacheEntry]] = {}
+        self.last: dict[Prefix, tuple[PlanStep, TTL, CacheEntry]] = {}
 
     def record(self, done: StepResult) -> None:
         """Record what a step used: its breakpoints, and its hit."""
         rules, hit = done.step.sent.rules, done.outcome.hit
         touched = [(breakpoint.prefix, breakpoint.ttl) for breakpoint in done.step.breakpoints]
-        if hit is not None and hit in self._by:
-            touched.append((hit, self._by[hit][1]))
+        if hit is not None and hit in self.last:
+            touched.append((hit, self.last[hit][1]))
         for prefix, ttl in touched:
             if self.state(prefix, ttl, rules, done.step.sent.start) != "absent":
-                self._by[prefix] = (done.step, ttl, copy(self.entry(prefix, ttl, rules)))
-
-    def before(self, prefix: Prefix) -> CacheEntry | None:
-        """The entry at `prefix` as the previous step left it."""
-        return self._by[prefix][2] if prefix in self._by else None
-
-    def toucher(self, prefix: Prefix) -> PlanStep | None:
-        return self._by[prefix][0] if prefix in self._by else None
+                self.last[prefix] = (done.step, ttl, copy(self.entry(prefix, ttl, rules)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +92,10 @@ def _find_trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: Step
     """Keep-alives that bridge the pause before a call, with the entry's TTL and with 1h."""
     now, stop = done.step.sent.start, done.outcome.hit
     for node in takewhile(lambda node: node is not stop, prefixes_back(done.step.sent.prompt.end)):
-        entry = cache.before(node)
-        if entry is not None and entry.state(now) == "expired":
+        if (used := cache.last.get(node)) and used[2].state(now) == "expired":
+            last, _, entry = used
             break
     else:
-        return
-    last = cache.toucher(node)
-    if entry is None or last is None:
         return
     ttl: TTL = "1h" if entry.ttl == "1h" else "5m"
     # The breakpoints before the block stay as they are, or for 1h where its own is (rule 6).

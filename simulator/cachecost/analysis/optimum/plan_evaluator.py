@@ -258,9 +258,9 @@ class PlanEvaluator:
         return sum((done.usd for done in self.run(steps)), ZERO)
 
 
-def simulation_of(terms: ReplaySetup, name: str = "optimum") -> Simulation:
+def simulation_of(terms: ReplaySetup) -> Simulation:
     """A simulation under these terms that knows all bills, and what was cached before them."""
-    return Simulation(terms, name, preparer=terms.preparer())
+    return Simulation(terms, "optimum", preparer=terms.preparer())
 
 
 def remove_breakpoints(request: Request) -> Request:
