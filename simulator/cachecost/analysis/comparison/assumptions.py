@@ -46,12 +46,11 @@ from cachecost.strategies.agent import TOOL_CALL, Agent
 SENTENCE_END = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
 MOST_ASSUMED = 5
 """Assumptions next to the verdict, at most."""
-CHANGE, HOLD, UNTRIED = "Would change the answer", "Would not change it", "Not tried"
 
 
 def assumption_groups(assumptions: Sequence[Assumption]) -> list[tuple[str, list[str]]]:
     """The assumptions by whether they would change the answer, each in a sentence; no group is empty."""
-    groups = [(CHANGE, True), (HOLD, False), (UNTRIED, None)]
+    groups = [("Would change the answer", True), ("Would not change it", False), ("Not tried", None)]
     found = [(title, [sentence(one) for one in assumptions if one.changes is changes]) for title, changes in groups]
     return [(title, sentences) for title, sentences in found if sentences]
 
@@ -183,6 +182,9 @@ SYNTHETIC_DEFAULTS = [
 RECORDING_DEFAULTS = [("conversation.pause_factor", "pauses before human messages, times those recorded", 3)]
 
 
+THINKS, CHOSEN = "a question thinks as the main thread does", "questions of one batch follow one another"
+
+
 def _question_defaults(main: VariantRun, covered: Set[str]) -> Iterator[AssumptionSpec]:
     asking = [
         (number, spec.inquiry or {}, agent.inquiry, agent.parameters(main.conversations[0].params))
@@ -195,21 +197,9 @@ def _question_defaults(main: VariantRun, covered: Set[str]) -> Iterator[Assumpti
     in_turn = [n for n, given, _, _ in asking if "order" not in given] if max(batches.values()) > 1 else []
     calls = [n for n, given, one, _ in asking if one.has_tool and "answer_tokens" not in given]
     for numbers, key, name, value, why in (
-        (
-            thinking,
-            "thinking",
-            "a question thinks as the main thread does",
-            "off",
-            "other thinking in the question rewrites the conversation",
-        ),
+        (thinking, "thinking", THINKS, "off", "other thinking in the question rewrites the conversation"),
         (sorted(first), "retry_rate", "no answer of a tool is asked again", 0.25, "nobody has measured the rate"),
-        (
-            in_turn,
-            "order",
-            "questions of one batch follow one another",
-            "parallel",
-            "the recording does not say whether they waited for each other",
-        ),
+        (in_turn, "order", CHOSEN, "parallel", "the recording does not say whether they waited for each other"),
         (calls, "answer_tokens", f"an answer tool's call is {TOOL_CALL} tokens of output", 300, "assumed"),
         (thinking, "thinking_tokens", "thinking before an answer, tokens", 2_000, "assumed"),
     ):

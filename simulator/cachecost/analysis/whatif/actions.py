@@ -174,64 +174,52 @@ def price_actions(
             gone = withdrawn(host, switch.model, profile.today) if profile.today else ""
         assumption = "; ".join(filter(None, (gone, switch.assumption)))
         switches.append(SettingChange(switch.name, switch.change, assumption, switch.model))
-    future = _Future.of(profile, pricing, at or fine[-1])
-    return [future.action(pricing, one) for one in switches]
+    return _price_switches(profile, pricing, switches, at or fine[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Future:
-    """A conversation after its call `at`: what was sent `before` by all, and how it goes on."""
+def _price_switches(
+    profile: RecordingProfile, pricing: AlternativePricing, switches: Sequence[SettingChange], at: int
+) -> list[Action]:
+    """What the calls of a conversation cost with each change after its call `at`, and without."""
+    steps, base = as_sent(profile.traffic.calls), pricing.base
+    conversation, last = conversation_of(steps[at - 1].call), steps[at - 1].call
+    mine = [one for one in steps if conversation_of(one.call) == conversation and base[one.number - 1].error is None]
+    recorded = [step for step in mine if step.number > at]
+    growth = _Growth.of([step.call for step in mine], [base[step.number - 1] for step in mine])
+    made = growth.calls(recorded[-1].call if recorded else last, MOST_CALLS - len(recorded))
+    after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)][:MOST_CALLS]
+    future = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
 
-    at: int
-    before: Sequence[ReplayStep]
-    after: Sequence[ReplayStep]
-    assumption: str
+    def replay(change: Callable[[Request], Request]) -> list[CallRow]:
+        changed = [step.with_change(lambda call: replace(call, request=change(call.request))) for step in after]
+        return pricing.replays.rows([*steps[:at], *changed], "action")[at:]
 
-    @classmethod
-    def of(cls, profile: RecordingProfile, pricing: AlternativePricing, at: int) -> _Future:
-        steps = as_sent(profile.traffic.calls)
-        conversation = conversation_of(steps[at - 1].call)
-        mine = [
-            step
-            for step in steps
-            if conversation_of(step.call) == conversation and pricing.base[step.number - 1].error is None
-        ]
-        recorded = [step for step in mine if step.number > at]
-        growth = _Growth.of([step.call for step in mine], [pricing.base[step.number - 1] for step in mine])
-        last = (recorded or [steps[at - 1]])[-1].call
-        made = growth.calls(last, MOST_CALLS - len(recorded))
-        after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)]
-        words = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
-        return cls(at, steps[:at], after[:MOST_CALLS], f"{words} {growth}")
-
-    def action(self, pricing: AlternativePricing, switch: SettingChange) -> Action:
-        without = self._rows(pricing, self.after)
-        changed = [
-            step.with_change(lambda call: replace(call, request=switch.change(call.request))) for step in self.after
-        ]
-        rows = self._rows(pricing, changed)
-        if rows[0].error or without[0].error:
-            raise CannotEvaluate(f"--action {switch.name}: {rows[0].error or without[0].error}")
+    without = pricing.replays.rows([*steps[:at], *after], "action")[at:]
+    actions = list[Action]()
+    for switch in switches:
+        rows = replay(switch.change)
+        if error := rows[0].error or without[0].error:
+            raise CannotEvaluate(f"--action {switch.name}: {error}")
         pairs = [pair for pair in zip(rows, without, strict=True) if not (pair[0].error or pair[1].error)]
         later = pairs[1] if len(pairs) > 1 else pairs[0]
-        sums = accumulate(with_.cost.total - without.cost.total for with_, without in pairs)
-        return Action(
-            switch.name,
-            self.at,
-            rows[0].cost.total,
-            without[0].cost.total,
-            max(0, without[0].usage.read - rows[0].usage.read),
-            later[0].cost.total,
-            later[1].cost.total,
-            next((number for number, more in enumerate(sums, 1) if more <= 0), None),
-            f"{switch.assumption}; {self.assumption}",
-            self.before[-1].call.session,
-            self.before[-1].call.file,
-            self.before[-1].call.line or None,
+        sums = accumulate(now.cost.total - before.cost.total for now, before in pairs)
+        actions.append(
+            Action(
+                switch.name,
+                at,
+                rows[0].cost.total,
+                without[0].cost.total,
+                max(0, without[0].usage.read - rows[0].usage.read),
+                later[0].cost.total,
+                later[1].cost.total,
+                next((number for number, more in enumerate(sums, 1) if more <= 0), None),
+                f"{switch.assumption}; {future} {growth}",
+                last.session,
+                last.file,
+                last.line or None,
+            )
         )
-
-    def _rows(self, pricing: AlternativePricing, after: Sequence[ReplayStep]) -> list[CallRow]:
-        return pricing.replays.rows([*self.before, *after], "action")[len(self.before) :]
+    return actions
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
+from typing import NamedTuple
 
 from cachecost.analysis.replays.steps import NO_CALL, PricedSimulation, Replays, ReplayStep, TrackedReplay, cost
 from cachecost.analysis.whatif.catalogue import RecordingProfile
@@ -69,6 +70,14 @@ class PlannedReplay:
     base: Sequence[CallRow]
 
 
+class KnownReplay(NamedTuple):
+    """What a replay saves in USD, its first error ("": none), and for those of `KEPT` the usage of each call."""
+
+    saving: Decimal
+    error: str
+    usage: list[Usage]
+
+
 def _ordered(options: Iterable[Option]) -> list[Option]:
     return sorted(options, key=lambda option: (option.rank, option.name))
 
@@ -92,12 +101,8 @@ class AlternativePricing:
     """Why no alternative is supported; "": the simulation is close enough to the bill."""
     earlier: TrackedReplay | None = None
     """The recording as sent, if keep-alives are to be added to that."""
-    kept_usage: dict[tuple[str, ...], list[Usage]] = field(default_factory=dict)
-    """The usage of each call by the names of options, for those that are asked for again (`KEPT`)."""
-    _savings: dict[tuple[str, ...], Decimal] = field(default_factory=dict)
-    """USD by the names of the options; a replay itself takes too much memory to be kept."""
-    _refusals: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """The first error of a call, by the names of the options; "": there is none."""
+    _known: dict[tuple[str, ...], KnownReplay] = field(default_factory=dict)
+    """By the names of the options; a replay itself takes too much memory to be kept."""
     _cold: Replays | None = None
     _cold_rows: list[CallRow] = field(default_factory=list)
 
@@ -117,10 +122,9 @@ class AlternativePricing:
         else:
             rows = replays.changed_rows(steps, self.earlier, what, Simulation)
         made = ReplayedSteps(steps, rows, plan.base)
-        self._savings[names] = made.saving
-        self._refusals[names] = next((row.error for row in made.rows if row.error and row.error_type), "")
-        if names in KEPT:
-            self.kept_usage[names] = [row.usage for row in made.rows]
+        error = next((row.error for row in made.rows if row.error and row.error_type), "")
+        usage = [row.usage for row in made.rows] if names in KEPT else []
+        self._known[names] = KnownReplay(made.saving, error, usage)
         return made
 
     def plan(self, options: Iterable[Option]) -> PlannedReplay:
@@ -137,32 +141,26 @@ class AlternativePricing:
         self._cold_rows = self._cold_rows or cold.rows(cold.recorded, kind=PricedSimulation)
         return PlannedReplay(steps, cold, self._cold_rows)
 
-    def usage(self, option: Option) -> list[Usage]:
-        """The usage of each call with an option of `KEPT`. Replayed once, and only where it changes calls."""
-        if option.unchanged:
-            return [row.usage for row in self.base]
-        names = _names([option])
-        if names not in self.kept_usage:
-            self.replay([option])
-        return self.kept_usage[names]
-
-    def refusal(self, options: Iterable[Option]) -> str:
-        """The first error of a call with the options; "": there is none. Replayed once."""
+    def replay_once(self, options: Iterable[Option]) -> KnownReplay:
+        """What is known of the options together, both sides simulated."""
         ordered = _ordered(options)
-        if _names(ordered) not in self._refusals:
+        names = _names(ordered)
+        if names not in self._known:
             self.replay(ordered)
-        return self._refusals[_names(ordered)]
+        return self._known[names]
+
+    def usage(self, option: Option) -> list[Usage]:
+        """The usage of each call with an option of `KEPT`."""
+        return [row.usage for row in self.base] if option.unchanged else self.replay_once([option]).usage
+
+    def saving(self, options: Iterable[Option]) -> Decimal:
+        """How much less than as recorded the options cost, USD."""
+        return self.replay_once(options).saving
 
     def _cold_replays(self) -> Replays:
         """All that start cold share what they render and count."""
         self._cold = self._cold or self.replays.cold()
         return self._cold
-
-    def saving(self, options: Iterable[Option]) -> Decimal:
-        """How much less than as recorded the options cost, USD; both sides simulated. Replayed once."""
-        ordered = _ordered(options)
-        known = self._savings.get(_names(ordered))
-        return self.replay(ordered).saving if known is None else known
 
     def expected_replays(self, options: Sequence[Option]) -> int:
         """How many replays it takes to price each of the options."""
@@ -290,12 +288,11 @@ def find_reversals(
     Asked are those that save, or cost so little more that they might.
     """
     known = {option.name: option for option in options}
-    near, far = NEAR * pricing.now, FAR * pricing.now
     asked = [
         one
         for one in alternatives
-        if not known[one.name].unchanged and one.saving is not None and one.saving > -near
-        if one.kind not in BY_PRICE or one.saving < far
+        if not known[one.name].unchanged and one.saving is not None and one.saving > -NEAR * pricing.now
+        if one.kind not in BY_PRICE or one.saving < FAR * pricing.now
     ]
     found: dict[str, list[str]] = {}
     for switch, value in other_assumptions(pricing.replays.traffic):

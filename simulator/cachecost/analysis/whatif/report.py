@@ -61,7 +61,11 @@ def jointly(pricing: AlternativePricing, options: Sequence[Option], known: dict[
     best = max(savings, default=ZERO)
     names = tuple(option.name for option in options)
     failed = next((part.supported for part in parts if part.cost is None), "")
-    if not failed and (refused := pricing.refusal(options)) and all(row.error is None for row in pricing.base):
+    if (
+        not failed
+        and (refused := pricing.replay_once(options).error)
+        and all(row.error is None for row in pricing.base)
+    ):
         failed = NOT_EVALUATED + refused
     if failed:
         return Combination(names, None, None, sum(savings, ZERO), best, supported=failed)
