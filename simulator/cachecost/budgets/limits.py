@@ -16,7 +16,7 @@ from typing import Any
 
 from cachecost.base.formatting import all_of, count_text, dollars, exact, exact_dollars
 from cachecost.base.yaml_text import SourcePlace
-from cachecost.budgets.baseline import Baseline, Figures
+from cachecost.budgets.baseline import Baseline
 from cachecost.budgets.causes import Causes
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.budgets.verdicts import CostChange, State, Verdict, against, exact_share, percent_apart
@@ -58,8 +58,11 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
     found += _compare_records(rules, "{} of {} {}, now {}")
     if old.tokens != new.tokens:
         found.append(f"tokens counted by {old.tokens}, now by {new.tokens}")
-    elif counted_otherwise(old, new):
-        found.append("the token counts of identical prompts changed")
+    elif old.calls_a_row == new.calls_a_row and len(old.rows) == len(new.rows):
+        rows = list(zip(old.rows, new.rows, strict=True))
+        is_same = all((one.prompt, one.breakpoints) == (other.prompt, other.breakpoints) for one, other in rows)
+        if is_same and any(one.read + one.other != other.read + other.other for one, other in rows):
+            found.append("the token counts of identical prompts changed")
     return found
 
 
@@ -88,15 +91,6 @@ def _compare_records(tables: Sequence[Sequence[Record]], words: str) -> list[str
                 if values[0] != values[1]:
                     found.append(words.format(name.replace("_", " "), model[1], *values))
     return found
-
-
-def counted_otherwise(old: Figures, new: Figures) -> bool:
-    """Whether no prompt has changed, and yet they are not as long as they were."""
-    if old.calls_a_row != new.calls_a_row or len(old.rows) != len(new.rows):
-        return False
-    pairs = list(zip(old.rows, new.rows, strict=True))
-    same = all((one.prompt, one.breakpoints) == (other.prompt, other.breakpoints) for one, other in pairs)
-    return same and any(one.read + one.other != other.read + other.other for one, other in pairs)
 
 
 OUT_OF_REACH = -1

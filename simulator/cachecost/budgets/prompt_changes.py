@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.lint.excerpts import excerpt_around
+from cachecost.analysis.replays.steps import cost
 from cachecost.base.structs import replace as replace_struct
 from cachecost.budgets.request_edits import (
     BlockKey,
@@ -280,7 +281,7 @@ def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: Replayed
                 character=place.character,
                 tokens_before=place.tokens_before,
                 tokens_after=place.tokens_after,
-                cost=_total(after) - _total(before),
+                cost=cost(filter(None, after)) - cost(filter(None, before)),
                 rewritten=tuple(rewritten),
                 refused=sum(bool(new.error) and not old.error for _, old, new in both),
                 more=len(group) - 1,
@@ -290,10 +291,10 @@ def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: Replayed
             )
         )
         before = after
-    cost = now.ledger.cost.total - accepted.ledger.cost.total
-    rest = cost - sum((one.cost for one in changes), ZERO)
+    difference = now.ledger.cost.total - accepted.ledger.cost.total
+    rest = difference - sum((one.cost for one in changes), ZERO)
     answers = sum((row.cost.output for row in begin if row), ZERO) - accepted.ledger.cost.output
-    return PromptComparison(scenario, now.strategy, tuple(changes), cost, rest, answers)
+    return PromptComparison(scenario, now.strategy, tuple(changes), difference, rest, answers)
 
 
 def _first_place(edit: Edit, pair: _CallPair, counter: TokenCounter | None) -> ChangePlace:
@@ -355,7 +356,3 @@ def _call_key(call: Call, key: BlockKey) -> Hashable:
     """What a call adds to its conversation."""
     message = call.request.thread.message
     return call.request.thread.length, message and (message.role, tuple(map(key, message.blocks)))
-
-
-def _total(rows: Rows) -> Decimal:
-    return sum((row.cost.total for row in rows if row), ZERO)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from json import dumps
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from cachecost.analysis.replays.steps import PartPool
 from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
 from cachecost.prompts.compare import (
@@ -315,7 +316,7 @@ def _message_name(slot: Slot[Message], number: int) -> Hashable:
 class EditedRequestBuilder:
     """Builds the requests between two versions; what they share is one object, as the simulation expects."""
 
-    _parts: dict[tuple[bytes, ...], Part] = field(default_factory=dict)
+    _parts: PartPool = field(default_factory=PartPool)
     _root: Thread = field(default_factory=Thread)
 
     def between(self, pair: RequestPair, made: Collection[Edit]) -> Request:
@@ -347,7 +348,5 @@ class EditedRequestBuilder:
 
     def _part(self, blocks: Sequence[Block], new: Part) -> Part:
         """The part of these blocks; that of the new request where it has the same."""
-        key = tuple(block.digest for block in blocks)
-        if b"".join(key) == new.digest:
-            return new
-        return self._parts.setdefault(key, Part(tuple(blocks)))
+        is_new = b"".join(block.digest for block in blocks) == new.digest
+        return new if is_new else self._parts.of(blocks)

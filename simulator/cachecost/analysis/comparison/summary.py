@@ -327,10 +327,6 @@ class Summary:
         """The classes that occur, with their names."""
         return {name: self.class_names[name] for name in self.classes}
 
-    def order(self) -> list[str]:
-        """Names of the strategies that are compared, the cheapest first; equals in the scenario's order."""
-        return [line.name for line in sorted(ranked(self.lines), key=lambda line: line.effort)]
-
     def line(self, name: str) -> StrategyLine | None:
         return next((line for line in self.lines if line.name == name), None)
 

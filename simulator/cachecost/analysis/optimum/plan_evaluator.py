@@ -194,7 +194,7 @@ class PlanEvaluator:
 
     def render_call(self, call: Call, is_extra: bool = False) -> BareCall | UnpreparedCall:
         """The call without breakpoints; why it has no usage if the API refuses it or it cannot be evaluated."""
-        bare = replace(call, request=remove_breakpoints(call.request))
+        bare = replace(call, request=replace(call.request, breakpoints=(), automatic=None))
         made = self.preparer.prepare_marked(bare, call)
         if isinstance(made, UnpreparedCall):
             return made
@@ -261,11 +261,6 @@ class PlanEvaluator:
 def simulation_of(terms: ReplaySetup) -> Simulation:
     """A simulation under these terms that knows all bills, and what was cached before them."""
     return Simulation(terms, "optimum", preparer=terms.preparer())
-
-
-def remove_breakpoints(request: Request) -> Request:
-    """The same request without `cache_control`."""
-    return replace(request, breakpoints=(), automatic=None)
 
 
 def input_usd(usage: Usage, prices: Prices) -> Decimal:

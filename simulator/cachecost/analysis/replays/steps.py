@@ -65,17 +65,13 @@ class ReplayStep:
         if self.number == NO_CALL:
             return self.call is other.call
         one, two = self.content, other.content
-        return self.number == other.number and (
-            one is two
-            # What the prompt and the bill of a call depend on; how much it can read is another matter.
-            or (
-                one.request is two.request
-                and one.response is two.response
-                and (one.output_tokens, one.start, one.ready_s, one.day)
-                == (two.output_tokens, two.start, two.ready_s, two.day)
-                and (one.host, one.workspace, one.is_batch) == (two.host, two.workspace, two.is_batch)
-            )
-        )
+        return self.number == other.number and (one is two or _content_key(one) == _content_key(two))
+
+
+def _content_key(call: Call) -> tuple[object, ...]:
+    """What the prompt and the bill of a call depend on; how much it can read is another matter."""
+    where = call.start, call.day, call.host, call.workspace, call.is_batch
+    return id(call.request), id(call.response), call.output_tokens, call.ready_s, *where
 
 
 StepChange = Callable[[Sequence[ReplayStep]], list[ReplayStep]]
@@ -141,22 +137,18 @@ class ThreadChange:
 
     def request(self, request: Request) -> Request:
         """The request with its thread rewritten. Breakpoints stay on their blocks and disappear with them."""
-        moved = [
-            breakpoint
-            if breakpoint.node is None or breakpoint.node.message is None
-            else move_breakpoint(breakpoint, self.of(breakpoint.node))
-            for breakpoint in request.breakpoints
-        ]
-        return replace(request, thread=self.of(request.thread), breakpoints=tuple(filter(None, moved)))
-
-
-def move_breakpoint(breakpoint: Breakpoint, node: Thread) -> Breakpoint | None:
-    """The breakpoint on the same block in `node`; None where the block is gone."""
-    assert breakpoint.node is not None and breakpoint.node.message is not None and node.message is not None
-    digest = breakpoint.node.message.blocks[breakpoint.index].digest
-    found = (index for index, block in enumerate(node.message.blocks) if block.digest == digest)
-    index = next(found, None)
-    return None if index is None else replace(breakpoint, index=index, node=node)
+        kept = list[Breakpoint]()
+        for breakpoint in request.breakpoints:
+            if breakpoint.node is None or breakpoint.node.message is None:
+                kept.append(breakpoint)
+                continue
+            node = self.of(breakpoint.node)
+            assert node.message is not None
+            digests = [block.digest for block in node.message.blocks]
+            digest = breakpoint.node.message.blocks[breakpoint.index].digest
+            if digest in digests:
+                kept.append(replace(breakpoint, index=digests.index(digest), node=node))
+        return replace(request, thread=self.of(request.thread), breakpoints=tuple(kept))
 
 
 class PartPool:

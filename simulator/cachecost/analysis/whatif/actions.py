@@ -228,7 +228,7 @@ class _Growth:
 
     gap_s: float
     output: int
-    said: int
+    message: int
 
     @classmethod
     def of(cls, calls: Sequence[Call], rows: Sequence[CallRow]) -> _Growth:
@@ -244,7 +244,7 @@ class _Growth:
         return cls(max(median(gaps), answered) if gaps else USUAL_GAP_S, output, max(1, growth - output))
 
     def __str__(self) -> str:
-        return f"one every {duration(self.gap_s)} that adds {self.output + self.said:,} tokens"
+        return f"one every {duration(self.gap_s)} that adds {self.output + self.message:,} tokens"
 
     def calls(self, last: Call, count: int) -> list[Call]:
         """So many calls more, each going on from the one before."""
@@ -252,7 +252,7 @@ class _Growth:
         for number in range(1, count + 1):
             request = last.request
             answer = given_block("text", "assistant", f"answer {number}", self.output)
-            said = given_block("text", "user", f"said {number}", self.said)
+            said = given_block("text", "user", f"said {number}", self.message)
             thread = request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
             unique = dict[object, Breakpoint]()
             for breakpoint in request.breakpoints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -71,7 +71,7 @@ def thinking_options(traffic: Workload) -> Iterator[Option]:
         "thinking=off",
         "thinking",
         "no thinking: not requested, and removed from messages and output",
-        change_calls(ThinkingRemover(traffic)),
+        change_calls(remove_thinking(traffic)),
         CONTENT,
         ASSUMED,
         unchanged="" if is_there else "no call requests or contains thinking",
@@ -79,38 +79,38 @@ def thinking_options(traffic: Workload) -> Iterator[Option]:
     )
 
 
-class ThinkingRemover:
+def remove_thinking(traffic: Workload) -> Callable[[Call], Call]:
     """Calls without thinking. Their answers are found in the calls that go on from them."""
+    answers: dict[Thread, Message] = {}
+    for call in traffic.calls:
+        for node in call.request.thread.back():
+            if node.parent is None or node.parent in answers:
+                break
+            if node.message and node.message.role == "assistant":
+                answers[node.parent] = node.message
 
-    def __init__(self, traffic: Workload) -> None:
-        def rewrite(message: Message) -> Message | None:
-            blocks = _without_thinking(message.blocks) if message.has_thinking else message.blocks
-            if len(blocks) == len(message.blocks):
-                return message
-            return Message.of(message.role, blocks) if blocks else None
+    def rewrite(message: Message) -> Message | None:
+        blocks = _without_thinking(message.blocks) if message.has_thinking else message.blocks
+        if len(blocks) == len(message.blocks):
+            return message
+        return Message.of(message.role, blocks) if blocks else None
 
-        self._traffic = traffic
-        self._rewriter = ThreadChange(rewrite)
-        self._answers: dict[Thread, Message] = {}
-        for call in traffic.calls:
-            for node in call.request.thread.back():
-                if node.parent is None or node.parent in self._answers:
-                    break
-                if node.message and node.message.role == "assistant":
-                    self._answers[node.parent] = node.message
+    threads = ThreadChange(rewrite)
 
-    def __call__(self, call: Call) -> Call:
+    def change(call: Call) -> Call:
         params = {name: value for name, value in call.request.params.items() if name != "thinking"}
-        request = self._rewriter.request(replace(call.request, params=params))
+        request = threads.request(replace(call.request, params=params))
         response, output = _without_thinking(call.response), _without_thinking(call.output)
         tokens = call.output_tokens
         if tokens is not None:
-            later = self._answers.get(call.request.thread)
+            later = answers.get(call.request.thread)
             blocks = call.simulated_response or (later.blocks if later else ())
             with suppress(CannotEvaluate):
-                counter = self._traffic.setup.counter(self._traffic.setup.rules_for(call).generation)
+                counter = traffic.setup.counter(traffic.setup.rules_for(call).generation)
                 tokens = max(0, tokens - sum(counter.block(block) for block in blocks if block.is_thinking))
         return replace(call, request=request, response=response, output=output, output_tokens=tokens)
+
+    return change
 
 
 def _without_thinking(blocks: Iterable[Block]) -> tuple[Block, ...]:
