@@ -69,7 +69,10 @@ def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanSte
         sent = step.sent
         if not sent.is_extra:
             yield from _find_trains(evaluator, cache, done)
-            is_together = before is not None and _together(before, step)
+            # Whether the call starts too early to read what the one before writes.
+            is_together = before is not None and (
+                sent.start < before.sent.start + before.sent.call.ready_s or sent.start <= before.sent.start
+            )
             node = find_markable(known[sent]) if is_together else None
             least = max(sent.rules.minimum_tokens, done.outcome.read + 1)
             if before is not None and node is not None and node not in warmed and sent.sizes.of(node) >= least:
@@ -80,12 +83,6 @@ def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanSte
                     yield Proposal([warm])
             before = before if is_together else step
         cache.record(done)
-
-
-def _together(first: PlanStep, step: PlanStep) -> bool:
-    """Whether a call starts too early to read what the first one writes."""
-    start, sent = step.sent.start, first.sent
-    return start < sent.start + sent.call.ready_s or start <= sent.start
 
 
 def _find_trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResult) -> Iterator[Proposal]:

@@ -257,7 +257,7 @@ class BlocksByCall:
                     call = replace(sent.call, request=request, most_read=None)
                     made = self._evaluator.render_call(call, is_extra=True)
                     self._head_sizes[head] = made.sizes if isinstance(made, BareCall) else None
-                if sizes := self._head_sizes[head]:
+                if (sizes := self._head_sizes[head]) is not None:
                     found.append(sizes)
         return min([tokens, *(added_tokens(one, prefix) for one in self._heads_of[tail])])
 

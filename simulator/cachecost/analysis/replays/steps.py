@@ -14,7 +14,7 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
 from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
-from cachecost.caches.losses import EarlierCall, Loss
+from cachecost.caches.losses import EarlierCall
 from cachecost.caches.tracking import (
     START,
     CacheUse,
@@ -312,9 +312,17 @@ class ChangedReplay:
         self._lineage.end_call()
         if number == match:
             return made
-        passes = made.passes
+        passes, numbers = made.passes, self._numbers
         if made.losses:
-            passes = (replace(passes[0], losses=tuple(map(self._renumber_loss, made.losses))), *passes[1:])
+            losses = tuple(
+                replace(
+                    loss,
+                    call=numbers[loss.call],
+                    since=loss.since and replace(loss.since, number=numbers[loss.since.number]),
+                )
+                for loss in made.losses
+            )
+            passes = (replace(passes[0], losses=losses), *passes[1:])
         return made._replace(row=replace(made.row, call=number), passes=passes)
 
     def _make(self, call: Call, match: int, position: int, before: TrackedCall | None) -> SimulatedCall:
@@ -356,10 +364,6 @@ class ChangedReplay:
 
     def _match(self, call: EarlierCall | None) -> int:
         return self._matches[number_of(call)]
-
-    def _renumber_loss(self, loss: Loss) -> Loss:
-        since = loss.since and replace(loss.since, number=self._numbers[loss.since.number])
-        return replace(loss, call=self._numbers[loss.call], since=since)
 
 
 def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive, refused: Collection[int] = ()) -> list[ReplayStep]:

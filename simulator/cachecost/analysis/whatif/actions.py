@@ -79,8 +79,10 @@ def _change_setting(name: str, kind: str, value: str) -> SettingChange | str:
     if kind == "model":
         return SettingChange(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
     chosen, _, tool = value.partition(":")
-    is_known = chosen in ("auto", "any", "none") or (chosen == "tool" and tool) if kind == "tool_choice" else False
-    if not is_known and (kind == "tool_choice" or value not in VALUES[kind]):
+    is_known = value in VALUES[kind]
+    if kind == "tool_choice":
+        is_known = bool(tool) if chosen == "tool" else chosen in VALUES[kind]
+    if not is_known:
         return f"{name}: expected one of {', '.join(VALUES[kind])}; got '{value}'{nearest(value, VALUES[kind])}"
     if kind == "tool_choice":
         choice = {"type": "tool", "name": tool} if chosen == "tool" else {"type": chosen}
