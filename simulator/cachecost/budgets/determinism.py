@@ -25,7 +25,7 @@ from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.causes import limit_changes
 from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.verdicts import CostChange, State, Verdict
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import first_difference, pair_anywhere, texts, value_text
 from cachecost.prompts.request import Breakpoint, wire_path
@@ -59,7 +59,7 @@ class ComparedCall:
         return tuple(tuple(block.identity for block in self.blocks[layer]) for layer in layers)
 
 
-def compared_calls(run: Sequence[RecordedCall]) -> list[ComparedCall]:
+def compared_calls(run: Sequence[Call]) -> list[ComparedCall]:
     """The calls of a run. Ids that the simulated API gave are numbered in each call: they follow from other calls."""
     answered = (block.content or {} for call in run for block in call.response)
     ids = {name for content in answered if isinstance(name := content.get("id"), str)}
@@ -201,7 +201,7 @@ class RunDifference:
         return cls(call, layer, block, path, found.kind, found.character, found.first, found.second, found.search)
 
 
-def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RunDifference]:
+def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunDifference]:
     """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
     if _are_same(first, second):
         return []
@@ -219,10 +219,10 @@ def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCal
     return found
 
 
-def _are_same(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> bool:
+def _are_same(first: Sequence[Call], second: Sequence[Call]) -> bool:
     """Whether both recordings are the same, which is quickly seen."""
 
-    def identity(call: RecordedCall) -> tuple[object, ...]:
+    def identity(call: Call) -> tuple[object, ...]:
         request = call.request
         head = request.model, request.params, request.tools.digest, request.system.digest, request.automatic
         places = [(*breakpoint.block_key, breakpoint.ttl) for breakpoint in request.breakpoints]
@@ -233,7 +233,7 @@ def _are_same(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> 
     )
 
 
-def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RecordedCall]:
+def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
     """The calls of the second run in the order of those of the first that they are like: that sent the same, else the
     same messages, else that came at the same place. Parallel calls arrive in another order each time, which is no
     difference. Runs of different lengths stay as they are.
@@ -336,7 +336,7 @@ def _verdict(recorded: RecordedScenario, places: int, message: str, changes: tup
 
 
 def _price_differences(
-    differences: Sequence[RunDifference], recorded: RecordedScenario, folder: Path, second: Sequence[RecordedCall]
+    differences: Sequence[RunDifference], recorded: RecordedScenario, folder: Path, second: Sequence[Call]
 ) -> list[CostChange]:
     """A change for each place, the most expensive first. What a call costs more is the effect of the first of its
     differences, in the order of the prompt; all that the others could break is broken by then.
