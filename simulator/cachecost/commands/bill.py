@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cachecost.base.errors import ExitCode
+from cachecost.base.formatting import count_text
 from cachecost.base.times import LOCAL, find_zone, iso, seconds
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.options import (
     LogPath,
     NameChoice,
     SharedOptions,
+    WorkerOptions,
     code_with_skipped,
     csv_option,
+    fold_options,
     format_option,
     html_option,
     json_option,
+    option_words,
+    print_json,
     shared_options,
     skip_option,
     work_bar,
     workers_options,
+    write_html,
     write_rows,
 )
 from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.session_choice import no_match_words
+from cachecost.commands.session_choice import choose_account, find_first_words, no_match_words, session_options
 from cachecost.commands.session_input import read_session_files
 
 if TYPE_CHECKING:
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from cachecost.analysis.bill.summary import BillSummary
     from cachecost.analysis.bill.timeline import TimelineCall
     from cachecost.sessions.reading import SessionFiles
+    from cachecost.simulation.setup import ReplaySetup
     from cachecost.sweep.workers import Workers
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
@@ -72,6 +77,37 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
         return find_zone(value)
     except ValueError as error:
         raise click.BadParameter(f"{error}; names are like Europe/Berlin, UTC, local") from None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFilters:
+    """Which calls count. Times are in seconds since the epoch; days begin in `zone`."""
+
+    project: str | None
+    since: float | None
+    until: float | None
+    zone: tzinfo
+
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise click.UsageError("--since must be before --until")
+
+    def account(self, found: SessionFiles, format_: str, setup: ReplaySetup) -> BillAccount:
+        """The account of these calls; how many have no time, and that none is left, go to stderr."""
+        from cachecost.analysis.bill.found_sessions import account_of_found
+
+        since, until = self.since, self.until
+        low, high = float("-inf") if since is None else since, float("inf") if until is None else until
+        is_all = since is None and until is None
+        is_counted: IsCounted = bool if is_all else lambda call: call.start is not None and low <= call.start < high
+        account = account_of_found(found, setup, format_, self.project, is_counted, print_diagnostic, zone=self.zone)
+        untimed = 0 if is_all else sum(call.start is None for file in account.files for call in file.calls)
+        if untimed:
+            print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
+        filters = {"--project": self.project, "--since": since, "--until": until}
+        if not any(account.calls()) and (message := no_match_words(found.sessions, filters)):
+            print_diagnostic(message)
+        return account
 
 
 @click.command(cls=SectionedCommand)
@@ -118,22 +154,17 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
 @csv_option
 @json_option
 @shared_options
+@fold_options("filters", CallFilters, ("project", "since", "until", "zone"))
 @no_garbage_collection()
 def bill(
     paths: tuple[Path, ...],
-    since: float | None,
-    until: float | None,
+    filters: CallFilters,
     by: str | None,
     session: str | None,
     all_calls: bool,
-    project: str | None,
-    zone: tzinfo,
     output: str,
     format_: str,
-    backend: str,
-    scheduler: str | None,
-    worker_timeout: float,
-    jobs: int | None,
+    computing: WorkerOptions,
     applies: str | None,
     is_confirmed: bool,
     may_skip: bool,
@@ -148,142 +179,84 @@ def bill(
     agents found on this machine. Dollars are list prices. What was read is remembered in the folder that
     CACHECOST_CACHE names (off: nothing is, nor with --jobs or --backend).
     """
-    from cachecost.commands.session_choice import session_options
+    from cachecost.analysis.bill.advice import best_advice
+    from cachecost.analysis.bill.summary import summarize
+    from cachecost.views.bill.json_output import call_object, csv_rows
 
-    if since is not None and until is not None and since >= until:
-        raise click.UsageError("--since must be before --until")
     by, all_calls = session_options(session, by, all_calls)
     with work_bar() as bar:
-        found = read_session_files(
-            paths, format_, bar, _workers(paths, backend, scheduler, jobs, worker_timeout), "bill"
-        )
+        found = read_session_files(paths, format_, bar, _choose_workers(paths, computing), "bill")
         with bar.reading(found.logs):
-            account = _account(found, shared, format_, project, since, until, zone)
-        filters = {"--project": project, "--since": since, "--until": until}
-        if not any(account.calls()) and (said := no_match_words(found.sessions, filters)):
-            print_diagnostic(said)
-        shown = _ShownBill.of(account, found, by, session, output == "estimated")
-    write_rows(csv_file, shown.csv_rows())
+            account = filters.account(found, format_, shared.setup)
+        account, calls = (account, ()) if session is None else choose_account(account, session)
+        summary = replace(summarize(account, by or "session"), estimates_output=output == "estimated")
+        advice = best_advice(account)
+    write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
     if as_json:
-        sys.stdout.write(json.dumps(shown.as_object(), ensure_ascii=False) + "\n")
-    else:
-        shown.print_text(not all_calls)
+        print_json(_bill_document(account, found, summary, advice, calls if session else None))
+    elif session:
+        from cachecost.views.bill.text import list_price_note, print_session
+
+        hints = [list_price_note(summary.total)]
+        print_session(summary, calls, find_first_words(calls), hints, sys.stdout, not all_calls)
+    elif found.sessions or found.logs:
+        _print_bill(account, summary, advice, is_short=by is None)
     if html is not None:
-        shown.write_page(html, _command(paths, session, project, since, until, html))
+        from cachecost.views.bill.page import bill_page
+
+        write_html(html, bill_page(account, _command(paths, filters, session, html), advice, summary.estimates_output))
     if applies is not None:
         from cachecost.commands.project_files import apply_advice
 
-        apply_advice(choose_settings(shown.advice, applies), is_confirmed)
-    code = ExitCode.NOT_EVALUATED if shown.summary.unpriced else ExitCode.OK
+        apply_advice(choose_settings(advice, applies), is_confirmed)
+    code = ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
     return code_with_skipped(found.skipped, may_skip, code)
 
 
-def _workers(
-    paths: Sequence[Path], backend: str, scheduler: str | None, jobs: int | None, worker_timeout: float
-) -> Workers | None:
+def _choose_workers(paths: Sequence[Path], computing: WorkerOptions) -> Workers | None:
     """Who shares the reading; None: nobody. Raises UsageError, InputError and NotInstalled."""
-    if (backend, scheduler, jobs) == ("loky", None, None):
-        return None
     from cachecost.conversations.input_files import is_url
-    from cachecost.sweep.workers import Workers
 
+    backend = computing.backend
+    if (backend, computing.scheduler, computing.jobs) == ("loky", None, None):
+        return None
     if backend != "loky" and not (paths and all(path.is_absolute() or is_url(path) for path in paths)):
         raise click.UsageError(f"--backend {backend}: name absolute paths or URLs, which all its workers can read")
-    workers = Workers(backend, jobs or 1, scheduler, worker_timeout)
-    workers.check()
-    return workers
+    return computing.workers(1)
 
 
-@dataclass(frozen=True, slots=True)
-class _ShownBill:
-    """What the command shows: the account, or that of one session with its `calls`; rows by `by`, if named."""
-
-    account: BillAccount
-    found: SessionFiles
-    summary: BillSummary
-    advice: Sequence[Advice]
-    by: str | None
-    session: str | None
-    calls: Sequence[TimelineCall]
-
-    @classmethod
-    def of(
-        cls, account: BillAccount, found: SessionFiles, by: str | None, session: str | None, estimates_output: bool
-    ) -> _ShownBill:
-        """Raises UsageError for a session that is not among them."""
-        from cachecost.analysis.bill.advice import best_advice
-        from cachecost.analysis.bill.summary import summarize
-        from cachecost.commands.session_choice import choose_account
-
-        account, calls = (account, ()) if session is None else choose_account(account, session)
-        summary = replace(summarize(account, by or "session"), estimates_output=estimates_output)
-        return cls(account, found, summary, best_advice(account), by, session, calls)
-
-    @property
-    def together(self) -> Decimal:
-        """USD that all changes shown would have saved together."""
-        from cachecost.analysis.bill.advice import saved_together
-
-        return saved_together(self.account, self.advice)
-
-    def csv_rows(self) -> Iterator[dict[str, Any]]:
-        from cachecost.views.bill.json_output import call_object, csv_rows
-
-        return map(call_object, self.calls) if self.session else csv_rows(self.summary)
-
-    def as_object(self) -> dict[str, Any]:
-        """The object of --json."""
-        from cachecost.base.formatting import exact
-        from cachecost.views.bill.json_output import advice_object, bill_object, call_object
-
-        made = bill_object(self.summary, self.account.rewrites, self.found.skipped)
-        made["advice"] = list(map(advice_object, self.advice))
-        made["advice_together_usd"] = exact(self.together)
-        return made | ({"calls": [call_object(one) for one in self.calls]} if self.session else {})
-
-    def print_text(self, folds: bool) -> None:
-        """Print to stdout; nothing where nothing was found."""
-        from cachecost.commands.session_choice import find_first_words
-        from cachecost.views.bill.json_output import advice_lines
-        from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill, print_session
-
-        hints = [list_price_note(self.summary.total)]
-        if self.session:
-            print_session(self.summary, self.calls, find_first_words(self.calls), hints, sys.stdout, folds)
-        elif self.found.sessions or self.found.logs:
-            hints = [*advice_lines(self.advice, self.together), *hints]
-            most = None if self.by else ROWS_SHOWN
-            print_bill(self.summary, self.account.rewrites, hints, sys.stdout, most)
-
-    def write_page(self, path: Path, again: str) -> None:
-        """Write the HTML page; `again` is the command that makes it."""
-        from cachecost.views.bill.page import bill_page
-        from cachecost.views.html.frame import write_page
-
-        write_page(path, bill_page(self.account, again, self.advice, self.summary.estimates_output))
-        print_diagnostic(f"{path} written")
-
-
-def _account(
+def _bill_document(
+    account: BillAccount,
     found: SessionFiles,
-    shared: SharedOptions,
-    format_: str,
-    project: str | None,
-    since: float | None,
-    until: float | None,
-    zone: tzinfo,
-) -> BillAccount:
-    from cachecost.analysis.bill.found_sessions import account_of_found
+    summary: BillSummary,
+    advice: Sequence[Advice],
+    calls: Sequence[TimelineCall] | None,
+) -> dict[str, Any]:
+    """The object of --json; `calls` are those of the one session that is shown."""
+    from cachecost.analysis.bill.advice import saved_together
+    from cachecost.base.formatting import exact
+    from cachecost.views.bill.json_output import advice_object, bill_object, call_object
 
-    in_period = _in_period(since, until)
-    account = account_of_found(found, shared.setup, format_, project, in_period, print_diagnostic, zone=zone)
-    if since is not None or until is not None:
-        from cachecost.base.formatting import count_text
+    document = bill_object(summary, account.rewrites, found.skipped)
+    document["advice"] = list(map(advice_object, advice))
+    document["advice_together_usd"] = exact(saved_together(account, advice))
+    return document if calls is None else {**document, "calls": list(map(call_object, calls))}
 
-        untimed = sum(call.start is None for file in account.files for call in file.calls)
-        if untimed:
-            print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
-    return account
+
+def _print_bill(account: BillAccount, summary: BillSummary, advice: Sequence[Advice], is_short: bool) -> None:
+    from cachecost.analysis.bill.advice import saved_together
+    from cachecost.views.bill.json_output import advice_lines
+    from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
+
+    hints = [*advice_lines(advice, saved_together(account, advice)), list_price_note(summary.total)]
+    print_bill(summary, account.rewrites, hints, sys.stdout, ROWS_SHOWN if is_short else None)
+
+
+def _command(paths: Sequence[Path], filters: CallFilters, session: str | None, html: Path) -> str:
+    """The command that makes the page again: a period in days before now has become a date."""
+    period = {"--since": filters.since and iso(filters.since), "--until": filters.until and iso(filters.until)}
+    words = option_words({"--project": filters.project, **period, "--session": session, "--html": html})
+    return shlex.join(["cachecost", "bill", *map(str, paths), *words])
 
 
 def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
@@ -294,29 +267,3 @@ def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
         names = ", ".join(one.name for one in settings) or "none"
         raise click.UsageError(f"--apply: expected one of the settings that are advised ({names}); got '{name}'")
     return found
-
-
-def _command(
-    paths: Sequence[Path],
-    session: str | None,
-    project: str | None,
-    since: float | None,
-    until: float | None,
-    html: Path,
-) -> str:
-    """The command that makes the page again: a period in days before now has become a date."""
-    named = {
-        "--project": project,
-        "--since": since and iso(since),
-        "--until": until and iso(until),
-        "--session": session,
-    }
-    options = [word for name, value in named.items() if value for word in (name, str(value))]
-    return shlex.join(["cachecost", "bill", *map(str, paths), *options, "--html", str(html)])
-
-
-def _in_period(since: float | None, until: float | None) -> IsCounted:
-    if since is None and until is None:
-        return bool
-    low, high = float("-inf") if since is None else since, float("inf") if until is None else until
-    return lambda call: call.start is not None and low <= call.start < high

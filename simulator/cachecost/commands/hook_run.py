@@ -124,7 +124,7 @@ def _before_message(moment: _Moment, options: HookOptions) -> dict[str, Any] | N
     words = message_warning(state, message, price_compaction(state, prices, now, new), now)
     if options.blocks and memory.note_block(state.last_used):
         return {"decision": "block", "reason": f"{words}. Send it again to go on."}
-    return _said(words)
+    return {"systemMessage": words}
 
 
 def _before_compaction(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
@@ -138,7 +138,7 @@ def _before_compaction(moment: _Moment, options: HookOptions) -> dict[str, Any] 
     words = compaction_warning(state, found, now)
     if options.blocks and text_at(facts, "trigger") == "manual" and memory.note_block(state.last_used):
         return {"decision": "block", "reason": f"{words}. /compact again to go on."}
-    return _said(words)
+    return {"systemMessage": words}
 
 
 def _before_session(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
@@ -148,7 +148,7 @@ def _before_session(moment: _Moment, options: HookOptions) -> dict[str, Any] | N
     is_resumed = text_at(facts, "source") in RESUMES
     if not is_resumed or not is_expensive(message.cost, rewritten, options.least_usd, options.least_tokens):
         return None
-    return _said(resume_warning(state, message, price_compaction(state, prices, now), now))
+    return {"systemMessage": resume_warning(state, message, price_compaction(state, prices, now), now)}
 
 
 def _before_switch(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
@@ -161,13 +161,9 @@ def _before_switch(moment: _Moment, options: HookOptions) -> dict[str, Any] | No
         return None
     words = inert(switch_warning(model, message, next_message(state, prices, now)))
     if not options.blocks:
-        return _said(words)
+        return {"systemMessage": words}
     asked = {"permissionDecision": "ask", "permissionDecisionReason": words}
     return {"hookSpecificOutput": {"hookEventName": "PreModelSwitch", **asked}}
-
-
-def _said(words: str) -> dict[str, Any]:
-    return {"systemMessage": words}
 
 
 EVENTS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -12,14 +11,14 @@ from cachecost.base.errors import ExitCode, exit_code
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.options import (
     SharedOptions,
+    code_with_skipped,
     content_option,
     force_option,
     format_option,
     json_option,
     logs_argument,
-    logs_from,
+    print_json,
     reading_bar,
-    report_skipped,
     shared_options,
     skip_option,
 )
@@ -79,35 +78,24 @@ def import_(
 
     if content == "keep" and (key or round_sizes > 1):
         raise click.UsageError("--key and --round-sizes are for --content digest")
-
+    stores, prices, host = cast("Literal['keep', 'digest']", content), shared.setup.prices, shared.host
+    options = ImportOptions(
+        stores, count_content, format_, source, licence, print_diagnostic, prices, host, round_sizes, key, force
+    )
     with reading_bar(logs, "importing"), no_garbage_collection():
-        options = ImportOptions(
-            cast("Literal['keep', 'digest']", content),
-            count_content,
-            format_,
-            source,
-            licence,
-            print_diagnostic,
-            shared.setup.prices,
-            shared.host,
-            round_sizes,
-            key,
-            force,
-        )
         report = import_files(logs, out, options)
     for fault in report.refused:
         print_diagnostic(str(fault))
     for why, number in sorted(report.unpriced_calls.items()):
         print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
     if as_json:
-        click.echo(json.dumps({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2))
+        print_json({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2, ensure_ascii=True)
     else:
         _print_report(report)
     if report.refused and not report.imported:
         return ExitCode.INVALID_INPUT
-    read = logs_from(logs, format_)
-    read.skipped += [*report.refused, *report.skipped]
-    return report_skipped(read, may_skip, exit_code(not_evaluated=report.unpriced_calls))
+    skipped = [*report.refused, *report.skipped]
+    return code_with_skipped(skipped, may_skip, exit_code(not_evaluated=report.unpriced_calls))
 
 
 def _print_report(report: ImportReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from cachecost.commands.project_sources import (
     RECORDING,
     SCENARIO,
     WORKFLOW,
-    EntryPoint,
     find_entry_point,
     starting_files,
 )
@@ -64,35 +63,25 @@ def init(folder: Path, force: bool) -> int:
     """
     agent = find_entry_point(folder)
     contents = starting_files(folder, agent)
-    if not force:
-        _check_absent(folder, contents)
+    if not force and (there := [folder / name for name in contents if os.path.lexists(folder / name)]):
+        raise InputError([Fault(str(path), "exists already; overwrite it with --force") for path in there])
     write_all(folder, contents)
     about = {**ABOUT, SCENARIO: ABOUT_AGENT} if agent else ABOUT
     for name in contents:
         click.echo(f"{folder / name!s:<40} {about[name]}")
     cd = "" if folder == Path() else f"  cd {folder}\n"
-    click.echo(_next_with(agent, cd) if agent else NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING), nl=False)
+    if agent:
+        found = agent.model
+        model = (
+            f"{found.id}   ({found.file}:{found.line})" if found else "that of its first call; the source names none"
+        )
+        words = NEXT_AGENT.format(command=agent.command, reason=agent.reason, model=model, cd=cd, scenario=SCENARIO)
+    else:
+        words = NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING)
+    click.echo(words, nl=False)
     if PLACEHOLDER in contents[WORKFLOW]:
         click.echo(NO_SOURCE.format(workflow=WORKFLOW), nl=False)
     return ExitCode.OK
-
-
-def _next_with(agent: EntryPoint, cd: str) -> str:
-    """What was found, and what to type next."""
-    model = agent.model
-    named = f"{model.id}   ({model.file}:{model.line})" if model else "that of its first call; the source names none"
-    return NEXT_AGENT.format(command=agent.command, reason=agent.reason, model=named, cd=cd, scenario=SCENARIO)
-
-
-def _check_absent(folder: Path, contents: Mapping[str, str]) -> None:
-    there = [folder / name for name in contents if os.path.lexists(folder / name)]
-    if there:
-        raise InputError([Fault(str(path), "exists already; overwrite it with --force") for path in there])
-
-
-def _check_replaceable(places: Iterable[Path]) -> None:
-    if folders := [place for place in places if place.is_dir()]:
-        raise InputError([Fault(str(place), "expected a file, or nothing; got a folder") for place in folders])
 
 
 def write_all(folder: Path, contents: Mapping[str, str]) -> None:
@@ -103,22 +92,18 @@ def write_all(folder: Path, contents: Mapping[str, str]) -> None:
         for place, text in zip(places, contents.values(), strict=True):
             place.parent.mkdir(parents=True, exist_ok=True)
             _temporary(place).write_text(text, encoding="utf-8", newline="\n")
-        _check_replaceable(places)
+        if folders := [place for place in places if place.is_dir()]:
+            raise InputError([Fault(str(place), "expected a file, or nothing; got a folder") for place in folders])
         for place in places:
             _temporary(place).replace(place)
     finally:
-        _clear(places, missing)
+        for place in places:
+            with suppress(OSError):
+                _temporary(place).unlink()
+        for empty in sorted(missing, key=lambda path: -len(path.parts)):
+            with suppress(OSError):  # not empty: in use
+                empty.rmdir()
 
 
 def _temporary(place: Path) -> Path:
     return place.with_name(place.name + NEW)
-
-
-def _clear(places: Iterable[Path], folders: Iterable[Path]) -> None:
-    """Remove temporary files, and those of `folders` that are empty."""
-    for place in places:
-        with suppress(OSError):
-            _temporary(place).unlink()
-    for empty in sorted(folders, key=lambda path: -len(path.parts)):
-        with suppress(OSError):  # not empty: in use
-            empty.rmdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -24,6 +23,7 @@ from cachecost.commands.options import (
     json_option,
     parse_assumptions,
     prices_option,
+    print_json,
     rule_option,
     set_option,
 )
@@ -31,12 +31,10 @@ from cachecost.commands.output_paths import RecordingPath, SectionedCommand
 from cachecost.commands.workloads import load_with_strategies
 
 if TYPE_CHECKING:
-    from cachecost.ledger.results import Fidelity
     from cachecost.live.driver.budget import AnsweredCall, DollarBudget
     from cachecost.live.driver.journal import Journal
     from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
-    from cachecost.live.driver.run import LiveResult, LiveRun
-    from cachecost.scenario import Scenario
+    from cachecost.live.driver.run import LiveResult
 
 JOURNAL = "journal.jsonl"
 KEY, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
@@ -166,71 +164,57 @@ class _Live:
         from cachecost.live.driver import output
 
         parallel, is_dry = self.options["parallel"], self.options["dry_run"]
-        if self.options["as_json"]:
-            if is_dry:
-                sys.stdout.write(json.dumps(output.plan_json(plan, self.limit, parallel), indent=2) + "\n")
-        else:
+        if not self.options["as_json"]:
             output.print_plan(plan, self.limit, parallel)
+        elif is_dry:
+            print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
         for sentence in output.plan_sentences(plan, self.limit, self.options["pace"], self.options["output"]):
             print_diagnostic(sentence)
-        if self.options["dry_run"]:
+        if is_dry:
             return ExitCode.OK
         confirm_spending(self.limit, self.options["yes"])
-        return self._send(plan)
+        return self._print_result(self._send(plan))
 
     def _plan(self) -> Plan:
+        from cachecost.live.driver.journal import read_journal
         from cachecost.live.driver.planning import plan
 
-        scenario, options = self._scenario(), self._options()
-        run, now = self._identity()
-        made = plan(scenario, self.path.parent, run, now, options, self.options["prices"])
+        rules = parse_assumptions(self.options["rule"])
+        sets = [*self.options["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
+        scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
+        known = [spec.name for spec in scenario.strategies]
+        for name in self.options["only"]:
+            check_name("--strategy", name, known)
+        run, now = (DRY_RUN if self.options["dry_run"] else token_hex(4)), time.time()
+        if self.options["resume"] is not None:
+            journal = read_journal(self.options["resume"])
+            run, now = journal.run, journal.at
+        made = plan(scenario, self.path.parent, run, now, self._plan_options(), self.options["prices"])
         if made.faults:
             faults = "\n".join(made.faults)
             raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
         return made
 
-    def _scenario(self) -> Scenario:
-        sets = [
-            *self.options["sets"],
-            *(f"rules.{name}={value}" for name, value in parse_assumptions(self.options["rule"]).items()),
-        ]
-        scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
-        known = [spec.name for spec in scenario.strategies]
-        for name in self.options["only"]:
-            check_name("--strategy", name, known)
-        return scenario
-
-    def _options(self) -> LiveOptions:
+    def _plan_options(self) -> LiveOptions:
         from cachecost.live.driver.planning import LiveOptions
 
         return LiveOptions(self.options["output"], self.options["pace"], self.options["only"])
 
-    def _identity(self) -> tuple[str, float]:
-        if self.options["resume"] is None:
-            return (DRY_RUN if self.options["dry_run"] else token_hex(4)), time.time()
-        from cachecost.live.driver.journal import read_journal
+    def _send(self, plan: Plan) -> LiveResult:
+        """Run to the end; after an interruption, print how to continue."""
+        import asyncio
 
-        story = read_journal(self.options["resume"])
-        return story.run, story.at
-
-    def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.run import LiveRun
+        from cachecost.live.driver.run import LiveRun, drive
 
-        options = self.options
-        job = LiveRun(
-            plan,
-            os.environ[KEY],
-            self.limit,
-            ScaledClock(),
-            options["base_url"],
-            options["parallel"],
-            options["retries"],
-            options["betas"],
-            options["timeout"],
-        )
+        limits = [self.options[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
+        job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
         with self._journal(plan) as journal:
-            return self._print_result(_drive(job, journal))
+            try:
+                return asyncio.run(drive(job, journal, _print_call))
+            except KeyboardInterrupt:
+                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
+                raise
 
     def _journal(self, plan: Plan) -> Journal:
         from cachecost.live.driver.journal import Journal
@@ -243,41 +227,29 @@ class _Live:
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         if not path.exists() and (recording := folder / RECORDING).exists():
             raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
-        return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
+        return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at)
 
     def _print_result(self, driven: LiveResult) -> int:
+        from cachecost.analysis.fidelity.validation import Validation
         from cachecost.live.driver import output
+        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
-        fidelity = _validate(driven)
+        fidelity = None
+        if any(outcome.calls for outcome in driven.outcomes):
+            setup = replace(driven.plan.terms.each_on_its_day(), counters={})
+            fidelity = Validation([driven.recording], setup).fidelity()
         if self.options["as_json"]:
-            from cachecost.views.fidelity.text import fidelity_object
-
             document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
-            sys.stdout.write(json.dumps(document, indent=2) + "\n")
+            print_json(document, indent=2, ensure_ascii=True)
         else:
             output.print_driven(driven)
             if fidelity:
-                from cachecost.views.fidelity.text import print_fidelity
-
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
         for sentence in output.sentences(driven):
             print_diagnostic(sentence)
         ended = driven.ended
         return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
-
-
-def _drive(job: LiveRun, journal: Journal) -> LiveResult:
-    """Run to the end; after an interruption, print how to continue."""
-    import asyncio
-
-    from cachecost.live.driver.run import drive
-
-    try:
-        return asyncio.run(drive(job, journal, _print_call))
-    except KeyboardInterrupt:
-        print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
-        raise
 
 
 def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> None:
@@ -290,13 +262,3 @@ def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> Non
     )
     if sent.doubt:
         print_diagnostic(f"{step.label}: {sent.doubt}")
-
-
-def _validate(driven: LiveResult) -> Fidelity | None:
-    """The result of `cachecost validate` on the recording; None if no call was answered."""
-    from cachecost.analysis.fidelity.validation import Validation
-
-    if not any(outcome.calls for outcome in driven.outcomes):
-        return None
-    setup = replace(driven.plan.terms.each_on_its_day(), counters={})
-    return Validation([driven.recording], setup).fidelity()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from datetime import datetime
@@ -20,6 +19,7 @@ from cachecost.commands.options import (
     SharedOptions,
     format_option,
     json_option,
+    print_json,
     shared_options,
     work_bar,
 )
@@ -29,9 +29,6 @@ from cachecost.tokens.factory import CALIBRATED, COUNTERS
 
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.choices import NextSession
-    from cachecost.prompts.blocks import Message
-    from cachecost.sessions.reading import SessionFiles
-    from cachecost.simulation.workload import Workload
 
 NO_SESSION = "no call of a main thread with a bill was found"
 SIMULATED = " and prices its first call only, simulated from the requests of the log."
@@ -91,21 +88,26 @@ def next_(
     those of the session typically are. cachecost never sends anything itself.
     """
     from cachecost.analysis.next_message.choices import NextRequest
+    from cachecost.analysis.next_message.conversation import count_message, parse_content
     from cachecost.base.errors import CannotEvaluate
+    from cachecost.base.limits import read_whole
     from cachecost.views.next.json_output import next_object, print_next
 
     if tokens is not None and message is not None:
         raise click.UsageError("--tokens: not with --message, which has its own length")
-    found = _find(session, counter, format_, shared)
+    found = _find_session(session, counter, format_, shared)
     if found is None:
         raise CannotEvaluate(NO_SESSION)
-    content, length = _read_message(message, found, counter, shared) if message else (None, tokens)
+    content, length = None, tokens
+    if message:
+        content = parse_content(read_whole(message).decode("utf-8", "replace"), str(message))
+        length = count_message(content, shared.setup, found.state, counter)
     asked = NextRequest(at, length, content, output, models, tools)
     choice, state = found.choose(asked), found.state
     new = state.typical_new_tokens if length is None else length
     if as_json:
         made = next_object(choice, state, at, new, found.is_simulated)
-        sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
+        print_json(made)
     else:
         source = SIMULATED if found.is_simulated else FROM_BILLS
         print_next(choice, state, at, new, source, local_time, sys.stdout)
@@ -118,13 +120,15 @@ def local_time(at: float) -> str:
     return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def _find(named: str | None, counter: str | None, format_: str, shared: SharedOptions) -> NextSession | None:
+def _find_session(named: str | None, counter: str | None, format_: str, shared: SharedOptions) -> NextSession | None:
     """The session that is named, or the latest one. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.timeline import sessions_by_time
     from cachecost.analysis.next_message.choices import next_session
     from cachecost.commands.session_choice import choose_session
     from cachecost.conversations.input_files import input_path, is_url
+    from cachecost.conversations.logs import Logs
+    from cachecost.simulation.workload import read_workload
 
     is_path = named is not None and (is_url(named) or Path(named).exists())
     paths = (input_path(named),) if named is not None and is_path else ()
@@ -139,23 +143,5 @@ def _find(named: str | None, counter: str | None, format_: str, shared: SharedOp
                 return None
             else:
                 key = sessions[0]
-            return next_session(account, key, _workload(found, format_, counter, shared))
-
-
-def _workload(found: SessionFiles, format_: str, counter: str | None, shared: SharedOptions) -> Workload | None:
-    """The calls of the logs that were read; None where there are none."""
-    from cachecost.conversations.logs import Logs
-    from cachecost.simulation.workload import read_workload
-
-    if not found.logs:
-        return None
-    return read_workload(Logs(found.logs, format_), shared.setup, counter)
-
-
-def _read_message(path: Path, found: NextSession, counter: str | None, shared: SharedOptions) -> tuple[Message, int]:
-    """The message in a file, and its length in tokens. Raises InputError, CannotEvaluate."""
-    from cachecost.analysis.next_message.conversation import count_message, parse_content
-    from cachecost.base.limits import read_whole
-
-    content = parse_content(read_whole(path).decode("utf-8", "replace"), str(path))
-    return content, count_message(content, shared.setup, found.state, counter)
+            workload = read_workload(Logs(found.logs, format_), shared.setup, counter) if found.logs else None
+            return next_session(account, key, workload)

@@ -8,6 +8,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import suppress
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -53,18 +54,15 @@ class SourceFile:
     @cached_property
     def imports(self) -> frozenset[str]:
         """What it imports: of `google.genai.types` its parents too, of `@scope/name/part` the package too."""
-        return frozenset(self._python_imports() if self.path.suffix == ".py" else self._script_imports())
-
-    def _python_imports(self) -> Iterator[str]:
+        if self.path.suffix != ".py":
+            names = SCRIPT_IMPORT.findall(self.text)
+            return frozenset(names) | {"/".join(name.split("/")[: 1 + name.startswith("@")]) for name in names}
+        found = set()
         for package, names, module in PYTHON_IMPORT.findall(self.text):
             for name in re.findall(r"\w+", names) or [""]:
                 parts = f"{package}.{name}".split(".") if package else module.split(".")
-                yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
-
-    def _script_imports(self) -> Iterator[str]:
-        for name in SCRIPT_IMPORT.findall(self.text):
-            yield name
-            yield "/".join(name.split("/")[: 2 if name.startswith("@") else 1])
+                found |= {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        return frozenset(found)
 
     @property
     def library(self) -> str | None:
@@ -89,11 +87,6 @@ class SourceFile:
 
 def read_sources(root: Path) -> list[SourceFile]:
     """The source files under `root`, those near the root first. Links are not followed; nothing is executed."""
-    read = ((path, _text(root / path)) for path in sorted(_paths(root), key=lambda path: (len(path.parts), path)))
-    return [SourceFile(path, text) for path, text in read if text is not None]
-
-
-def _paths(root: Path) -> list[PurePosixPath]:
     found: list[PurePosixPath] = []
     for folder, folders, names in os.walk(root):
         here = PurePosixPath(Path(folder).relative_to(root).as_posix())
@@ -102,18 +95,13 @@ def _paths(root: Path) -> list[PurePosixPath]:
         found += (here / name for name in sorted(names) if name.endswith(SUFFIXES) and not name.startswith("."))
         if len(found) >= MOST_FILES:
             break
-    return found[:MOST_FILES]
-
-
-def _text(path: Path) -> str | None:
-    """The beginning of a file; None where it is a link or cannot be read."""
-    if path.is_symlink() or not path.is_file():
-        return None
-    try:
-        with path.open("rb") as stream:
-            return stream.read(MOST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return None
+    sources = []
+    for path in sorted(found[:MOST_FILES], key=lambda path: (len(path.parts), path)):
+        with suppress(OSError):
+            if (root / path).is_file() and not (root / path).is_symlink():
+                with (root / path).open("rb") as stream:
+                    sources.append(SourceFile(path, stream.read(MOST_BYTES).decode("utf-8", "replace")))
+    return sources
 
 
 def files_that_use(sources: Sequence[SourceFile]) -> list[SourceFile]:
@@ -181,43 +169,33 @@ def find_entry_point(root: Path) -> EntryPoint | None:
     sources = read_sources(root)
     using = files_that_use(sources)
     packages = {source.path.parent for source in sources if source.path.name == "__init__.py"} - {PurePosixPath()}
-    candidates = [*_package_scripts(root, using), *_project_scripts(root, using), *_files(using, packages)]
-    return _entry_point(candidates[0], using) if candidates else None
-
-
-def _entry_point(found: _Candidate, using: Sequence[SourceFile]) -> EntryPoint:
+    candidates = [*_package_scripts(root, using), *_project_scripts(root, using), *_programs(using, packages)]
+    if not candidates:
+        return None
+    found = candidates[0]
     importing = sorted((source for source in using if source.library), key=lambda source: source is not found.source)
     library = importing[0].library or ""
     where = "" if importing[0] is found.source else f" in {importing[0].path}"
     takes_words = READS_WORDS.search(found.source.text) and not READS_STDIN.search(found.source.text)
     command = found.command + (TURN if takes_words else "")
-    model = _model([found.source, *using], HOSTS[library])
+    model = _find_model([found.source, *using], HOSTS[library])
     libraries = tuple(name for name in HOSTS if any(name in source.imports for source in importing))
     host = model.host if model else HOSTS[library] or "anthropic"
     reason = f"{found.reason} imports {library}{where}"
     return EntryPoint(command, reason, libraries, host, model, found.python_path)
 
 
-def _model(sources: Sequence[SourceFile], host: str) -> ModelName | None:
+def _find_model(sources: Sequence[SourceFile], host: str) -> ModelName | None:
     """The first known model that the sources name and `host` serves ("": any host)."""
-    for source in sources:
-        for name, maker, line in source.models():
-            if host in ("", maker) and _is_known(maker, name):
-                return ModelName(name, maker, str(source.path), line)
-    return None
-
-
-def _is_known(host: str, model: str) -> bool:
     from cachecost.providers.rules import RuleBook
 
-    try:
-        RuleBook().rules(host, model)
-    except CannotEvaluate:
-        return False
-    return True
-
-
-# ------------------------------------------------------------------------------------------------- metadata
+    for source in sources:
+        for name, maker, line in source.models():
+            if host in ("", maker):
+                with suppress(CannotEvaluate):
+                    RuleBook().rules(maker, name)
+                    return ModelName(name, maker, str(source.path), line)
+    return None
 
 
 def _package_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candidate]:
@@ -227,17 +205,14 @@ def _package_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candi
     for name in ("agent", "start"):
         script = scripts.get(name)
         if isinstance(script, str) and (source := _named_in(script, using)):
-            yield _Candidate(_runnable(name, script), f"scripts.{name} of package.json: {source.path}", source)
+            # the script itself where it needs neither a shell nor npm's search path
+            is_plain = script.split()[0] in RUNNERS and not SHELL.search(script)
+            command = script if is_plain else f"npm run --silent {name}"
+            yield _Candidate(command, f"scripts.{name} of package.json: {source.path}", source)
     programs = package.get("bin")
     for path in [programs] if isinstance(programs, str) else object_or_empty(programs).values():
         if source := _named_in(str(path), using):
             yield _Candidate(f"node {source.path}", f"bin of package.json: {source.path}", source)
-
-
-def _runnable(name: str, script: str) -> str:
-    """The script itself where it needs neither a shell nor npm's search path; else what makes npm run it."""
-    is_plain = script.split()[0] in RUNNERS and not SHELL.search(script)
-    return script if is_plain else f"npm run --silent {name}"
 
 
 def _named_in(words: str, sources: Sequence[SourceFile]) -> SourceFile | None:
@@ -249,15 +224,11 @@ def _project_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candi
     """`[project.scripts]` of pyproject.toml whose module is such a file."""
     project = object_or_empty(object_or_empty(_parsed(root / "pyproject.toml", tomllib.loads)).get("project"))
     for name, target in object_or_empty(project.get("scripts")).items():
-        if source := _module(str(target).partition(":")[0].strip(), using):
+        path = str(target).partition(":")[0].strip().replace(".", "/")
+        places = {PurePosixPath(base, f"{path}{end}") for base in ("", "src") for end in (".py", "/__init__.py")}
+        if source := next((source for source in using if source.path in places), None):
             reason = f"[project.scripts] of pyproject.toml: {source.path}"
             yield _Candidate(shlex.quote(name), reason, source)
-
-
-def _module(name: str, sources: Sequence[SourceFile]) -> SourceFile | None:
-    path = name.replace(".", "/")
-    places = {PurePosixPath(base, f"{path}{end}") for base in ("", "src") for end in (".py", "/__init__.py")}
-    return next((source for source in sources if source.path in places), None)
 
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
@@ -268,37 +239,27 @@ def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
         return None
 
 
-# ---------------------------------------------------------------------------------------------------- files
-
-
-def _files(using: Sequence[SourceFile], packages: Set[PurePosixPath]) -> Iterator[_Candidate]:
+def _programs(using: Sequence[SourceFile], packages: Set[PurePosixPath]) -> Iterator[_Candidate]:
     """Programs by their names, then other programs; a named file that only defines something comes last."""
-    named = sorted((source for source in using if source.path.stem in NAMES), key=_likelihood)
+    named = [source for source in using if source.path.stem in NAMES]
+    named.sort(key=lambda source: (len(source.path.parts), NAMES.index(source.path.stem)))
     others = [source for source in using if source not in named and source.path.suffix == ".py"]
-    programs = [source for source in (*named, *others) if source.can_start]
-    for source in (*programs, *named):
-        yield _file_candidate(source, packages)
-
-
-def _likelihood(source: SourceFile) -> tuple[int, int]:
-    return len(source.path.parts), NAMES.index(source.path.stem)
-
-
-def _file_candidate(source: SourceFile, packages: Set[PurePosixPath]) -> _Candidate:
-    path, quoted = source.path, shlex.quote(str(source.path))
-    if path.suffix in (".js", ".mjs", ".cjs"):
-        return _Candidate(f"node {quoted}", str(path), source)
-    if path.suffix != ".py":
-        return _Candidate(f"npx tsx {quoted}", str(path), source)
-    if path.parent not in packages:
-        return _Candidate(f"python {quoted}", str(path), source)
-    top = source.path.parent
-    while top.parent in packages:
-        top = top.parent
-    module = source.path.parent if source.path.stem == "__main__" else source.path.with_suffix("")
-    name = ".".join(module.relative_to(top.parent).parts)
-    base = "" if top.parent == PurePosixPath() else str(top.parent)
-    return _Candidate(f"python -m {name}", str(source.path), source, base)
+    for source in (*(one for one in (*named, *others) if one.can_start), *named):
+        path, quoted, base = source.path, shlex.quote(str(source.path)), ""
+        if path.suffix in (".js", ".mjs", ".cjs"):
+            command = f"node {quoted}"
+        elif path.suffix != ".py":
+            command = f"npx tsx {quoted}"
+        elif path.parent not in packages:
+            command = f"python {quoted}"
+        else:
+            top = path.parent
+            while top.parent in packages:
+                top = top.parent
+            module = path.parent if path.stem == "__main__" else path.with_suffix("")
+            command = f"python -m {'.'.join(module.relative_to(top.parent).parts)}"
+            base = "" if top.parent == PurePosixPath() else str(top.parent)
+        yield _Candidate(command, str(path), source, base)
 
 
 SCENARIO = "scenarios/my-agent.yaml"
@@ -330,20 +291,17 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
     from cachecost.scenario.models import schema_text
 
     recording = {} if agent else {RECORDING: _shipped("my-agent.jsonl")}
+    workflow = _shipped("cachecost.yml").replace("@CACHECOST@", workflow_requirement())
     return {
         SCENARIO: _agent_scenario(agent) if agent else _shipped("my-agent.yaml"),
         **recording,
         SCHEMA: schema_text(),
-        WORKFLOW: _workflow(_agent_step(folder, agent) if agent else ""),
+        WORKFLOW: workflow.replace(STEP, _agent_step(folder, agent) if agent else ""),
     }
 
 
 def _shipped(name: str) -> str:
     return files("cachecost.commands.templates").joinpath(name).read_text(encoding="utf-8")
-
-
-def _workflow(agent_step: str) -> str:
-    return _shipped("cachecost.yml").replace("@CACHECOST@", workflow_requirement()).replace(STEP, agent_step)
 
 
 def _agent_scenario(agent: EntryPoint) -> str:

@@ -38,7 +38,7 @@ def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None
     click.echo(f"{out}  {written.calls} calls of {len(logs)} recordings")
 
 
-def _ranges(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+def parse_calls(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     from cachecost.conversations.editing.cutting import parse_ranges
 
     try:
@@ -47,7 +47,7 @@ def _ranges(ctx: click.Context, param: click.Parameter, value: str | None) -> An
         raise click.BadParameter(str(error)) from None
 
 
-def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     from cachecost.base.times import seconds
 
     try:
@@ -59,9 +59,9 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 @recording.command()
 @click.argument("log", type=a_recording)
 @out_option
-@click.option("--calls", metavar="10-20", callback=_ranges, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
-@click.option("--from", "start", metavar="TIME", callback=_time, help="Calls at this time or later (ISO 8601).")
-@click.option("--to", "end", metavar="TIME", callback=_time, help="Calls before this time.")
+@click.option("--calls", metavar="10-20", callback=parse_calls, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
+@click.option("--from", "start", metavar="TIME", callback=parse_time, help="Calls at this time or later (ISO 8601).")
+@click.option("--to", "end", metavar="TIME", callback=parse_time, help="Calls before this time.")
 @click.option("--session", metavar="NAME", help="Calls of this session, as named in the log.")
 @force_option
 @format_option

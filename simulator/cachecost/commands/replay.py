@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,19 +15,17 @@ from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.base.formatting import count_text, inert_json
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.options import (
+    CommandLogs,
     SharedOptions,
     WorkBar,
     csv_option,
-    format_option,
     html_option,
     json_option_of,
-    logs_argument,
-    logs_from,
-    report_skipped,
+    logs_options,
     shared_options,
-    skip_option,
     tokens_option,
     work_bar,
+    write_html,
     write_rows,
 )
 from cachecost.commands.output_paths import SectionedCommand
@@ -45,9 +43,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SectionedCommand)
-@logs_argument()
-@format_option
-@skip_option
+@logs_options()
 @click.option(
     "--strategy",
     "-s",
@@ -79,9 +75,7 @@ if TYPE_CHECKING:
 @json_option_of("Print JSON Lines instead of text, one object per call.")
 @shared_options
 def replay(
-    logs: tuple[Path, ...],
-    format_: str,
-    may_skip: bool,
+    logs: CommandLogs,
     strategies: tuple[str, ...],
     ranks: bool,
     model: str | None,
@@ -109,16 +103,14 @@ def replay(
     if model and shared.as_of is None:
         host = host_of(None, shared.host, model)
         day = data_date(host)
-        of_the_day = f"{model}: rules and prices of {day}; --as-of DATE for another day"
-        note = retirement_note(host, model, day) or of_the_day
-        print_diagnostic(note)
+        day_note = f"{model}: rules and prices of {day}; --as-of DATE for another day"
+        print_diagnostic(retirement_note(host, model, day) or day_note)
         shared = replace(shared, as_of=day)
-    read = logs_from(logs, format_)
     streams = as_json and html is None and csv_file is None
     with no_garbage_collection():
         with work_bar() as bar:
             days = ModelDays(shared.host)
-            job = ReplayJob(read, strategies, ranks, model, tokens, shared, bill, bar, days, capacities)
+            job = ReplayJob(logs, strategies, ranks, model, tokens, shared, bill, bar, days, capacities)
             if streams:
                 failed = _print_json(job.objects(), bar)
             else:
@@ -130,7 +122,7 @@ def replay(
                     _write_page(job, ledgers, html)
         if not streams:
             failed = _print_json(job.ranked_objects(ledgers)) if as_json else _print_table(job, ledgers)
-    return report_skipped(read, may_skip, exit_code(not_evaluated=failed))
+    return logs.exit_code(exit_code(not_evaluated=failed))
 
 
 def _check_capacities(host: str, plans: bool) -> None:
@@ -188,7 +180,6 @@ def _print_table(job: ReplayJob, ledgers: Sequence[Ledger]) -> bool:
 def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     """The page of all ledgers, with the avoidable cost of the calls as they were sent. Raises CannotEvaluate."""
     from cachecost.providers.assumptions import show_assumption
-    from cachecost.views.html.frame import write_page
     from cachecost.views.replay.page import replay_page
 
     if not ledgers:
@@ -206,14 +197,13 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
         setup.prices.versions,
         f"cachecost replay {job.logs.arguments}{names} --html {path}",
         _bill_totals(job.bill),
-        [] if job.plans else list(_explanations(job)),
+        [] if job.plans else _explanations(job),
         bool(job.capacities) or setup.rules.is_bounded,
     )
-    write_page(path, page)
-    print_diagnostic(f"{path} written")
+    write_html(path, page)
 
 
-def _explanations(job: ReplayJob) -> Iterator[Explanation]:
+def _explanations(job: ReplayJob) -> list[Explanation]:
     """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
     from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.simulation.workload import read_workload, supported_calls
@@ -223,6 +213,7 @@ def _explanations(job: ReplayJob) -> Iterator[Explanation]:
         workload, left_out = supported_calls(read_workload(again, job.shared.setup, job.tokens), "explain")
         for note in left_out.notes("explain"):
             print_diagnostic(f"avoidable costs on the page: {note}")
-        yield explain_workload(workload)
+        return [explain_workload(workload)]
     except CannotEvaluate as error:
         print_diagnostic(f"the page does not show avoidable costs: {error}")
+        return []

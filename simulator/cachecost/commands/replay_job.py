@@ -1,4 +1,4 @@
-"""Notes on the day whose rules and prices hold: where another one would give other figures, with its --as-of."""
+"""What `replay` computes, and notes on days: where the rules and prices of another day (--as-of) give other figures."""
 
 from __future__ import annotations
 
@@ -92,17 +92,12 @@ def retirement_note(host: str, name: str, as_of: date) -> str:
 def price_note(prices: PriceBook, host: str, name: str, day: date, now: date) -> str:
     """That the prices of a model changed between two days; "" where they are the same or one is unknown."""
     try:
-        before, after = (_amounts(prices, host, name, when) for when in (day, now))
+        before, after = (prices.quote(host, name, when, STANDARD).of(0) for when in (day, now))
     except CannotEvaluate:
         return ""
-    if before == after:
+    if all(getattr(before, token_class) == getattr(after, token_class) for token_class in TOKEN_CLASSES):
         return ""
     return f"{name}: the prices changed after {day}, the day of its last call; for those of today: --as-of {now}"
-
-
-def _amounts(prices: PriceBook, host: str, name: str, day: date) -> list[object]:
-    found = prices.quote(host, name, day, STANDARD).of(0)
-    return [getattr(found, token_class) for token_class in TOKEN_CLASSES]
 
 
 REPLAYING = "replaying"
@@ -153,12 +148,20 @@ class ReplayJob:
         return ranked_objects(list(ledgers))
 
     def ledgers(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
-        """The ledger of each strategy or capacity, or that of the calls as recorded."""
-        if self.capacities:
-            return self._at_capacities(with_timelines)
-        if self.plans:
-            return self._of_strategies(with_lower_bound, with_timelines)
-        return iter([_recorded_ledger(*self._recorded_calls(), with_timelines)])
+        """The ledger of each strategy, or of each capacity of a server to which the calls were sent as recorded, one
+        after the other; else that of the calls as recorded.
+        """
+        if self.plans and not self.capacities:
+            yield from self._strategy_ledgers(with_lower_bound, with_timelines)
+        elif not self.capacities:
+            yield _recorded_ledger(*self._recorded_calls(), with_timelines)
+        else:
+            calls = list(self._calls())
+            self.bar.begin(REPLAYING, len(calls) * len(self.capacities), CALL)
+            for capacity in self.capacities:
+                setup = self.setup.with_assumptions({"capacity_tokens": capacity}).with_recorded(calls, self.tokens)
+                name = f"{AS_RECORDED}, {capacity:,} tokens kept"
+                yield _recorded_ledger(self.bar.count(calls), setup, with_timelines, name)
 
     def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
         with self.bar.reading(self.logs.paths):
@@ -176,24 +179,20 @@ class ReplayJob:
         self.bar.begin(REPLAYING, len(kept), CALL)
         return self.bar.count(recorded.calls), recorded.setup
 
-    def _at_capacities(self, with_timelines: bool) -> Iterator[Ledger]:
-        """The calls as they were sent, to a server that keeps this many tokens, one capacity after the other."""
-        calls = list(self._calls())
-        self.bar.begin(REPLAYING, len(calls) * len(self.capacities), CALL)
-        for capacity in self.capacities:
-            setup = self.setup.with_assumptions({"capacity_tokens": capacity}).with_recorded(calls, self.tokens)
-            yield _recorded_ledger(
-                self.bar.count(calls), setup, with_timelines, f"{AS_RECORDED}, {capacity:,} tokens kept"
-            )
-
-    def _of_strategies(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
+    def _strategy_ledgers(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, one after the other.
 
         Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
         """
         from cachecost.simulation.strategy_ledger import replay_strategy
+        from cachecost.strategies.registry import find_strategy
 
-        _check_names(self.strategies)
+        for name in self.strategies:
+            try:
+                if isinstance(spec := _load(name), str):
+                    find_strategy(spec)
+            except ValueError as error:
+                raise click.UsageError(f"--strategy {error}") from None
         with self.bar.reading(self.logs.paths):
             conversations, calls = read_sessions(self.logs)
         for call in calls:
@@ -216,13 +215,13 @@ class ReplayJob:
         from cachecost.strategies.registry import find_strategy, names
 
         presets = {name: find_strategy(name) for name in names()} if self.ranks else {}
-        has_questions = any(conversation.inquiries for conversation in conversations)
-        fitting = [
-            name
-            for name, preset in presets.items()
-            if has_questions or not (isinstance(preset, Agent) and (preset.inquiry or preset.inquiry_by_host))
-        ]
-        return [_load(name) for name in dict.fromkeys((*self.strategies, *fitting))]
+        if not any(conversation.inquiries for conversation in conversations):
+            presets = {
+                name: preset
+                for name, preset in presets.items()
+                if not (isinstance(preset, Agent) and (preset.inquiry or preset.inquiry_by_host))
+            }
+        return [_load(name) for name in dict.fromkeys((*self.strategies, *presets))]
 
 
 def _simulate(calls: Iterable[Call], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
@@ -265,16 +264,3 @@ def _load(name: str) -> StrategySpec | str:
     from cachecost.scenario.models import load_strategy
 
     return load_strategy(Path(name))
-
-
-def _check_names(strategies: tuple[str, ...]) -> None:
-    """Raises UsageError for an unknown name, InputError for a file that is not a strategy."""
-    from cachecost.strategies.registry import find_strategy
-
-    for name in strategies:
-        try:
-            spec = _load(name)
-            if isinstance(spec, str):
-                find_strategy(spec)
-        except ValueError as error:
-            raise click.UsageError(f"--strategy {error}") from None

@@ -1,4 +1,4 @@
-"""Which sessions `bill` shows: filters, the session that `--session` names, and what it says where there is none."""
+"""Which sessions a command shows: the one that `--session` names, and what is said where no call matches."""
 
 from __future__ import annotations
 
@@ -29,25 +29,22 @@ def no_match_words(files: Sequence[SessionFile], filters: Mapping[str, str | flo
 
     Empty where there is no filter, or no session that it could leave out.
     """
-    asked = [f"{name} {_value(value)}" for name, value in filters.items() if value is not None]
-    if not asked or not files:
-        return ""
-    return inert(f"no call matches {' '.join(asked)}; found: {', '.join(filter(None, _found(files)))}")
-
-
-def _value(value: str | float) -> str:
-    return f"{iso(value)[:SECOND_LENGTH]}Z" if isinstance(value, float) else value
-
-
-def _found(files: Sequence[SessionFile]) -> tuple[str, str, str]:
     from cachecost.views.bill.words import project_names
 
+    words = [
+        f"{name} {f'{iso(value)[:SECOND_LENGTH]}Z' if isinstance(value, float) else value}"
+        for name, value in filters.items()
+        if value is not None
+    ]
+    if not words or not files:
+        return ""
     starts = [call.start for file in files for call in file.calls if call.start is not None]
     days = f"{iso(min(starts))[:DATE_LENGTH]} to {iso(max(starts))[:DATE_LENGTH]}" if starts else ""
     names = sorted(filter(None, project_names(file.project for file in files).values()))
     more = " …" if len(names) > PROJECTS_NAMED else ""
     projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
-    return count_text(len(files), "session file"), days, projects
+    found = ", ".join(filter(None, (count_text(len(files), "session file"), days, projects)))
+    return inert(f"no call matches {' '.join(words)}; found: {found}")
 
 
 LISTED = 3

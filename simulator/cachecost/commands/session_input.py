@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.base.atomic_files import kept_folder
-from cachecost.base.errors import Fault
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.readers.detect import UNRECOGNIZED
 
@@ -33,8 +32,19 @@ def read_session_files(
     without one nothing is said of that.
     Raises CannotEvaluate where workers are lost.
     """
+    from cachecost.sessions.reading import SessionReading
+
     folders = [path for path in paths if path.is_dir()]
-    found = _read_shared(paths, format_, folders, workers) if workers else _read_here(paths, format_, folders, bar)
+    if workers:
+        from cachecost.sessions.bundles import join_bundles, read_bundle, split_files, without_twins
+        from cachecost.sweep.workers import share_items
+
+        shared = list(without_twins(session_files(paths)))
+        split = partial(split_files, shared, format_, folders)
+        found = join_bundles(share_items("bill", split, read_bundle, workers))
+    else:
+        with open_session_store() as store, bar.reading(list(session_files(paths))) as files:
+            found = SessionReading(store, format_, folders=folders).read_all(files)
     if command and not (found.sessions or found.logs or found.skipped):
         from cachecost.sessions.locations import locations
 
@@ -47,33 +57,13 @@ def read_session_files(
     for note in found.notes:
         print_diagnostic(note)
     for fault in found.skipped:
-        print_diagnostic(_skip_text(fault))
+        is_unknown, hint = fault.message.startswith(UNRECOGNIZED), fault.message.removeprefix(UNRECOGNIZED)
+        print_diagnostic(f"{fault.file}: {UNRECOGNIZED}, skipped{hint}" if is_unknown else str(fault))
     return found
 
 
-def _read_here(paths: Sequence[Path], format_: str, folders: Sequence[Path], bar: WorkBar) -> SessionFiles:
-    from cachecost.sessions.reading import SessionReading
-
-    with _open_store() as store, bar.reading(list(_files(paths))) as files:
-        return SessionReading(store, format_, folders=folders).read_all(files)
-
-
-def _read_shared(paths: Sequence[Path], format_: str, folders: Sequence[Path], workers: Workers) -> SessionFiles:
-    from cachecost.sessions.bundles import join_bundles, read_bundle, split_files, without_twins
-    from cachecost.sweep.workers import share_items
-
-    files = list(without_twins(_files(paths)))
-    return join_bundles(share_items("bill", partial(split_files, files, format_, folders), read_bundle, workers))
-
-
-def _skip_text(fault: Fault) -> str:
-    """Why a file, or a line of one, does not count."""
-    if fault.message.startswith(UNRECOGNIZED):
-        return f"{fault.file}: {UNRECOGNIZED}, skipped{fault.message.removeprefix(UNRECOGNIZED)}"
-    return str(fault)
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def session_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """The files in these files and folders; without any, the session files of the agents on this machine."""
     if paths:
         from cachecost.conversations.logs import expand_folders
 
@@ -86,20 +76,15 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 @contextmanager
-def _open_store() -> Iterator[SessionStore | None]:
+def open_session_store() -> Iterator[SessionStore | None]:
     """The store; None where there is to be none, or it cannot be used."""
     from cachecost.sessions.reading import open_store
 
-    folder = kept_folder()
-    if folder is None:
-        yield None
-        return
-    path = folder / STORE
-    try:
-        store = open_store(path)
-    except (sqlite3.Error, OSError) as error:
-        print_diagnostic(f"{path}: {NOT_REMEMBERED}: {error}")
-        yield None
-        return
-    with store:
+    with ExitStack() as opened:
+        store = None
+        if folder := kept_folder():
+            try:
+                store = opened.enter_context(open_store(folder / STORE))
+            except (sqlite3.Error, OSError) as error:
+                print_diagnostic(f"{folder / STORE}: {NOT_REMEMBERED}: {error}")
         yield store

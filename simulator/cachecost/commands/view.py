@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from cachecost.base.errors import ExitCode
 from cachecost.base.extras import require
 from cachecost.commands.bill import parse_moment
-from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import LogPath, SharedOptions, format_option, port_option, shared_options
+from cachecost.commands.options import LogPath, SharedOptions, format_option, port_option, shared_options, write_html
 from cachecost.commands.output_paths import PagePath, SectionedCommand
 from cachecost.commands.view_sources import (
     ViewOptions,
@@ -22,9 +20,6 @@ from cachecost.commands.view_sources import (
     serve_source,
     sessions_source,
 )
-
-if TYPE_CHECKING:
-    from cachecost.analysis.viewing.listing import SessionListing
 
 
 @click.command(cls=SectionedCommand)
@@ -83,27 +78,15 @@ def _view_sessions(options: ViewOptions, save: Path | None, port: int, opens_bro
     from cachecost.analysis.viewing.listing import session_id
     from cachecost.commands.session_choice import choose_session
 
-    source, opened = (
-        sessions_source(listing, options),
-        (None if options.session is None else session_id(choose_session(options.session, listing.keys_by_time()))),
-    )
-    if save is not None:
-        from cachecost.live.viewer.saved_page import SavedPage, read_static_files
-        from cachecost.views.html.frame import write_page
-
-        if opened is None and len(source.listing.keys) > 1:
-            raise click.UsageError(
-                f"--save: there are {len(source.listing.keys):,} sessions; name one with --session ID"
-            )
-        page = SavedPage(source, read_static_files()).of_session(opened or _only(source.listing))
-        write_page(save, page)
-        print_diagnostic(f"{save} written")
-    else:
+    source, opened = sessions_source(listing, options), None
+    if options.session is not None:
+        opened = session_id(choose_session(options.session, listing.keys_by_time()))
+    if save is None:
         serve_source(source, f"#/session/{opened}" if opened else "", port, opens_browser)
+        return ExitCode.OK
+    from cachecost.live.viewer.saved_page import SavedPage, read_static_files
+
+    if opened is None and len(listing.keys) > 1:
+        raise click.UsageError(f"--save: there are {len(listing.keys):,} sessions; name one with --session ID")
+    write_html(save, SavedPage(source, read_static_files()).of_session(opened or session_id(listing.keys[0])))
     return ExitCode.OK
-
-
-def _only(listing: SessionListing) -> str:
-    from cachecost.analysis.viewing.listing import session_id
-
-    return session_id(listing.keys[0])

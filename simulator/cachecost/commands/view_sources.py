@@ -8,9 +8,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,18 +22,19 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.times import iso
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import SharedOptions, work_bar
+from cachecost.commands.options import SharedOptions, option_words, work_bar
 from cachecost.commands.session_input import read_session_files
 from cachecost.conversations.input_files import input_path
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.views.run.files import CALLS, RESULT
 
 if TYPE_CHECKING:
+    from socket import socket
+
+    from cachecost.analysis.bill.account import IsCounted
     from cachecost.analysis.viewing.listing import SessionListing
-    from cachecost.conversations.input_files import BilledCall
     from cachecost.live.viewer.sessions_source import ComparisonSource, SessionsSource
     from cachecost.live.viewer.source import PageSource, ReportSource
-    from cachecost.views.viewer.sessions import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,38 +51,43 @@ class ViewOptions:
     shared: SharedOptions
 
     @property
+    def is_counted(self) -> IsCounted:
+        since = self.since
+        return bool if since is None else lambda call: call.start is not None and call.start >= since
+
+    @property
     def command(self) -> str:
         """The command line that shows the same: a period in days before now has become a date."""
         since = None if self.since is None else iso(self.since)
         named = {"--since": since, "--project": self.project, "--session": self.session, "--against": self.against}
-        words = [word for name, value in named.items() if value for word in (name, value)]
-        words += ["--beside"] if self.beside else []
+        words = [*option_words(named), *(["--beside"] if self.beside else [])]
         return shlex.join(["cachecost", "view", *map(str, self.paths), *words, *self.replay_options])
 
     @property
     def replay_options(self) -> list[str]:
         """The options that change a replay, as typed."""
         shared = self.shared
-        named: list[tuple[str, object]] = [
-            ("--format", None if self.format_ == "auto" else self.format_),
-            ("--host", None if shared.host == AUTO_HOST else shared.host),
-            ("--as-of", shared.as_of),
-            ("--prices", shared.prices),
-            ("--rules", shared.rules_file),
-            *(("--rule", rule) for rule in shared.rule),
-        ]
-        return [word for name, value in named if value is not None for word in (name, str(value))]
+        named: dict[str, object] = {
+            "--format": None if self.format_ == "auto" else self.format_,
+            "--host": None if shared.host == AUTO_HOST else shared.host,
+            "--as-of": shared.as_of,
+            "--prices": shared.prices,
+            "--rules": shared.rules_file,
+        }
+        return [*option_words(named), *(word for rule in shared.rule for word in ("--rule", rule))]
 
 
 def sessions_source(listing: SessionListing, options: ViewOptions) -> SessionsSource:
     from cachecost.analysis.viewing.listing import CallReading
     from cachecost.live.viewer.sessions_source import SessionsSource
 
-    reading = CallReading(options.format_)
-    shown = _ShownWork()
-    given = options.replay_options
     return SessionsSource(
-        listing, options.shared.setup, reading, command=options.command, options_given=given, watch=shown.watch
+        listing,
+        options.shared.setup,
+        CallReading(options.format_),
+        command=options.command,
+        options_given=options.replay_options,
+        watch=_ShownWork().watch,
     )
 
 
@@ -91,24 +96,19 @@ def find_sessions(options: ViewOptions, paths: Sequence[Path]) -> SessionListing
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
 
-    setup, since = options.shared.setup, options.since
+    setup = options.shared.setup
     logged = LoggedSessions(setup)
-    is_counted = bool if since is None else partial(_is_since, since)
     with no_garbage_collection(), work_bar() as bar:
         found = read_session_files(paths, options.format_, bar, command="view")
         with bar.reading(found.logs):
             account = account_of_found(
-                found, setup, options.format_, options.project, is_counted, print_diagnostic, logged.complete
+                found, setup, options.format_, options.project, options.is_counted, print_diagnostic, logged.complete
             )
     for why, number in sorted(logged.unknown.items()):
         print_diagnostic(f"{count_text(number, 'call')} without a bill left out: {why}")
     if (found.sessions or found.logs or found.skipped) and not any(account.calls()):
         print_diagnostic("no sessions to show: no call has a bill or can be simulated; try cachecost view PATH")
     return SessionListing(account, logged, found.skipped, options.format_)
-
-
-def _is_since(since: float, call: BilledCall) -> bool:
-    return call.start is not None and call.start >= since
 
 
 @dataclass(slots=True)
@@ -143,12 +143,9 @@ def comparison_source(options: ViewOptions) -> ComparisonSource:
     for path, listing in zip(options.paths, (left, right), strict=True):
         if not listing.keys:
             raise InputError([Fault(str(path), "no calls to show")])
-    return ComparisonSource(_titles(*options.paths), (left, right), CallReading(options.format_), options.command)
-
-
-def _titles(left: Path, right: Path) -> tuple[str, str]:
-    """The names of two files or folders; their paths where the names are the same."""
-    return (str(left), str(right)) if left.stem == right.stem else (left.stem, right.stem)
+    first, second = options.paths
+    titles = (str(first), str(second)) if first.stem == second.stem else (first.stem, second.stem)
+    return ComparisonSource(titles, (left, right), CallReading(options.format_), options.command)
 
 
 def report_folder(paths: Sequence[Path]) -> Path | None:
@@ -167,26 +164,20 @@ def report_source(folder: Path | None, options: ViewOptions) -> ReportSource:
 
     if folder is None:
         raise click.UsageError(f"--against: expected the report of a run, a folder with {RESULT}")
-    report = parse_report(str(folder), *(_text_of(folder / name) for name in (RESULT, CALLS)))
-    other = None if options.against is None else _report_at(folder, options.against)
+    texts = []
+    for name in (RESULT, CALLS):
+        try:
+            texts.append((folder / name).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError([Fault(str(folder / name), f"cannot be read: {error}")]) from None
+    report, other = parse_report(str(folder), *texts), None
+    if options.against is not None:
+        texts = [_read_revision(folder, name, options.against) for name in (RESULT, CALLS)]
+        other = parse_report(f"{folder} at {options.against}", *texts)
     return ReportSource(report, options.command, other, options.against or "")
 
 
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
-
-
-def _report_at(folder: Path, revision: str) -> Report:
-    from cachecost.views.viewer.sessions import parse_report
-
-    texts = [_text_at(folder, name, revision) for name in (RESULT, CALLS)]
-    return parse_report(f"{folder} at {revision}", *texts)
-
-
-def _text_at(folder: Path, name: str, revision: str) -> str:
+def _read_revision(folder: Path, name: str, revision: str) -> str:
     """A file of a git revision. Raises InputError."""
     command = ["git", "-C", str(folder), "show", "--end-of-options", f"{revision}:./{name}"]
     try:
@@ -195,8 +186,8 @@ def _text_at(folder: Path, name: str, revision: str) -> str:
             return done.stdout.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError([Fault("--against", f"git cannot be asked for {folder / name}: {error}")]) from None
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    raise InputError([Fault("--against", f"{folder / name} is not in {revision}: {said[0] if said else 'git failed'}")])
+    why = next(iter(done.stderr.decode("utf-8", "replace").strip().splitlines()), "git failed")
+    raise InputError([Fault("--against", f"{folder / name} is not in {revision}: {why}")])
 
 
 TOKEN_BYTES = 16
@@ -213,34 +204,39 @@ def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
+def listen_at(port: int) -> socket:
+    """A socket on this machine. Raises UsageError for a port that is taken."""
+    from cachecost.live.loopback import PortTaken, listen
+
+    try:
+        return listen(port)
+    except PortTaken as error:
+        raise click.UsageError(str(error)) from None
+
+
 def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool) -> None:
     """Serve a page until stopped; it opens at the address `opened` ("": where it begins). Raises UsageError for a port
     that is taken.
     """
-    from cachecost.live.loopback import PortTaken, address_of, listen
+    from cachecost.live.loopback import address_of
     from cachecost.live.viewer.app import serve_page, viewer_app
     from cachecost.live.viewer.saved_page import read_static_files
 
     token = new_token()
-    try:
-        taken = listen(port)
-    except PortTaken as error:
-        raise click.UsageError(str(error)) from None
-    with taken:
+    with listen_at(port) as taken:
         address = f"{address_of(taken)}/{token}/{opened}"
         app = viewer_app(source, read_static_files(), token, taken.getsockname()[1], print_diagnostic)
-        if opens_browser and (sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in DISPLAYS)):
-            with redirect_file(address) as path:
-                serve_page(app, taken, lambda: _greet(address, path))
-        else:
-            serve_page(app, taken, lambda: _greet(address, None))
+        has_display = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in DISPLAYS)
+        with redirect_file(address) if opens_browser and has_display else nullcontext() as path:
 
+            def greet() -> None:
+                import webbrowser
 
-def _greet(address: str, opened: Path | None) -> None:
-    """Say where the page is, and open it by a file that leads there."""
-    print_diagnostic(f"{address}  (Ctrl-C stops it)")
-    if opened is not None:
-        Thread(target=_open_browser, args=(opened,), daemon=True).start()
+                print_diagnostic(f"{address}  (Ctrl-C stops it)")
+                if path is not None:
+                    Thread(target=webbrowser.open, args=(path.as_uri(),), daemon=True).start()
+
+            serve_page(app, taken, greet)
 
 
 @contextmanager
@@ -253,9 +249,3 @@ def redirect_file(address: str) -> Iterator[Path]:
         path.write_text(REDIRECT.format(escape(address, quote=True)), encoding="utf-8")
         path.chmod(0o600)
         yield path
-
-
-def _open_browser(path: Path) -> None:
-    import webbrowser
-
-    webbrowser.open(path.as_uri())

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
-from cachecost.base.errors import ExitCode
 from cachecost.commands.diagnostics import no_garbage_collection
 from cachecost.commands.options import (
+    CommandLogs,
     SharedOptions,
     csv_option,
-    format_option,
     full_option,
     json_option,
-    logs_argument,
-    logs_from,
-    report_skipped,
+    logs_options,
+    print_json,
     shared_options,
-    skip_option,
     tokens_option,
     work_bar,
     write_rows,
@@ -32,9 +28,7 @@ from cachecost.live.clock import today
 
 
 @click.command(cls=SectionedCommand)
-@logs_argument()
-@format_option
-@skip_option
+@logs_options()
 @click.option("--jointly", metavar="A,B,…", help="Also replay these alternatives combined; names as in the table.")
 @click.option(
     "--action",
@@ -58,9 +52,7 @@ from cachecost.live.clock import today
 @json_option
 @shared_options
 def whatif(
-    logs: tuple[Path, ...],
-    format_: str,
-    may_skip: bool,
+    logs: CommandLogs,
     jointly: str | None,
     actions: tuple[str, ...],
     at: int | None,
@@ -82,22 +74,12 @@ def whatif(
     from cachecost.simulation.workload import read_workload
     from cachecost.views.whatif import print_brief, print_whatif, whatif_object
 
-    read = logs_from(logs, format_)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
     with work_bar() as bar, no_garbage_collection():
-        with bar.reading(logs):
-            workload = only_supported(read_workload(read, shared.setup, tokens), "whatif")
-        steps = bar.replay_steps()
-        alternatives = what_if(
-            workload,
-            names,
-            actions,
-            at,
-            assumptions or None,
-            steps.step,
-            steps.expect,
-            None if shared.as_of else today(),
-        )
+        with bar.reading(logs.paths):
+            workload = only_supported(read_workload(logs, shared.setup, tokens), "whatif")
+        steps, day = bar.replay_steps(), None if shared.as_of else today()
+        alternatives = what_if(workload, names, actions, at, assumptions or None, steps.step, steps.expect, day)
     if not as_json:
         models = ModelDays(shared.host)
         for call in workload.calls:
@@ -106,9 +88,9 @@ def whatif(
     as_object = whatif_object(alternatives)
     write_rows(csv_file, as_object["alternatives"])
     if as_json:
-        sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
+        print_json(as_object)
     elif full:
         print_whatif(alternatives, sys.stdout)
     else:
-        print_brief(alternatives, read.arguments, sys.stdout)
-    return report_skipped(read, may_skip, ExitCode.OK)
+        print_brief(alternatives, logs.arguments, sys.stdout)
+    return logs.exit_code()

@@ -6,7 +6,7 @@ which pass through as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -116,15 +116,11 @@ def cut_answer(answer: Mapping[str, Any], limit: int) -> dict[str, Any]:
     for name, rows in answer.items():
         if not isinstance(rows, list) or len(rows) <= limit:
             continue
-        ranked = sorted(rows, key=_rank(RANKED_BY[name])) if name in RANKED_BY else rows
+        by = RANKED_BY.get(name)  # rows without a price last, in their order
+        ranked = sorted(rows, key=lambda row: -float(row.get(by) or 0)) if by else rows
         made[name] = ranked[:limit]
         cut.append({"field": name, "shown": limit, "of": len(rows)})
     return made | {"cut": cut}
-
-
-def _rank(by: str) -> Callable[[Row], float]:
-    """The most expensive first; rows without a price last, in their order."""
-    return lambda row: -float(row.get(by) or 0)
 
 
 MODEL_FIELDS = ("host", "id", "aliases", "released", "retired", "prices")

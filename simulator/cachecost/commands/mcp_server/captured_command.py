@@ -26,36 +26,30 @@ def run_for_json(name: str, words: Sequence[str]) -> list[dict[str, Any]]:
 
     Not for two threads at once: it takes the place of stdout and stderr. Raises CommandFailed.
     """
+
+    def run() -> Any:
+        """Words of click without its lines about usage, which are of no use to an agent."""
+        command = load_command(PLACES[name])
+        project = project_defaults(name, command)
+        context: dict[str, Any] = {"default_map": project.defaults, "obj": project}
+        try:
+            return command.main(["--json", *words], f"cachecost {name}", None, standalone_mode=False, **context)
+        except click.ClickException as error:
+            print_diagnostic(error.format_message())
+            return ExitCode.INVALID_INPUT
+
     out, err = _stream(), _stream()
     with redirect_stdout(out), redirect_stderr(err):
-        code = exit_code(lambda: _run(name, words))
+        code = exit_code(run)
     printed = _text(err).splitlines()
-    answers = _parse(_text(out)) if code != ExitCode.INTERNAL_ERROR else []
+    answers, text, at = [], "" if code == ExitCode.INTERNAL_ERROR else _text(out), 0
+    while at < len(text):  # one JSON value after another
+        answer, at = json.JSONDecoder().raw_decode(text, at)
+        answers.append(answer)
+        at += len(text[at:]) - len(text[at:].lstrip())
     if not answers:
         raise NoAnswer("\n".join(printed) or f"cachecost {name} ended with exit code {code}")
     return [{**answer, "diagnostics": printed} for answer in answers]
-
-
-def _run(name: str, words: Sequence[str]) -> Any:
-    """Words of click without its lines about usage, which are of no use to an agent."""
-    command = load_command(PLACES[name])
-    project = project_defaults(name, command)
-    context: dict[str, Any] = {"default_map": project.defaults, "obj": project}
-    try:
-        return command.main(["--json", *words], f"cachecost {name}", None, standalone_mode=False, **context)
-    except click.ClickException as error:
-        print_diagnostic(error.format_message())
-        return ExitCode.INVALID_INPUT
-
-
-def _parse(text: str) -> list[dict[str, Any]]:
-    """One JSON value after another."""
-    decoder, found, at = json.JSONDecoder(), [], 0
-    while at < len(text):
-        value, at = decoder.raw_decode(text, at)
-        found.append(value)
-        at += len(text[at:]) - len(text[at:].lstrip())
-    return found
 
 
 def _stream() -> io.TextIOWrapper:

@@ -20,7 +20,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from cachecost.base.atomic_files import check_readable
-from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.limits import OutOfLimits, check_depth, json_value
 from cachecost.base.version import __version__
 from cachecost.commands.mcp_server.answers import (
@@ -135,13 +135,14 @@ def lint_request(
     if paths:
         return LintAnswer(**_answer("lint", [*_options(host=host), *_paths(paths)], limit))
     from cachecost.analysis.lint import RequestLoader, lint_bodies, sort_findings
+    from cachecost.commands.lint import body_faults
     from cachecost.providers.rules import RuleBook
     from cachecost.tokens.factory import AUTO
     from cachecost.views.lint import lint_object
 
     loader, bodies = RequestLoader(RuleBook(), host, AUTO), [(f"requests[{n}]", one) for n, one in enumerate(requests)]
     try:
-        if faults := [fault for label, body in bodies for fault in _faults(loader, body, label)]:
+        if faults := [fault for label, body in bodies for fault in body_faults(loader, body, label)]:
             raise InputError(faults)
         found = lint_object(sort_findings(lint_bodies(bodies, loader)), len(bodies))
     except (InputError, CannotEvaluate) as error:
@@ -203,14 +204,6 @@ def _paths(named: Sequence[str]) -> list[str]:
     return ["--", *named]
 
 
-def _faults(loader: Any, body: dict[str, Any], label: str) -> Sequence[Fault]:
-    try:
-        loader.body(body, label)
-    except InputError as error:
-        return error.faults
-    return ()
-
-
 INSTRUCTIONS = (
     "What prompt caching costs. Ask bill first: what sessions cost, what was written again, and which setting helps. "
     "next_message prices what comes next, before the money is spent. All tools only read files of this machine."
@@ -246,17 +239,14 @@ async def read_lines(stream: AsyncIterator[str]) -> AsyncIterator[str]:
         try:
             check_depth(json_value(line), line)
         except OutOfLimits as error:
-            yield json.dumps({"jsonrpc": "2.0", "id": _id_of(line), "method": f"none: {error}", "params": {}})
+            number: int | str = 0
+            with suppress(msgspec.MsgspecError, RecursionError):
+                number = msgspec.json.decode(line, type=_Envelope).id or 0
+            yield json.dumps({"jsonrpc": "2.0", "id": number, "method": f"none: {error}", "params": {}})
         except ValueError:
             yield line
         else:
             yield line
-
-
-def _id_of(line: str) -> int | str:
-    with suppress(msgspec.MsgspecError, RecursionError):
-        return msgspec.json.decode(line, type=_Envelope).id or 0
-    return 0
 
 
 async def serve_stdio(server: MCPServer[None]) -> None:
