@@ -129,16 +129,14 @@ def check(
     today = date.today()  # noqa: DTZ011 - the user's own day
     record = command_recorder(compares=True).record
     with work_bar() as bar:
-        progress = _ScenarioProgress(bar, len(paths)).of_scenario
         options = CheckOptions(reports, update, today, sets, scenario_defaults(), record, fail_under)
-        result = check_scenarios(paths, options, progress)
+        result = check_scenarios(paths, options, _ScenarioProgress(bar, len(paths)).of_scenario)
     accepted = reports / HISTORY_NAME
     if update and project_files.update_history(accepted, result, paths, today):
         result.updated.append(accepted)
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    lines = project_files.find_lines(result, paths, reports)
-    report = check_object(result, sessions_per_day, volumes, lines)
+    report = check_object(result, sessions_per_day, volumes, project_files.find_lines(result, paths, reports))
     for name, path in files.items():
         if path:
             write_text(path, render_format(name, report))  # a comment without content is an empty file
