@@ -13,14 +13,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.options import SharedOptions, json_option, shared_options
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.providers.hosts import catalogue
-from cachecost.providers.listing import (
-    ModelRow,
-    RowSightings,
-    RuleRow,
-    assumption_rows,
-    model_rows,
-    rule_rows,
-)
+from cachecost.providers.listing import ModelRow, RowSightings, RuleRow, assumption_rows, model_rows, rule_rows
 from cachecost.providers.prices import STANDARD, PriceBook, Prices
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.tables.table import print_table

@@ -117,11 +117,7 @@ DRY_RUN = "00000000"
     help="Seconds without a byte after which a call has failed.",
 )
 @click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
-@click.option(
-    "--out",
-    type=RecordingPath(),
-    help="Folder for the files.  [default: live-NAME-DATE]",
-)
+@click.option("--out", type=RecordingPath(), help="Folder for the files.  [default: live-NAME-DATE]")
 @click.option(
     "--resume",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

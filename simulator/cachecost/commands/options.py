@@ -218,17 +218,10 @@ rule_option = click.option(
     help="Change an assumption about an open rule; `cachecost rules --assumptions` lists them. Repeatable.",
 )
 rules_option = click.option(
-    "--rules",
-    "rules_file",
-    cls=SharedOption,
-    type=A_FILE,
-    help="Rules file (TOML) that overrides the built-in rules.",
+    "--rules", "rules_file", cls=SharedOption, type=A_FILE, help="Rules file (TOML) that overrides the built-in rules."
 )
 prices_option = click.option(
-    "--prices",
-    cls=SharedOption,
-    type=A_FILE,
-    help="Price file (TOML) that overrides the public prices.",
+    "--prices", cls=SharedOption, type=A_FILE, help="Price file (TOML) that overrides the public prices."
 )
 as_of_option = click.option(
     "--as-of",
@@ -304,12 +297,7 @@ content_option = click.option(
     help="What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing recording that has other content.")
-csv_option = click.option(
-    "--csv",
-    "csv_file",
-    type=PagePath(),
-    help="Also write the rows of the table as CSV.",
-)
+csv_option = click.option("--csv", "csv_file", type=PagePath(), help="Also write the rows of the table as CSV.")
 full_option = click.option("--full", is_flag=True, help="Print the whole table, and what is assumed.")
 
 

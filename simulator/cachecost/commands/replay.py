@@ -57,9 +57,7 @@ if TYPE_CHECKING:
     "--all", "ranks", is_flag=True, help="Plan the conversations again under every built-in strategy, cheapest first."
 )
 @click.option(
-    "--model",
-    metavar="MODEL",
-    help="Model of all calls; needs --strategy or --all.  [default: the models in the log]",
+    "--model", metavar="MODEL", help="Model of all calls; needs --strategy or --all.  [default: the models in the log]"
 )
 @click.option(
     "--capacity",

@@ -31,9 +31,7 @@ def statusline(form: str | None) -> int:
 
 @click.command(cls=SectionedCommand)
 @click.option(
-    "--least-usd",
-    metavar="USD",
-    help=f"Silent below so many dollars.  [default: {USD_VARIABLE}, else {LEAST_USD}]",
+    "--least-usd", metavar="USD", help=f"Silent below so many dollars.  [default: {USD_VARIABLE}, else {LEAST_USD}]"
 )
 @click.option(
     "--least-tokens",

@@ -29,11 +29,7 @@ from cachecost.commands.view_sources import (
 )
 @click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
 @click.option("--session", "session", metavar="ID", help="Open at this session; the beginning of its id is enough.")
-@click.option(
-    "--save",
-    type=PagePath(),
-    help="Write the page of the session as one HTML file, and start no server.",
-)
+@click.option("--save", type=PagePath(), help="Write the page of the session as one HTML file, and start no server.")
 @click.option("--beside", is_flag=True, help="Compare two recordings, call by call: PATH is given twice.")
 @click.option("--against", metavar="REV", help="Compare a report with itself as of this git revision.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")

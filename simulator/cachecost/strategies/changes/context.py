@@ -7,16 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from cachecost.conversations.model import (
-    Aside,
-    Conversation,
-    Event,
-    Human,
-    Reply,
-    Results,
-    Switch,
-    ThreadRewrite,
-)
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, compact, digest_of, estimate_tokens, given_block
 from cachecost.prompts.request import Request
 from cachecost.strategies.agent import GRANULES, Window

@@ -14,12 +14,7 @@ from cachecost.conversations.calls import PlannedCall
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
-from cachecost.strategies.changes.base import (
-    STEP_S,
-    AgentChange,
-    head_tokens,
-    without_effort,
-)
+from cachecost.strategies.changes.base import STEP_S, AgentChange, head_tokens, without_effort
 from cachecost.strategies.model_facts import EvenSampler
 from cachecost.strategies.placements import (
     MAXIMUM_BREAKPOINTS,

@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
-from cachecost.conversations.model import (
-    Conversation,
-    Event,
-    Human,
-    Inquiry,
-    Reply,
-    Results,
-    Switch,
-    ThreadRewrite,
-)
+from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, Part, estimate_tokens, given_block
 from cachecost.strategies.changes.base import (
     AgentChange,

@@ -6,15 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from cachecost.conversations.model import (
-    Aside,
-    Conversation,
-    Event,
-    Human,
-    Inquiry,
-    Reply,
-    Switch,
-)
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Switch
 from cachecost.prompts.blocks import (
     BYTES_PER_TOKEN,
     NOTHING,

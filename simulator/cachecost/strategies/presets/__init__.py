@@ -14,14 +14,7 @@ from cachecost.base.structs import value
 from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.changes.keepalive import Adapt
 from cachecost.strategies.model_facts import HostFacts
-from cachecost.strategies.placements import (
-    Automatic,
-    LastMessage,
-    LastTool,
-    Placement,
-    SystemBlock,
-    primitive_named,
-)
+from cachecost.strategies.placements import Automatic, LastMessage, LastTool, Placement, SystemBlock, primitive_named
 
 BASE = (LastTool(), SystemBlock("last"), Automatic())
 """The breakpoints of `base`, which all inquiry arms share."""
