@@ -8,9 +8,9 @@ provider, and no primitive walks further back than it must: `ThreadIndex` rememb
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import islice
+from itertools import combinations, islice, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread, estimate_tokens
@@ -196,14 +196,11 @@ class SystemBlock(Primitive):
     least: ClassVar[int] = 0
 
     def spots(self, view: View) -> Iterator[Spot]:
-        blocks = enumerate(view.system.blocks)
-        breakpoint_places = [
-            index for index, block in blocks if accepts_breakpoint(block) and not is_server_tool(block)
-        ]
-        named = NAMED.get(self.which)
-        chosen = breakpoint_places[named] if named else [index for index in breakpoint_places if index == self.which]
-        for index in chosen:
-            yield Layer.SYSTEM, None, index
+        blocks, named = enumerate(view.system.blocks), NAMED.get(self.which)
+        places = [index for index, block in blocks if accepts_breakpoint(block) and not is_server_tool(block)]
+        for index in places[named] if named else places:
+            if named or index == self.which:
+                yield Layer.SYSTEM, None, index
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,18 +215,16 @@ class SegmentEnd(Primitive):
 
     def spots(self, view: View) -> Iterator[Spot]:
         if self.segment == "documents":
-            start: tuple[Spot, ...] = ()
-            yield from view.trail.fold(self, view.thread, start, _documents)
+            start: Spots = ()
+            yield from view.trail.fold(self, view.thread, start, self._step)
         else:
             yield from (*SystemBlock("last").spots(view), *LastTool().spots(view))[:1]
 
-
-def _documents(found: tuple[Spot, ...], node: Thread) -> tuple[Spot, ...]:
-    """The spot, once the first message has passed."""
-    if node.length > 1 or node.message is None or node.message.role != "user":
-        return found
-    places = [index for index, block in enumerate(node.message.blocks) if block.kind == "document"]
-    return tuple((Layer.MESSAGES, node, index) for index in places[-1:])
+    def _step(self, found: Spots, node: Thread) -> Spots:
+        if node.length > 1 or node.message is None or node.message.role != "user":
+            return found
+        places = [index for index, block in enumerate(node.message.blocks) if block.kind == "document"]
+        return tuple((Layer.MESSAGES, node, index) for index in places[-1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,18 +427,14 @@ class Sticky(Primitive):
         since = kept.since + tokens_of(node)
         if node.message is None or node.message.role != "user" or since < self.least_tokens:
             return _StickyPoints(kept.points, since)
-        room = kept.points if len(kept.points) < self.n else self._merge_closest(kept.points, since)
-        return _StickyPoints(kept.points, since) if room is None else _StickyPoints((*room, (node, since)))
-
-    def _merge_closest(
-        self, points: tuple[tuple[Thread, int], ...], since: int
-    ) -> tuple[tuple[Thread, int], ...] | None:
-        """The breakpoints with the two least ones made one; None where that is not worth it."""
-        pairs = [points[i][1] + points[i + 1][1] for i in range(len(points) - 1)]
-        if not pairs or since < self.worth * min(pairs):
-            return None
-        least = pairs.index(min(pairs))
-        return (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])
+        points = kept.points
+        if len(points) >= self.n:  # the two least ones become one, where that is worth it
+            pairs = [one + other for (_, one), (_, other) in pairwise(points)]
+            if not pairs or since < self.worth * min(pairs):
+                return _StickyPoints(points, since)
+            least = pairs.index(min(pairs))
+            points = (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])
+        return _StickyPoints((*points, (node, since)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,21 +556,19 @@ class LongSegments(Primitive):
     tokens: int = 1024
 
     def spots(self, view: View) -> Iterator[Spot]:
-        marked = 0
-        for spot, upto in self._ends(view):
-            if upto - marked >= self.tokens:
-                marked = upto
-                yield spot
-
-    def _ends(self, view: View) -> Iterator[tuple[Spot, int]]:
         tools, system = (sum(map(estimate_tokens, part.blocks)) for part in (view.tools, view.system))
-        yield from ((spot, tools) for spot in LastTool().spots(view))
-        yield from ((spot, tools + system) for spot in SystemBlock("last").spots(view))
+        ends = [(spot, tools) for spot in LastTool().spots(view)]
+        ends += [(spot, tools + system) for spot in SystemBlock("last").spots(view)]
         human = view.trail.latest("human", view.thread).node
         for end in (human.parent if human else None, view.thread):
             if end is not None:
                 tokens = tools + system + view.trail.fold("tokens", end, 0, add_tokens)
-                yield from ((spot, tokens) for spot in islice(markable_blocks(end), 1))
+                ends += [(spot, tokens) for spot in islice(markable_blocks(end), 1)]
+        marked = 0
+        for spot, upto in ends:
+            if upto - marked >= self.tokens:
+                marked = upto
+                yield spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,14 +586,12 @@ class Adaptive(Primitive):
         yield from islice(markable_blocks(stable), 1)
         if stable is last.thread:
             yield from islice(markable_blocks(view.thread), 1)
-        yield from self._system(last.system, view.system)
+        blocks = view.system.blocks
+        equal = range(first_changed_block(last.system.blocks, blocks))
+        places = [index for index in equal if accepts_breakpoint(blocks[index])]
+        yield from ((Layer.SYSTEM, None, index) for index in places[-1:])
         if last.tools.digest == view.tools.digest:
             yield from LastTool().spots(view)
-
-    def _system(self, last: Part, now: Part) -> Iterator[Spot]:
-        equal = range(first_changed_block(last.blocks, now.blocks))
-        breakpoint_places = [index for index in equal if accepts_breakpoint(now.blocks[index])]
-        yield from ((Layer.SYSTEM, None, index) for index in breakpoint_places[-1:])
 
 
 PRIMITIVES: dict[str, type[Primitive]] = {
@@ -670,9 +657,14 @@ class Placement:
                 if spot not in found:
                     layer, node, index = spot
                     found[spot] = Breakpoint(layer, index, ttl, node)
-        automatic = self.automatic
-        kept = self._trim(found.values(), max(self.slots - (automatic is not None), 0))
-        return BreakpointSet(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
+        automatic, kept = self.automatic, list(found.values())
+        room = max(self.slots - (automatic is not None), 0)
+        if self.trim == "oldest_message" and len(kept) > room:
+            inside = sorted((breakpoint for breakpoint in kept if breakpoint.node is not None), key=prompt_order)
+            oldest = inside[: len(kept) - room]
+            kept = [breakpoint for breakpoint in kept if breakpoint not in oldest]
+        kept = kept[:room]
+        return BreakpointSet(tuple(sorted(kept, key=prompt_order) if len(kept) > 1 else kept), automatic)
 
     @property
     def most(self) -> int:
@@ -689,30 +681,16 @@ class Placement:
     def ttl_of(self, primitive: Primitive) -> TTL:
         return primitive.ttl or self.ttl
 
-    def _trim(self, breakpoints: Iterable[Breakpoint], room: int) -> list[Breakpoint]:
-        kept = list(breakpoints)
-        if self.trim == "oldest_message" and len(kept) > room:
-            inside = sorted((breakpoint for breakpoint in kept if breakpoint.node is not None), key=_place_of)
-            oldest = inside[: len(kept) - room]
-            kept = [breakpoint for breakpoint in kept if breakpoint not in oldest]
-        return kept[:room]
-
     def ttl_error(self) -> str | None:
         """Why the API would refuse these TTLs on any request; None where it depends on the request."""
         by_rank = sorted(self.primitives, key=lambda each: each.rank)
-        for number, before in enumerate(by_rank):
-            for after in by_rank[number + 1 :]:
-                if fault := self._pair_fault(before, after):
-                    return fault
-        return None
-
-    def _pair_fault(self, before: Primitive, after: Primitive) -> str | None:
-        one, other = self.ttl_of(before), self.ttl_of(after)
-        names = f"{NAMES[type(before)]} at {one} and {NAMES[type(after)]} at {other}"
-        if before.rank < after.rank and (one, other) == ("5m", "1h"):
-            return f"{names}: a 1h breakpoint must not come after a 5m one"
-        if _is_tail(before) and _is_tail(after) and one != other:
-            return f"{names}: they breakpoint the same block, which can have one TTL only"
+        for before, after in combinations(by_rank, 2):
+            one, other = self.ttl_of(before), self.ttl_of(after)
+            names = f"{NAMES[type(before)]} at {one} and {NAMES[type(after)]} at {other}"
+            if before.rank < after.rank and (one, other) == ("5m", "1h"):
+                return f"{names}: a 1h breakpoint must not come after a 5m one"
+            if _is_tail(before) and _is_tail(after) and one != other:
+                return f"{names}: they breakpoint the same block, which can have one TTL only"
         return None
 
 
@@ -720,5 +698,6 @@ def _is_tail(primitive: Primitive) -> bool:
     return isinstance(primitive, Automatic) or primitive == LastMessage("last", ttl=primitive.ttl)
 
 
-def _place_of(breakpoint: Breakpoint) -> tuple[int, int, int]:
+def prompt_order(breakpoint: Breakpoint) -> tuple[int, int, int]:
+    """The key by which breakpoints sort as they stand in the prompt."""
     return ORDER[breakpoint.layer], breakpoint.node.length if breakpoint.node else 0, breakpoint.index
