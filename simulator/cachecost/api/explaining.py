@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from typing_extensions import Unpack
 
 from cachecost.account.causes import causes
-from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.html import HtmlTable, paragraph, rows_of
 from cachecost.api.setup import (
     ModelOptions,
     RuleOptions,
@@ -32,8 +31,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-COLUMNS = ("code", "cause", "call", "since", "layer", "block", "tokens", "cost_usd", "message", "fix")
-PLACE = ("session", "session_call", "project", "agent", "timestamp", "file", "line")
+FIELDS = (
+    "code cause call since layer block tokens cost_usd=cost message fix session session_call project agent "
+    "timestamp file line"
+)
 MOST_CALLS = 6
 RULE_OPTIONS = ("as_of", "host", "rules", "prices")
 
@@ -55,7 +56,10 @@ class ExplainResult(Explanation):
         the call `session`, `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
         import pandas as pd
 
-        return pd.DataFrame([_row(finding) for finding in self.findings], columns=[*COLUMNS, *PLACE])
+        rows = rows_of(self.findings, FIELDS)
+        for row in rows:
+            row |= {"cause": str(row["cause"]), "layer": str(row["layer"])}
+        return pd.DataFrame(rows, columns=[field.partition("=")[0] for field in FIELDS.split()])
 
     def plot(self) -> Figure:
         """Avoidable USD, one bar per cause."""
@@ -63,15 +67,17 @@ class ExplainResult(Explanation):
 
         share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
         entries = [
-            ChartBar(causes()[cause].name, usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
+            ChartBar(
+                causes()[cause].name,
+                usd,
+                dollars(usd),
+                f"{share.get(cause, '')}  {count_text(len(self._findings_of(cause)), 'time')}",
+            )
             for cause, usd in self.by_cause().items()
         ]
         return bars(self._answer(), entries)
 
-    def _calls(self, cause: str) -> str:
-        return count_text(len(self._of(cause)), "time")
-
-    def _of(self, cause: str) -> list[Finding]:
+    def _findings_of(self, cause: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.cause == cause]
 
     def _answer(self) -> str:
@@ -84,20 +90,17 @@ class ExplainResult(Explanation):
     def _repr_html_(self) -> str:
         table = HtmlTable(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
         for cause, usd in self.by_cause().items():
-            found = self._of(cause)
-            size, calls = tokens(sum(one.tokens for one in found)), _calls(found)
+            found = self._findings_of(cause)
+            numbers = [str(one.call) for one in found]
+            calls = ", ".join(numbers[:MOST_CALLS]) + (" …" if len(numbers) > MOST_CALLS else "")
+            size = tokens(sum(one.tokens for one in found))
             table.add(causes()[cause].name, f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
         body = table.html() if self.findings else paragraph("No avoidable cost was found.")
-        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
-
-    def _sure(self) -> Iterator[str]:
-        error_margin = (
-            f" ±{percent(self.error_margin)} → ±{rough_dollars(self.avoidable * Decimal(str(self.error_margin)))}"
-            if self.error_margin
-            else ""
-        )
-        yield f"tokens: {self.token_source}{error_margin}"
-        yield from self.flips
+        source = f"tokens: {self.token_source}"
+        if self.error_margin:
+            error = rough_dollars(self.avoidable * Decimal(str(self.error_margin)))
+            source += f" ±{percent(self.error_margin)} → ±{error}"
+        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, (source, *self.flips)))
 
 
 def explain(
@@ -114,7 +117,7 @@ def explain(
     from cachecost.analysis.bill.found_sessions import prices_under
     from cachecost.analysis.explain.explaining import explain_workload
 
-    explanation = _of_sessions(source, options) if strategy is None else None
+    explanation = _explain_sessions(source, options) if strategy is None else None
     if explanation is None:
         if strategy is None:
             workload = only_supported(workload_of(source, **options), "explain")
@@ -124,7 +127,7 @@ def explain(
     return ExplainResult(**{field.name: getattr(explanation, field.name) for field in fields(explanation)})
 
 
-def _of_sessions(source: Source, options: ModelOptions) -> Explanation | None:
+def _explain_sessions(source: Source, options: ModelOptions) -> Explanation | None:
     """The explanation of an agent's session file; None for any other source, or with another model or counter."""
     from cachecost.analysis.bill.explanation import explain_account
     from cachecost.analysis.bill.found_sessions import account_of_found
@@ -139,13 +142,3 @@ def _of_sessions(source: Source, options: ModelOptions) -> Explanation | None:
         raise InputError(found.skipped)
     rules = {name: value for name, value in options.items() if name in RULE_OPTIONS}
     return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
-
-
-def _calls(found: list[Finding]) -> str:
-    numbers = [str(one.call) for one in found]
-    return ", ".join(numbers[:MOST_CALLS]) + (" …" if len(numbers) > MOST_CALLS else "")
-
-
-def _row(one: Finding) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(one, name) for name in (*COLUMNS, *PLACE) if name != "cost_usd"}
-    return {**row, "cause": str(one.cause), "layer": str(one.layer), "cost_usd": one.cost}

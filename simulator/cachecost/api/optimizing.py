@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN
-from cachecost.api.html import HtmlTable, paragraph
+from cachecost.api.html import HtmlTable, paragraph, rows_of
 from cachecost.api.setup import (
     ModelOptions,
     Source,
@@ -36,22 +36,7 @@ if TYPE_CHECKING:
     from cachecost.analysis.optimum.optimum import Optimum
 
 
-COLUMNS = (
-    "code",
-    "name",
-    "severity",
-    "path",
-    "call",
-    "calls",
-    "tokens",
-    "message",
-    "fix",
-    "session",
-    "file",
-    "line",
-    "bill",
-    "explains_as",
-)
+FIELDS = "code name severity path call calls tokens message fix session file line bill explains_as"
 
 
 class LintResult(list[LintFinding]):
@@ -64,22 +49,17 @@ class LintResult(list[LintFinding]):
         `explains_as`, the code under which `explain` prices it."""
         import pandas as pd
 
-        rows = [{name: getattr(one, name) for name in COLUMNS} for one in self]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        return pd.DataFrame(rows_of(self, FIELDS), columns=FIELDS.split())
 
     def plot(self) -> Figure:
         """The number of findings, one bar per code."""
         from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS
 
-        severe = {
-            "error": CLASS_COLOURS["input"],
-            "warning": CLASS_COLOURS["write_5m"],
-            "note": CLASS_COLOURS["output"],
-        }
+        classes = {"error": "input", "warning": "write_5m", "note": "output"}
         counts = Counter((one.code, one.name, one.severity) for one in self)
         entries = [
-            ChartBar(f"{code}  {name}", Decimal(found), str(found), severity, colour=severe[severity])
+            ChartBar(f"{code}  {name}", Decimal(found), str(found), severity, colour=CLASS_COLOURS[classes[severity]])
             for (code, name, severity), found in counts.items()
         ]
         return bars(self._answer(), entries)
@@ -110,22 +90,15 @@ def lint(
     `as_of` picks the rules, `tokens` the token counter. `margin`: warn if fewer than this many further blocks would put
     the last breakpoint out of reach. Raises InputError for an invalid body, CannotEvaluate.
     """
-    from cachecost.analysis.lint import lint as linted
-
-    if isinstance(request, Mapping):
-        day = day_from(as_of)
-        return LintResult(linted(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
-    return _log(request, host, day_from(as_of), tokens, margin)
-
-
-def _log(source: Source, host: str, day: date | None, tokens: str, margin: int) -> LintResult:
     from cachecost.analysis.lint import RequestLoader, lint_log
+    from cachecost.analysis.lint import lint as lint_bodies
     from cachecost.providers.rules import RuleBook
 
-    recorded = read_source(source)
-    return LintResult(
-        lint_log(calls_in(recorded), recorded.name, RequestLoader(RuleBook(as_of=day), host, tokens), margin).findings
-    )
+    day = day_from(as_of)
+    if isinstance(request, Mapping):
+        return LintResult(lint_bodies(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
+    recorded, loader = read_source(request), RequestLoader(RuleBook(as_of=day), host, tokens)
+    return LintResult(lint_log(calls_in(recorded), recorded.name, loader, margin).findings)
 
 
 PLAN = "this plan"
@@ -169,7 +142,7 @@ class OptimizeResult:
 
         rows = [
             {"strategy": name, "cost_usd": usd, "above_lower_bound": change(usd, self.lower_bound), "refused": refused}
-            for name, usd, refused in self._ways()
+            for name, usd, refused in self._costs()
         ]
         return pd.DataFrame(rows).set_index("strategy")
 
@@ -177,17 +150,11 @@ class OptimizeResult:
         """USD of the plan, the recording and the best presets, and the lower bound."""
         from cachecost.api.charts import ChartBar, bars
 
-        entries = [
-            ChartBar(
-                name,
-                usd,
-                dollars(usd),
-                f"{percent(change(usd, self.lower_bound), signed=True)} above the lower bound",
-                name == PLAN,
-            )
-            for name, usd in self._distinct()
-            if usd <= DISTANT * self.lower_bound
-        ]
+        entries = []
+        for name, usd in self._distinct():
+            if usd <= DISTANT * self.lower_bound:
+                above = f"{percent(change(usd, self.lower_bound), signed=True)} above the lower bound"
+                entries.append(ChartBar(name, usd, dollars(usd), above, name == PLAN))
         title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.lower_bound)}"
         return bars(title, entries[:MOST_BARS], ("lower bound", self.lower_bound))
 
@@ -195,33 +162,32 @@ class OptimizeResult:
         return f"<OptimizeResult {self.answer}>"
 
     def _repr_html_(self) -> str:
+        from cachecost.views.optimum.text import facts
+
         table = HtmlTable(("strategy", "cost", "above the lower bound"))
         for name, usd in self._distinct()[:MOST_ROWS]:
             over = percent(change(usd, self.lower_bound), signed=True)
             table.add(name, dollars(usd), over, strong=name == PLAN)
         table.add("lower bound", dollars(self.lower_bound), "")
-        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, self._facts()))
-
-    def _facts(self) -> Iterator[str]:
-        from cachecost.views.optimum.text import facts
-
+        below = []
         if rest := self._distinct()[MOST_ROWS:]:
             number = "1 strategy" if len(rest) == 1 else f"{len(rest):,} strategies"
-            yield f"{number} up to {dollars(rest[-1][1])} not shown; frame() has all"
-        yield from (f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules"))
+            below.append(f"{number} up to {dollars(rest[-1][1])} not shown; frame() has all")
+        below += [f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules")]
+        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, below))
 
-    def _ways(self) -> list[tuple[str, Decimal, int]]:
+    def _costs(self) -> list[tuple[str, Decimal, int]]:
         found = self.optimum
-        ways = [(one.name, one.usd, one.refused) for one in found.presets]
+        costs = [(PLAN, found.usd, 0), *((one.name, one.usd, one.refused) for one in found.presets)]
         if found.recorded_usd is not None:
-            ways.append((found.first, found.recorded_usd, 0))
-        return sorted([(PLAN, found.usd, 0), *ways], key=lambda way: (way[2] > 0, way[1], way[0] != PLAN))
+            costs.append((found.first, found.recorded_usd, 0))
+        return sorted(costs, key=lambda row: (row[2] > 0, row[1], row[0] != PLAN))
 
     def _distinct(self) -> list[tuple[str, Decimal]]:
         """Strategies of the same cost as one entry; strategies with refused calls are left out."""
         groups: dict[Decimal, list[str]] = {}
-        own = [(name, usd) for name, usd, _ in self._ways() if name in (PLAN, self.optimum.first)]
-        for name, usd, refused in self._ways():
+        own = [(name, usd) for name, usd, _ in self._costs() if name in (PLAN, self.optimum.first)]
+        for name, usd, refused in self._costs():
             if not refused and (name, usd) not in own:
                 groups.setdefault(usd, []).append(name)
         rows = [
