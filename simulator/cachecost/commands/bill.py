@@ -17,27 +17,8 @@ import click
 from cachecost.base.errors import ExitCode
 from cachecost.base.formatting import count_text
 from cachecost.base.times import LOCAL, find_zone, iso, seconds
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import (
-    LogPath,
-    NameChoice,
-    SharedOptions,
-    WorkerOptions,
-    code_with_skipped,
-    csv_option,
-    fold_options,
-    format_option,
-    html_option,
-    json_option,
-    option_words,
-    print_json,
-    shared_options,
-    skip_option,
-    work_bar,
-    workers_options,
-    write_html,
-    write_rows,
-)
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.session_choice import choose_account, find_first_words, no_match_words, session_options
 from cachecost.commands.session_input import read_session_files
@@ -111,10 +92,12 @@ class CallFilters:
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=LogPath())
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=options.LogPath())
 @click.option("--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date.")
 @click.option("--until", metavar="WHEN", callback=parse_moment, help="Only calls before then.")
-@click.option("--by", type=NameChoice(BY), help="What the rows are.  [default: session, the ten most expensive]")
+@click.option(
+    "--by", type=options.NameChoice(BY), help="What the rows are.  [default: session, the ten most expensive]"
+)
 @click.option(
     "--session", "session", metavar="ID", help="Show this session call by call; the beginning of its id is enough."
 )
@@ -138,8 +121,8 @@ class CallFilters:
     show_default=True,
     help="Output that the client did not record: estimated apart from the bill, or left out.",
 )
-@format_option
-@workers_options("one")
+@options.format_option
+@options.workers_options("one")
 @click.option(
     "--apply",
     "applies",
@@ -149,12 +132,12 @@ class CallFilters:
     help="Write this advised setting into Claude Code's settings file; the name may be left out if one is advised.",
 )
 @click.option("--yes", "is_confirmed", is_flag=True, help="With --apply: do not ask.")
-@skip_option
-@html_option("Also write the bill as an HTML page.")
-@csv_option
-@json_option
-@shared_options
-@fold_options("filters", CallFilters, ("project", "since", "until", "zone"))
+@options.skip_option
+@options.html_option("Also write the bill as an HTML page.")
+@options.csv_option
+@options.json_option
+@options.shared_options
+@options.fold_options("filters", CallFilters, ("project", "since", "until", "zone"))
 @no_garbage_collection()
 def bill(
     paths: tuple[Path, ...],
@@ -164,14 +147,14 @@ def bill(
     all_calls: bool,
     output: str,
     format_: str,
-    computing: WorkerOptions,
+    computing: options.WorkerOptions,
     applies: str | None,
     is_confirmed: bool,
     may_skip: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Show what sessions cost, which of it was spent re-caching cached content, and why.
 
@@ -184,16 +167,16 @@ def bill(
     from cachecost.views.bill.json_output import call_object, csv_rows
 
     by, all_calls = session_options(session, by, all_calls)
-    with work_bar() as bar:
+    with options.work_bar() as bar:
         found = read_session_files(paths, format_, bar, _choose_workers(paths, computing), "bill")
         with bar.reading(found.logs):
             account = filters.account(found, format_, shared.setup)
         account, calls = (account, ()) if session is None else choose_account(account, session)
         summary = replace(summarize(account, by or "session"), estimates_output=output == "estimated")
         advice = best_advice(account)
-    write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
+    options.write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
     if as_json:
-        print_json(_bill_document(account, found, summary, advice, calls if session else None))
+        options.print_json(_bill_document(account, found, summary, advice, calls if session else None))
     elif session:
         from cachecost.views.bill.text import list_price_note, print_session
 
@@ -204,16 +187,18 @@ def bill(
     if html is not None:
         from cachecost.views.bill.page import bill_page
 
-        write_html(html, bill_page(account, _command(paths, filters, session, html), advice, summary.estimates_output))
+        options.write_html(
+            html, bill_page(account, _command(paths, filters, session, html), advice, summary.estimates_output)
+        )
     if applies is not None:
         from cachecost.commands.project_files import apply_advice
 
         apply_advice(choose_settings(advice, applies), is_confirmed)
     code = ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
-    return code_with_skipped(found.skipped, may_skip, code)
+    return options.code_with_skipped(found.skipped, may_skip, code)
 
 
-def _choose_workers(paths: Sequence[Path], computing: WorkerOptions) -> Workers | None:
+def _choose_workers(paths: Sequence[Path], computing: options.WorkerOptions) -> Workers | None:
     """Who shares the reading; None: nobody. Raises UsageError, InputError and NotInstalled."""
     from cachecost.conversations.input_files import is_url
 
@@ -255,7 +240,7 @@ def _print_bill(account: BillAccount, summary: BillSummary, advice: Sequence[Adv
 def _command(paths: Sequence[Path], filters: CallFilters, session: str | None, html: Path) -> str:
     """The command that makes the page again: a period in days before now has become a date."""
     period = {"--since": filters.since and iso(filters.since), "--until": filters.until and iso(filters.until)}
-    words = option_words({"--project": filters.project, **period, "--session": session, "--html": html})
+    words = options.option_words({"--project": filters.project, **period, "--session": session, "--html": html})
     return shlex.join(["cachecost", "bill", *map(str, paths), *words])
 
 

@@ -25,115 +25,64 @@ class CommandPlace(NamedTuple):
     summary: str
 
 
-_COMMANDS: dict[str, list[tuple[str, str, str]]] = {
-    "Start": [
-        ("bill", "bill:bill", "Show what sessions cost, which of it was spent re-caching cached content, and why."),
-        (
-            "demo",
-            "demo:demo",
-            "Show the bill of a demo session with the change that pays, and a comparison of designs.",
-        ),
-        (
-            "view",
-            "view:view",
-            "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
-        ),
-        ("import", "importing:import_", "Convert logs of any known format to recordings."),
-        ("replay", "replay:replay", "Predict the usage and cost of each call of LOG."),
-        (
-            "explain",
-            "explain:explain",
-            "Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.",
-        ),
-        ("check", "check:check", "Check the costs of scenarios against their budgets and baselines."),
-        ("serve", "serve:serve", "Serve simulated APIs on this machine, to see what the caching of a client costs."),
-    ],
-    "While you work": [
-        (
-            "next",
-            "next_message:next_",
-            "Show what the next message of a session costs, until when its cache is warm, and what a change would do.",
-        ),
-        (
-            "watch",
-            "watch:watch",
-            "Show a running session as it goes on: its calls, until when the cache is warm, the next message, alarms.",
-        ),
-        (
-            "statusline",
-            "statusline:statusline",
-            "Print one line for Claude Code's status line: the cache, the next message warm and cold, dollars.",
-        ),
-        (
-            "hook",
-            "statusline:hook",
-            "Say one sentence before an expensive message, compaction, resume or model switch, as a hook.",
-        ),
-        (
-            "mcp",
-            "mcp:mcp",
-            "Answer agents over the Model Context Protocol: bill, explain, next_message, what_if, lint_request, "
-            "models.",
-        ),
-    ],
-    "Design": [
-        ("run", "run:run", "Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."),
-        (
-            "strategies",
-            "listings:strategies",
-            "List the strategies by name: what they do, who uses them, and when that was checked.",
-        ),
-        ("sweep", "sweep:sweep", "Compute the cost of every strategy of SCENARIO.yaml at each point of a grid."),
-        (
-            "optimize",
-            "optimize:optimize",
-            "Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.",
-        ),
-        (
-            "whatif",
-            "whatif:whatif",
-            "Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and "
-            "compaction.",
-        ),
-    ],
-    "Prove": [
-        ("validate", "validate:validate", "Compare the predicted usage of each call of LOG with its billed usage."),
-        (
-            "record",
-            "record:record",
-            "Record the calls between a client and the API, with their billed usage and times.",
-        ),
-        (
-            "live",
-            "live:live",
-            "Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.",
-        ),
-        ("lint", "lint:lint", "Check requests without simulating a cache: what the API refuses, and what costs money."),
-    ],
-    "Look up and manage": [
-        (
-            "models",
-            "listings:models",
-            "List the models of a host with their rules and prices (USD per 10^6 tokens) on one day.",
-        ),
-        (
-            "rules",
-            "listings:rules",
-            "List every rule by host and model: its value, the days it applies, and its source.",
-        ),
-        ("recording", "recording:recording", "Concatenate, cut and split recordings."),
-        (
-            "config",
-            "config:config",
-            "Show the settings in force, and where each comes from: a settings file, the environment or the defaults.",
-        ),
-        ("init", "init:init", "Write a scenario and a GitHub workflow to DIR (default: the current folder)."),
-    ],
+SUMMARIES = {
+    "Start": {
+        "bill": "Show what sessions cost, which of it was spent re-caching cached content, and why.",
+        "demo": "Show the bill of a demo session with the change that pays, and a comparison of designs.",
+        "view": "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
+        "import": "Convert logs of any known format to recordings.",
+        "replay": "Predict the usage and cost of each call of LOG.",
+        "explain": "Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.",
+        "check": "Check the costs of scenarios against their budgets and baselines.",
+        "serve": "Serve simulated APIs on this machine, to see what the caching of a client costs.",
+    },
+    "While you work": {
+        "next": "Show what the next message of a session costs, until when its cache is warm, and what a change would "
+        "do.",
+        "watch": "Show a running session as it goes on: its calls, until when the cache is warm, the next message, "
+        "alarms.",
+        "statusline": "Print one line for Claude Code's status line: the cache, the next message warm and cold, "
+        "dollars.",
+        "hook": "Say one sentence before an expensive message, compaction, resume or model switch, as a hook.",
+        "mcp": "Answer agents over the Model Context Protocol: bill, explain, next_message, what_if, lint_request, "
+        "models.",
+    },
+    "Design": {
+        "run": "Simulate every strategy of SCENARIO.yaml, compare their costs and write a report.",
+        "strategies": "List the strategies by name: what they do, who uses them, and when that was checked.",
+        "sweep": "Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.",
+        "optimize": "Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.",
+        "whatif": "Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and "
+        "compaction.",
+    },
+    "Prove": {
+        "validate": "Compare the predicted usage of each call of LOG with its billed usage.",
+        "record": "Record the calls between a client and the API, with their billed usage and times.",
+        "live": "Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.",
+        "lint": "Check requests without simulating a cache: what the API refuses, and what costs money.",
+    },
+    "Look up and manage": {
+        "models": "List the models of a host with their rules and prices (USD per 10^6 tokens) on one day.",
+        "rules": "List every rule by host and model: its value, the days it applies, and its source.",
+        "recording": "Concatenate, cut and split recordings.",
+        "config": "Show the settings in force, and where each comes from: a settings file, the environment or the "
+        "defaults.",
+        "init": "Write a scenario and a GitHub workflow to DIR (default: the current folder).",
+    },
 }
-"""By heading: name, place, and the first sentence of the help."""
+"""The first sentence of each command's help, by heading and name."""
+PLACES = {
+    "import": "importing:import_",
+    "next": "next_message:next_",
+    "hook": "statusline:hook",
+    "strategies": "listings:strategies",
+    "models": "listings:models",
+    "rules": "listings:rules",
+}
+"""Commands that are not the function of their name in the module of their name."""
 COMMAND_GROUPS = {
-    heading: {name: CommandPlace(*place_and_summary) for name, *place_and_summary in rows}
-    for heading, rows in _COMMANDS.items()
+    heading: {name: CommandPlace(PLACES.get(name, f"{name}:{name}"), summary) for name, summary in rows.items()}
+    for heading, rows in SUMMARIES.items()
 }
 """By heading and name."""
 

@@ -10,25 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cachecost.base.errors import Fault
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import (
-    CommandLogs,
-    SharedOptions,
-    WorkBar,
-    check_name,
-    csv_option,
-    html_option,
-    json_option_of,
-    logs_options,
-    print_json,
-    scenario_among,
-    scenario_options,
-    shared_options,
-    tokens_option,
-    work_bar,
-    write_html,
-    write_rows,
-)
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.workloads import load_recorded, only_supported, watched
 from cachecost.conversations.logs import Logs
@@ -44,25 +27,25 @@ COMMAND = "explain"
 
 
 @click.command(cls=SectionedCommand)
-@logs_options("LOG...|SCENARIO")
+@options.logs_options("LOG...|SCENARIO")
 @click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
-@tokens_option
+@options.tokens_option
 @click.option(
     "--assumptions", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
 )
-@html_option("Also write the findings as an HTML page.")
-@csv_option
-@json_option_of("Print JSON Lines instead of text: one object per strategy, or one for a log.")
-@shared_options
+@options.html_option("Also write the findings as an HTML page.")
+@options.csv_option
+@options.json_option_of("Print JSON Lines instead of text: one object per strategy, or one for a log.")
+@options.shared_options
 def explain(
-    logs: CommandLogs,
+    logs: options.CommandLogs,
     strategy: str | None,
     tokens: str | None,
     assumptions: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.
 
@@ -73,9 +56,9 @@ def explain(
 
     timelines: list[Sequence[TimelineView]] = []
     pictures = timelines if html is not None else None
-    with work_bar() as bar:
-        if scenario := scenario_among(logs.paths):
-            own = scenario_options(scenario, tokens, shared)
+    with options.work_bar() as bar:
+        if scenario := options.scenario_among(logs.paths):
+            own = options.scenario_options(scenario, tokens, shared)
             explanations = list(_explain_scenario(scenario, strategy, own, assumptions, bar, pictures))
         else:
             with no_garbage_collection():
@@ -85,21 +68,26 @@ def explain(
         as_object = explanation_object(explanation)
         csv_rows += [{"strategy": explanation.strategy, **row} for row in as_object["findings"]]
         if as_json:
-            print_json(as_object)
+            options.print_json(as_object)
         else:
             sys.stdout.write("\n" if number else "")
             print_explanation(explanation, sys.stdout, logs.arguments if number == len(explanations) - 1 else "")
-    write_rows(csv_file, csv_rows)
+    options.write_rows(csv_file, csv_rows)
     if html is not None:
         from cachecost.views.explain.text import explain_page
 
         again = f"cachecost explain {logs.arguments} --html {html}"
-        write_html(html, explain_page(logs.name, explanations, again, timelines))
+        options.write_html(html, explain_page(logs.name, explanations, again, timelines))
     return logs.exit_code()
 
 
 def _explain_logs(
-    logs: Logs, tokens: str | None, shared: SharedOptions, assumptions: bool, bar: WorkBar, pictures: Pictures | None
+    logs: Logs,
+    tokens: str | None,
+    shared: options.SharedOptions,
+    assumptions: bool,
+    bar: options.WorkBar,
+    pictures: Pictures | None,
 ) -> tuple[list[Explanation], list[Fault]]:
     """An explanation of the transcripts among the logs, and one of the others; the errors of files that were skipped.
 
@@ -133,7 +121,9 @@ def _explain_logs(
     return explanations, found.skipped
 
 
-def _add_picture(pictures: Pictures | None, traffic: Workload, explanation: Explanation, shared: SharedOptions) -> None:
+def _add_picture(
+    pictures: Pictures | None, traffic: Workload, explanation: Explanation, shared: options.SharedOptions
+) -> None:
     """Add the prompt timeline of a workload, from one more replay, if there are to be any."""
     if pictures is None:
         return
@@ -147,9 +137,9 @@ def _add_picture(pictures: Pictures | None, traffic: Workload, explanation: Expl
 def _explain_scenario(
     source: Path,
     strategy: str | None,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
     assumptions: bool,
-    bar: WorkBar,
+    bar: options.WorkBar,
     pictures: Pictures | None,
 ) -> Iterator[Explanation]:
     """An explanation of each strategy, or of the one that is named. Raises UsageError, CannotEvaluate."""
@@ -166,4 +156,4 @@ def _explain_scenario(
             _add_picture(pictures, supported, explanation, shared)
             yield explanation
     if strategy is not None:
-        check_name("--strategy", strategy, names)
+        options.check_name("--strategy", strategy, names)

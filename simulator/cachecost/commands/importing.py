@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Literal, cast
 import click
 
 from cachecost.base.errors import ExitCode, exit_code
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import (
-    SharedOptions,
-    code_with_skipped,
-    content_option,
-    force_option,
-    format_option,
-    json_option,
-    logs_argument,
-    print_json,
-    reading_bar,
-    shared_options,
-    skip_option,
-)
 from cachecost.commands.output_paths import RecordingPath, SectionedCommand
 
 if TYPE_CHECKING:
@@ -29,9 +17,9 @@ if TYPE_CHECKING:
 
 
 @click.command("import", cls=SectionedCommand)
-@logs_argument()
+@options.logs_argument()
 @click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl), or a folder.")
-@content_option
+@options.content_option
 @click.option(
     "--round-sizes",
     type=click.IntRange(1),
@@ -45,13 +33,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="With --content digest: file with the key of the digests.  [default: a key derived from the log]",
 )
-@format_option
+@options.format_option
 @click.option("--source", help="Where the recording comes from, for its header.  [default: as in the log]")
 @click.option("--licence", help="Licence of the recording, for its header.  [default: as in the log]")
-@skip_option
-@force_option
-@json_option
-@shared_options
+@options.skip_option
+@options.force_option
+@options.json_option
+@options.shared_options
 def import_(
     logs: tuple[Path, ...],
     out: Path,
@@ -64,7 +52,7 @@ def import_(
     may_skip: bool,
     force: bool,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Convert logs of any known format to recordings.
 
@@ -79,23 +67,23 @@ def import_(
     if content == "keep" and (key or round_sizes > 1):
         raise click.UsageError("--key and --round-sizes are for --content digest")
     stores, prices, host = cast("Literal['keep', 'digest']", content), shared.setup.prices, shared.host
-    options = ImportOptions(
+    import_options = ImportOptions(
         stores, count_content, format_, source, licence, print_diagnostic, prices, host, round_sizes, key, force
     )
-    with reading_bar(logs, "importing"), no_garbage_collection():
-        report = import_files(logs, out, options)
+    with options.reading_bar(logs, "importing"), no_garbage_collection():
+        report = import_files(logs, out, import_options)
     for fault in report.refused:
         print_diagnostic(str(fault))
     for why, number in sorted(report.unpriced_calls.items()):
         print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
     if as_json:
-        print_json({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2, ensure_ascii=True)
+        options.print_json({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2, ensure_ascii=True)
     else:
         _print_report(report)
     if report.refused and not report.imported:
         return ExitCode.INVALID_INPUT
     skipped = [*report.refused, *report.skipped]
-    return code_with_skipped(skipped, may_skip, exit_code(not_evaluated=report.unpriced_calls))
+    return options.code_with_skipped(skipped, may_skip, exit_code(not_evaluated=report.unpriced_calls))
 
 
 def _print_report(report: ImportReport) -> None:

@@ -13,21 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cachecost.base.errors import Fault, InputError, exit_code
+from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    SharedOptions,
-    code_with_skipped,
-    counter_option,
-    csv_option,
-    format_option,
-    json_option,
-    option_words,
-    print_json,
-    reading_bar,
-    shared_options,
-    skip_option,
-    write_rows,
-)
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.workloads import print_left_out
 from cachecost.providers.hosts import AUTO_HOST
@@ -53,17 +40,17 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions", "res
     required=True,
     type=click.Path(path_type=Path, exists=True, allow_dash=True),
 )
-@format_option
-@skip_option
-@counter_option
+@options.format_option
+@options.skip_option
+@options.counter_option
 @click.option(
     "--margin",
     type=click.IntRange(0),
     help="Warn if fewer than this many further blocks would put the last breakpoint out of reach.  [default: 3]",
 )
-@csv_option
-@json_option
-@shared_options
+@options.csv_option
+@options.json_option
+@options.shared_options
 def lint(
     requests: tuple[Path, ...],
     format_: str,
@@ -72,7 +59,7 @@ def lint(
     margin: int | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Check requests without simulating a cache: what the API refuses, and what costs money.
 
@@ -87,14 +74,14 @@ def lint(
     linting = _LintRun(shared.setup.rules, shared.host, tokens, MARGIN if margin is None else margin, format_)
     findings = linting.findings(requests)
     as_object = lint_object(findings, linting.requests)
-    write_rows(csv_file, as_object["findings"])
+    options.write_rows(csv_file, as_object["findings"])
     if as_json:
-        print_json(as_object, indent=2)
+        options.print_json(as_object, indent=2)
     else:
         print_lint(findings, linting.requests, sys.stdout, linting.pricing_command())
     is_costly = any(not finding.is_note for finding in findings)
     code = exit_code(check_failed=is_costly, not_evaluated=linting.left_out)
-    return code_with_skipped(linting.skipped, may_skip, code)
+    return options.code_with_skipped(linting.skipped, may_skip, code)
 
 
 @dataclass(slots=True)
@@ -151,7 +138,7 @@ class _LintRun:
             return ""
         paths = [str(path) for path in self.recordings]
         host, form = "" if self.host == AUTO_HOST else self.host, "" if self.format_ == "auto" else self.format_
-        shown = shlex.join([*paths[:MOST_PATHS], *option_words({"--host": host, "--format": form})])
+        shown = shlex.join([*paths[:MOST_PATHS], *options.option_words({"--host": host, "--format": form})])
         return f"cachecost explain {shown}" if len(paths) <= MOST_PATHS else "cachecost explain LOG…"
 
     def _loader(self) -> RequestLoader:
@@ -166,7 +153,7 @@ class _LintRun:
         logs = Logs(paths, self.format_, print_diagnostic, may_skip_all=not is_single)
         label = str(paths[0]) if len(paths) == 1 else ""
         try:
-            with reading_bar(paths):
+            with options.reading_bar(paths):
                 log = lint_log(read_logs(logs), label, self._loader(), self.margin)
         except InputError as error:
             self.faults += error.faults

@@ -12,17 +12,8 @@ import click
 
 from cachecost.base.errors import ExitCode
 from cachecost.base.times import seconds
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.options import (
-    COUNTERS_HELP,
-    NameChoice,
-    SharedOptions,
-    format_option,
-    json_option,
-    print_json,
-    shared_options,
-    work_bar,
-)
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.session_input import read_session_files
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
@@ -61,12 +52,12 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--tools", type=click.IntRange(0, 10**8), metavar="TOKENS", help="Also with tools of this size added.")
 @click.option(
     "--counter",
-    type=NameChoice((CALIBRATED, *COUNTERS)),
-    help=f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
+    type=options.NameChoice((CALIBRATED, *COUNTERS)),
+    help=f"{options.COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
 )
-@format_option
-@json_option
-@shared_options
+@options.format_option
+@options.json_option
+@options.shared_options
 @no_garbage_collection()
 def next_(
     session: str | None,
@@ -79,7 +70,7 @@ def next_(
     counter: str | None,
     format_: str,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Show what the next message of a session costs, until when its cache is warm, and what a change would do.
 
@@ -107,7 +98,7 @@ def next_(
     new = state.typical_new_tokens if length is None else length
     if as_json:
         made = next_object(choice, state, at, new, found.is_simulated)
-        print_json(made)
+        options.print_json(made)
     else:
         source = SIMULATED if found.is_simulated else FROM_BILLS
         print_next(choice, state, at, new, source, local_time, sys.stdout)
@@ -120,7 +111,9 @@ def local_time(at: float) -> str:
     return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def _find_session(named: str | None, counter: str | None, format_: str, shared: SharedOptions) -> NextSession | None:
+def _find_session(
+    named: str | None, counter: str | None, format_: str, shared: options.SharedOptions
+) -> NextSession | None:
     """The session that is named, or the latest one. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.timeline import sessions_by_time
@@ -132,7 +125,7 @@ def _find_session(named: str | None, counter: str | None, format_: str, shared: 
 
     is_path = named is not None and (is_url(named) or Path(named).exists())
     paths = (input_path(named),) if named is not None and is_path else ()
-    with work_bar() as bar:
+    with options.work_bar() as bar:
         found = read_session_files(paths, format_, bar, command="next")
         with bar.reading(found.logs):
             account = account_of_found(found, shared.setup, format_)

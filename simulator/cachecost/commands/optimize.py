@@ -11,25 +11,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    CALL,
-    CommandLogs,
-    SharedOptions,
-    WorkBar,
-    csv_option,
-    full_option,
-    html_option,
-    json_option,
-    logs_options,
-    scenario_among,
-    scenario_options,
-    shared_options,
-    tokens_option,
-    work_bar,
-    write_html,
-    write_rows,
-)
 from cachecost.commands.output_paths import OutputPath, SectionedCommand
 from cachecost.commands.workloads import load_recorded, only_supported
 from cachecost.conversations.logs import Logs
@@ -43,14 +26,14 @@ COMMAND = "optimize"
 
 
 @click.command(cls=SectionedCommand)
-@logs_options("LOG...|SCENARIO")
+@options.logs_options("LOG...|SCENARIO")
 @click.option(
     "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
 )
-@tokens_option
-@full_option
-@html_option("Also write the result as an HTML page.")
-@csv_option
+@options.tokens_option
+@options.full_option
+@options.html_option("Also write the result as an HTML page.")
+@options.csv_option
 @click.option(
     "--emit",
     type=OutputPath(),
@@ -58,10 +41,10 @@ COMMAND = "optimize"
     help="Also write the plan to a new or empty folder: the requests with its breakpoints, the cheapest rule that knows"
     " only the past as a strategy and as client code, and a README.",
 )
-@json_option
-@shared_options
+@options.json_option
+@options.shared_options
 def optimize(
-    logs: CommandLogs,
+    logs: options.CommandLogs,
     pings: bool,
     tokens: str | None,
     full: bool,
@@ -69,7 +52,7 @@ def optimize(
     csv_file: Path | None,
     emit: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.
 
@@ -80,33 +63,35 @@ def optimize(
     from cachecost.analysis.optimum.optimum import optimum_of
     from cachecost.views.optimum.text import optimum_object, print_brief, print_optimum
 
-    scenario = scenario_among(logs.paths)
+    scenario = options.scenario_among(logs.paths)
     if emit is not None:
         from cachecost.views.optimum.plan_folder import check_folder
 
         # what there is to say about the files is said when they are read
         files = [one.path for one in Logs(logs.paths, logs.format_).files()] if logs.single is None else [logs.single]
         check_folder(emit, [scenario] if scenario else files)
-    with work_bar() as bar:
+    with options.work_bar() as bar:
         if scenario:
-            planned = _scenario_input(scenario, scenario_options(scenario, tokens, shared))
+            planned = _scenario_input(scenario, options.scenario_options(scenario, tokens, shared))
         else:
             planned = _log_input(logs, tokens, shared, bar)
         workload = planned.workload
-        bar.begin("rendering", len(workload.calls), CALL)
+        bar.begin("rendering", len(workload.calls), options.CALL)
         calls = bar.count(workload.calls)
         optimum = optimum_of(calls, workload.setup, pings, search_progress(bar), workload.strategy)
     if html is not None:
         from cachecost.views.optimum.text import optimum_page
 
-        write_html(html, optimum_page(logs.name, optimum, f"cachecost optimize {logs.arguments} --html {html}"))
+        options.write_html(html, optimum_page(logs.name, optimum, f"cachecost optimize {logs.arguments} --html {html}"))
     if emit is not None:
         from cachecost.views.optimum.plan_folder import write_plan
 
         for note in write_plan(emit, optimum, planned):
             print_diagnostic(note)
     as_object = optimum_object(optimum)
-    write_rows(csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in as_object["strategies"].items()))
+    options.write_rows(
+        csv_file, ({"strategy": name, "cost_usd": cost} for name, cost in as_object["strategies"].items())
+    )
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(as_object), indent=2) + b"\n")
         sys.stdout.buffer.flush()
@@ -117,7 +102,7 @@ def optimize(
     return logs.exit_code()
 
 
-def search_progress(bar: WorkBar) -> Callable[[str, int], None]:
+def search_progress(bar: options.WorkBar) -> Callable[[str, int], None]:
     """Progress of the search: a phase for each kind of plans, of which there may turn out to be fewer."""
     phase = ""
 
@@ -131,7 +116,7 @@ def search_progress(bar: WorkBar) -> Callable[[str, int], None]:
     return name_plans
 
 
-def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions, bar: WorkBar) -> PlanSource:
+def _log_input(logs: Logs, tokens: str | None, shared: options.SharedOptions, bar: options.WorkBar) -> PlanSource:
     from cachecost.analysis.bill.explanation import hold_losses
     from cachecost.conversations.logs import read_sessions
     from cachecost.simulation.workload import plan_workload, recorded_workload
@@ -140,10 +125,10 @@ def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions, bar: WorkB
     with bar.reading(logs.paths):
         conversations, calls = read_sessions(logs)
     setup = shared.setup.with_recorded(calls, tokens)
-    options = _replay_options(shared, tokens)
+    typed = _replay_options(shared, tokens)
     if not calls:
         workload = plan_workload("none", conversations, setup)
-        return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, options)
+        return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, typed)
     recorded = recorded_workload(logs.name, calls, setup)
     supported = only_supported(recorded, COMMAND)
     if supported is not recorded:
@@ -151,10 +136,10 @@ def _log_input(logs: Logs, tokens: str | None, shared: SharedOptions, bar: WorkB
     workload, held = hold_losses(supported)
     if held:
         print_diagnostic(f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}")
-    return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, options)
+    return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, typed)
 
 
-def _replay_options(shared: SharedOptions, tokens: str | None) -> str:
+def _replay_options(shared: options.SharedOptions, tokens: str | None) -> str:
     """The options of a replay under the same rules and prices, with a blank before each."""
     words = [f"--rule {rule}" for rule in shared.rule]
     words += [f"--tokens {tokens}"] if tokens else []
@@ -164,7 +149,7 @@ def _replay_options(shared: SharedOptions, tokens: str | None) -> str:
     return "".join(f" {word}" for word in words)
 
 
-def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
+def _scenario_input(path: Path, shared: options.SharedOptions) -> PlanSource:
     """The calls that the scenario's first strategy makes, under the scenario's own setup."""
     from cachecost.scenario import load_conversations
     from cachecost.simulation.workload import plan_workload, scenario_setup, workload_as_recorded
@@ -177,7 +162,7 @@ def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
         f"{name}={show_assumption(value)}" for name, value in {**scenario.rules, **shared.assumptions}.items()
     )
     prices = path.parent / scenario.prices if scenario.prices else None
-    alike = SharedOptions(rules, shared.rules_file, prices, setup.day, scenario.host)
+    alike = options.SharedOptions(rules, shared.rules_file, prices, setup.day, scenario.host)
     first = next((spec for spec in scenario.strategies if spec.name == scenario.first), None)
     if first:
         planned = plan_workload(first, conversations, setup)

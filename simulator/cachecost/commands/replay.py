@@ -13,21 +13,8 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.base.formatting import count_text, inert_json
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import (
-    CommandLogs,
-    SharedOptions,
-    WorkBar,
-    csv_option,
-    html_option,
-    json_option_of,
-    logs_options,
-    shared_options,
-    tokens_option,
-    work_bar,
-    write_html,
-    write_rows,
-)
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.replay_job import ModelDays, ReplayJob, print_dated_notes, retirement_note
 from cachecost.conversations.calls import BillTotal
@@ -43,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SectionedCommand)
-@logs_options()
+@options.logs_options()
 @click.option(
     "--strategy",
     "-s",
@@ -67,13 +54,13 @@ if TYPE_CHECKING:
     metavar="TOKENS",
     help="Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
 )
-@tokens_option
-@html_option("Also write an HTML page that shows every prompt.")
-@csv_option
-@json_option_of("Print JSON Lines instead of text, one object per call.")
-@shared_options
+@options.tokens_option
+@options.html_option("Also write an HTML page that shows every prompt.")
+@options.csv_option
+@options.json_option_of("Print JSON Lines instead of text, one object per call.")
+@options.shared_options
 def replay(
-    logs: CommandLogs,
+    logs: options.CommandLogs,
     strategies: tuple[str, ...],
     ranks: bool,
     model: str | None,
@@ -82,7 +69,7 @@ def replay(
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Predict the usage and cost of each call of LOG.
 
@@ -106,7 +93,7 @@ def replay(
         shared = replace(shared, as_of=day)
     streams = as_json and html is None and csv_file is None
     with no_garbage_collection():
-        with work_bar() as bar:
+        with options.work_bar() as bar:
             days = ModelDays(shared.host)
             job = ReplayJob(logs, strategies, ranks, model, tokens, shared, bill, bar, days, capacities)
             if streams:
@@ -115,7 +102,7 @@ def replay(
                 found = job.ledgers(not as_json, with_timelines=html is not None)
                 ledgers = [ledger for ledger in found if ledger.rows]
                 bar.begin("writing")
-                write_rows(csv_file, job.ranked_objects(ledgers))
+                options.write_rows(csv_file, job.ranked_objects(ledgers))
                 if html is not None:
                     _write_page(job, ledgers, html)
         if not streams:
@@ -135,7 +122,7 @@ def _check_capacities(host: str, plans: bool) -> None:
         )
 
 
-def _print_json(rows: Iterable[Mapping[str, Any]], bar: WorkBar | None = None) -> bool:
+def _print_json(rows: Iterable[Mapping[str, Any]], bar: options.WorkBar | None = None) -> bool:
     """Write each row as it comes, to a terminal at once instead of `bar`; return whether any could not be evaluated."""
     failed = False
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
@@ -198,7 +185,7 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
         [] if job.plans else _explanations(job),
         bool(job.capacities) or setup.rules.is_bounded,
     )
-    write_html(path, page)
+    options.write_html(path, page)
 
 
 def _explanations(job: ReplayJob) -> list[Explanation]:

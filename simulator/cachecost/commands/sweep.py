@@ -8,17 +8,9 @@ from pathlib import Path
 import click
 
 from cachecost.base.errors import CannotEvaluate, exit_code
+from cachecost.commands import options
 from cachecost.commands.catalogue import scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    SharedOptions,
-    WorkerOptions,
-    json_option,
-    scenario_options,
-    set_option,
-    shared_options,
-    workers_options,
-)
 from cachecost.commands.output_paths import OutputPath, SectionedCommand
 from cachecost.commands.workloads import cells_bar, use_recording
 
@@ -42,8 +34,8 @@ from cachecost.commands.workloads import cells_bar, use_recording
     " lag_probability, lag_s, retry_rate, retry_wait, retry_billed.  [default: the pauses of the scenario or its"
     " recording]",
 )
-@set_option
-@workers_options("one per core")
+@options.set_option
+@options.workers_options("one per core")
 @click.option(
     "--out",
     type=OutputPath(),
@@ -51,19 +43,19 @@ from cachecost.commands.workloads import cells_bar, use_recording
     help="File or folder for the whole table.  [default: not written]",
 )
 @click.option("--resume", is_flag=True, help="Continue an interrupted sweep; needs --out.")
-@json_option
-@shared_options
+@options.json_option
+@options.shared_options
 def sweep(
     scenario: Path,
     grid: tuple[str, ...],
     seeds: int | None,
     draw: tuple[str, ...],
     sets: tuple[str, ...],
-    computing: WorkerOptions,
+    computing: options.WorkerOptions,
     out: Path | None,
     resume: bool,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.
 
@@ -75,7 +67,7 @@ def sweep(
         raise click.UsageError("--draw: expected --seeds N too")
     if resume and not out:
         raise click.UsageError("--resume: expected --out too; without it nothing was kept")
-    own = scenario_options(scenario, None, shared)
+    own = options.scenario_options(scenario, None, shared)
     if computing.backend == "loky":
         processes.begin(computing.jobs or -1, "cachecost.sweep.runs")
     from cachecost.sweep.cells import parse_draws

@@ -9,29 +9,17 @@ from pathlib import Path
 import click
 
 from cachecost.base.errors import InputError, exit_code
+from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    CommandLogs,
-    NameChoice,
-    SharedOptions,
-    csv_option,
-    html_option,
-    json_option,
-    logs_options,
-    print_json,
-    shared_options,
-    work_bar,
-    write_rows,
-)
 from cachecost.commands.output_paths import OutputPath, SectionedCommand
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 
 @click.command(cls=SectionedCommand)
-@logs_options()
+@options.logs_options()
 @click.option(
     "--tokens",
-    type=NameChoice(TEXT_COUNTERS),
+    type=options.NameChoice(TEXT_COUNTERS),
     help="Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
 )
 @click.option(
@@ -40,17 +28,17 @@ from cachecost.tokens.factory import TEXT_COUNTERS
 @click.option(
     "--assumptions", is_flag=True, help="Compare the assumptions about open rules: which do the bills support?"
 )
-@html_option("Also write an HTML page with a residual chart.")
+@options.html_option("Also write an HTML page with a residual chart.")
 @click.option(
     "--out",
     type=OutputPath(),
     help="Folder for a page that shows which rules the bills support.  [default: not written]",
 )
-@csv_option
-@json_option
-@shared_options
+@options.csv_option
+@options.json_option
+@options.shared_options
 def validate(
-    logs: CommandLogs,
+    logs: options.CommandLogs,
     tokens: str | None,
     uncalibrated: bool,
     assumptions: bool,
@@ -58,7 +46,7 @@ def validate(
     out: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Compare the predicted usage of each call of LOG with its billed usage.
 
@@ -70,7 +58,7 @@ def validate(
     from cachecost.views.fidelity.text import fidelity_object, judgement_row
 
     validation = Validation([one.path for one in logs.files()], shared.setup, tokens, not uncalibrated, logs.format_)
-    with work_bar() as bar:
+    with options.work_bar() as bar:
         with bar.reading([*validation.logs]):
             fidelity = validation.fidelity()
         bar.begin("comparing assumptions")
@@ -94,9 +82,9 @@ def validate(
         named = " ".join(map(str, logs.paths) if len(logs.paths) <= len(folders) else folders)
         again = f"cachecost validate {named}{' --assumptions' if assumptions else ''} --out {out}"
         print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
-    write_rows(csv_file, map(judgement_row, fidelity.judgements))
+    options.write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
-        print_json(fidelity_object(fidelity), indent=2, ensure_ascii=True)
+        options.print_json(fidelity_object(fidelity), indent=2, ensure_ascii=True)
     else:
         from cachecost.views.fidelity.text import print_fidelity
 

@@ -13,7 +13,6 @@ import click
 from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
 from cachecost.commands.options import SharedOptions, format_option, shared_options
 from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.session_input import session_files
 
 if TYPE_CHECKING:
     from cachecost.commands.watch_loop import Follower
@@ -103,6 +102,7 @@ def watch(
 def find_session_file(named: str | None) -> Path:
     """The session file that is meant. Raises UsageError, InputError, CannotEvaluate."""
     from cachecost.commands.session_choice import choose_session
+    from cachecost.commands.session_input import session_files
     from cachecost.live.watching.server import newest_file, newest_first, session_name
 
     path = Path(named) if named is not None else None

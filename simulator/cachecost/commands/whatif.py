@@ -7,20 +7,8 @@ from pathlib import Path
 
 import click
 
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.options import (
-    CommandLogs,
-    SharedOptions,
-    csv_option,
-    full_option,
-    json_option,
-    logs_options,
-    print_json,
-    shared_options,
-    tokens_option,
-    work_bar,
-    write_rows,
-)
 from cachecost.commands.output_paths import SectionedCommand
 from cachecost.commands.replay_job import ModelDays, print_dated_notes
 from cachecost.commands.workloads import only_supported
@@ -28,7 +16,7 @@ from cachecost.live.clock import today
 
 
 @click.command(cls=SectionedCommand)
-@logs_options()
+@options.logs_options()
 @click.option("--jointly", metavar="A,B,…", help="Also replay these alternatives combined; names as in the table.")
 @click.option(
     "--action",
@@ -46,13 +34,13 @@ from cachecost.live.clock import today
     is_flag=True,
     help="Repeat under other assumptions about open rules, even for a long LOG.  [default: only up to 500 calls]",
 )
-@tokens_option
-@full_option
-@csv_option
-@json_option
-@shared_options
+@options.tokens_option
+@options.full_option
+@options.csv_option
+@options.json_option
+@options.shared_options
 def whatif(
-    logs: CommandLogs,
+    logs: options.CommandLogs,
     jointly: str | None,
     actions: tuple[str, ...],
     at: int | None,
@@ -61,7 +49,7 @@ def whatif(
     full: bool,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
@@ -75,7 +63,7 @@ def whatif(
     from cachecost.views.whatif import print_brief, print_whatif, whatif_object
 
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
-    with work_bar() as bar, no_garbage_collection():
+    with options.work_bar() as bar, no_garbage_collection():
         with bar.reading(logs.paths):
             workload = only_supported(read_workload(logs, shared.setup, tokens), "whatif")
         steps, day = bar.replay_steps(), None if shared.as_of else today()
@@ -86,9 +74,9 @@ def whatif(
             models.add(call)
         print_dated_notes(models, workload.setup)
     as_object = whatif_object(alternatives)
-    write_rows(csv_file, as_object["alternatives"])
+    options.write_rows(csv_file, as_object["alternatives"])
     if as_json:
-        print_json(as_object)
+        options.print_json(as_object)
     elif full:
         print_whatif(alternatives, sys.stdout)
     else:
