@@ -1,37 +1,52 @@
-"""`explain`: the avoidable cost, by cause."""
+"""`explain`, `lint` and `optimize`: the avoidable cost by cause, static checks, and the cheapest legal plan."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import Unpack
 
 from cachecost.account.causes import causes
+from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.linter import MARGIN
 from cachecost.api.html import HtmlTable, paragraph, rows_of
 from cachecost.api.setup import (
     ModelOptions,
     RuleOptions,
     Source,
     StrategyLike,
+    calls_in,
+    comparison_setup,
+    conversations_in,
+    day_from,
     only_supported,
+    read_source,
     setup_of,
     spec_of,
     workload_of,
 )
 from cachecost.base.errors import InputError
-from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
+from cachecost.base.formatting import change, count_text, dollars, percent, rough_dollars, tokens
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.usage import ZERO
+from cachecost.simulation.engine import AS_RECORDED
+from cachecost.tokens.factory import AUTO
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-FIELDS = (
+    from cachecost.analysis.optimum.optimum import Optimum
+
+FINDING_FIELDS = (
     "code cause call since layer block tokens cost_usd=cost message fix session session_call project agent "
     "timestamp file line"
 )
@@ -56,10 +71,10 @@ class ExplainResult(Explanation):
         the call `session`, `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
         import pandas as pd
 
-        rows = rows_of(self.findings, FIELDS)
+        rows = rows_of(self.findings, FINDING_FIELDS)
         for row in rows:
             row |= {"cause": str(row["cause"]), "layer": str(row["layer"])}
-        return pd.DataFrame(rows, columns=[field.partition("=")[0] for field in FIELDS.split()])
+        return pd.DataFrame(rows, columns=[field.partition("=")[0] for field in FINDING_FIELDS.split()])
 
     def plot(self) -> Figure:
         """Avoidable USD, one bar per cause."""
@@ -142,3 +157,183 @@ def _explain_sessions(source: Source, options: ModelOptions) -> Explanation | No
         raise InputError(found.skipped)
     rules = {name: value for name, value in options.items() if name in RULE_OPTIONS}
     return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
+
+
+LINT_FIELDS = "code name severity path call calls tokens message fix session file line bill explains_as"
+
+
+class LintResult(list[LintFinding]):
+    """The findings, most severe first."""
+
+    def frame(self) -> pd.DataFrame:
+        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the request, `call` (the
+        first with this finding; None outside a log), `calls` (their number), `tokens` concerned (None: unknown),
+        `message`, `fix`; `session`, `file` and `line` of that call; `bill` ("confirmed" where its bill shows it), and
+        `explains_as`, the code under which `explain` prices it."""
+        import pandas as pd
+
+        return pd.DataFrame(rows_of(self, LINT_FIELDS), columns=LINT_FIELDS.split())
+
+    def plot(self) -> Figure:
+        """The number of findings, one bar per code."""
+        from cachecost.api.charts import ChartBar, bars
+        from cachecost.views.charts.palette import CLASS_COLOURS
+
+        classes = {"error": "input", "warning": "write_5m", "note": "output"}
+        counts = Counter((one.code, one.name, one.severity) for one in self)
+        entries = [
+            ChartBar(f"{code}  {name}", Decimal(found), str(found), severity, colour=CLASS_COLOURS[classes[severity]])
+            for (code, name, severity), found in counts.items()
+        ]
+        return bars(self._answer(), entries)
+
+    def _answer(self) -> str:
+        counts = Counter(one.severity for one in self)
+        shown = [count_text(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
+        return ", ".join(shown) or "No findings"
+
+    def _repr_html_(self) -> str:
+        table = HtmlTable(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
+        for one in self:
+            table.add(one.code, one.path, tokens(one.tokens), one.message, one.fix, strong=one.severity == "error")
+        return paragraph(self._answer(), strong=True) + (table.html() if self else "")
+
+
+def lint(
+    request: Mapping[str, Any] | Source,
+    next_request: Mapping[str, Any] | None = None,
+    *,
+    host: str = AUTO_HOST,
+    as_of: date | str | None = None,
+    tokens: str = AUTO,
+    margin: int = MARGIN,
+) -> LintResult:
+    """Check a Messages API body, two consecutive bodies, or the calls of a log.
+
+    `as_of` picks the rules, `tokens` the token counter. `margin`: warn if fewer than this many further blocks would put
+    the last breakpoint out of reach. Raises InputError for an invalid body, CannotEvaluate.
+    """
+    from cachecost.analysis.lint import RequestLoader, lint_log
+    from cachecost.analysis.lint import lint as lint_bodies
+    from cachecost.providers.rules import RuleBook
+
+    day = day_from(as_of)
+    if isinstance(request, Mapping):
+        return LintResult(lint_bodies(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
+    recorded, loader = read_source(request), RequestLoader(RuleBook(as_of=day), host, tokens)
+    return LintResult(lint_log(calls_in(recorded), recorded.name, loader, margin).findings)
+
+
+PLAN = "this plan"
+MOST_BARS, MOST_ROWS = 8, 12
+DISTANT = 3
+"""Strategies above this multiple of the lower bound are not drawn: their bars would dwarf all others."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OptimizeResult:
+    """The cheapest plan that was found (`optimum.plan`), its cost, and the lower bound."""
+
+    optimum: Optimum
+
+    @property
+    def cost(self) -> Decimal:
+        """USD of the plan."""
+        return self.optimum.usd
+
+    @property
+    def lower_bound(self) -> Decimal:
+        """The lower bound in USD: provably, no legal plan costs less."""
+        return self.optimum.lower_bound_usd
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the plan is provably optimal."""
+        return self.optimum.is_optimal
+
+    @property
+    def answer(self) -> str:
+        """What to do, and what it saves."""
+        from cachecost.views.optimum.text import answer
+
+        return " ".join(answer(self.optimum))
+
+    def frame(self) -> pd.DataFrame:
+        """One row per strategy, cheapest first: `cost_usd` (Decimal), `above_lower_bound` (ratio to the lower bound),
+        `refused` (calls that the API would refuse; if there are any, its dollars have no meaning)."""
+        import pandas as pd
+
+        rows = [
+            {"strategy": name, "cost_usd": usd, "above_lower_bound": change(usd, self.lower_bound), "refused": refused}
+            for name, usd, refused in self._costs()
+        ]
+        return pd.DataFrame(rows).set_index("strategy")
+
+    def plot(self) -> Figure:
+        """USD of the plan, the recording and the best presets, and the lower bound."""
+        from cachecost.api.charts import ChartBar, bars
+
+        entries = []
+        for name, usd in self._distinct():
+            if usd <= DISTANT * self.lower_bound:
+                above = f"{percent(change(usd, self.lower_bound), signed=True)} above the lower bound"
+                entries.append(ChartBar(name, usd, dollars(usd), above, name == PLAN))
+        title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.lower_bound)}"
+        return bars(title, entries[:MOST_BARS], ("lower bound", self.lower_bound))
+
+    def __repr__(self) -> str:
+        return f"<OptimizeResult {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        from cachecost.views.optimum.text import facts
+
+        table = HtmlTable(("strategy", "cost", "above the lower bound"))
+        for name, usd in self._distinct()[:MOST_ROWS]:
+            over = percent(change(usd, self.lower_bound), signed=True)
+            table.add(name, dollars(usd), over, strong=name == PLAN)
+        table.add("lower bound", dollars(self.lower_bound), "")
+        below = []
+        if rest := self._distinct()[MOST_ROWS:]:
+            number = "1 strategy" if len(rest) == 1 else f"{len(rest):,} strategies"
+            below.append(f"{number} up to {dollars(rest[-1][1])} not shown; frame() has all")
+        below += [f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules")]
+        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, below))
+
+    def _costs(self) -> list[tuple[str, Decimal, int]]:
+        found = self.optimum
+        costs = [(PLAN, found.usd, 0), *((one.name, one.usd, one.refused) for one in found.presets)]
+        if found.recorded_usd is not None:
+            costs.append((found.first, found.recorded_usd, 0))
+        return sorted(costs, key=lambda row: (row[2] > 0, row[1], row[0] != PLAN))
+
+    def _distinct(self) -> list[tuple[str, Decimal]]:
+        """Strategies of the same cost as one entry; strategies with refused calls are left out."""
+        groups: dict[Decimal, list[str]] = {}
+        own = [(name, usd) for name, usd, _ in self._costs() if name in (PLAN, self.optimum.first)]
+        for name, usd, refused in self._costs():
+            if not refused and (name, usd) not in own:
+                groups.setdefault(usd, []).append(name)
+        rows = [
+            ((names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} others"), usd)
+            for usd, names in groups.items()
+        ] + own
+        return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
+
+
+def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
+    """The cheapest legal breakpoints, TTLs and, with `pings`, extra calls, for the calls of a recording.
+
+    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Calls
+    whose cache has no lookback breakpoints are left out, with a warning. Raises InputError, CannotEvaluate.
+    """
+    from cachecost.analysis.optimum.optimum import optimum_of
+    from cachecost.simulation.workload import Workload, plan_workload
+
+    recording = read_source(source)
+    setup = comparison_setup(recording, **options)
+    calls = calls_in(recording)
+    if calls:
+        workload = only_supported(Workload(recording.name, calls, setup), "optimize")
+        return OptimizeResult(optimum_of(workload.calls, workload.setup, pings, first=AS_RECORDED))
+    workload = plan_workload("none", conversations_in(recording), setup)
+    return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -15,25 +15,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cachecost.base.errors import ExitCode
-from cachecost.base.formatting import count_text
+from cachecost.base.formatting import count_text, inert
 from cachecost.base.times import LOCAL, find_zone, iso, seconds
 from cachecost.commands import options
+from cachecost.commands.catalogue import is_from_file
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.session_choice import choose_account, find_first_words, no_match_words, session_options
-from cachecost.commands.session_input import read_session_files
+from cachecost.commands.output_paths import CheckedCommand
+from cachecost.commands.sessions import choose_session, read_session_files
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
     from cachecost.analysis.bill.advice import Advice
     from cachecost.analysis.bill.summary import BillSummary
     from cachecost.analysis.bill.timeline import TimelineCall
+    from cachecost.conversations.input_files import SessionFile
     from cachecost.sessions.reading import SessionFiles
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.sweep.workers import Workers
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d{1,6})([hdw])")
+PROJECTS_NAMED = 8
+DATE_LENGTH = len("2026-03-07")
+SECOND_LENGTH = len("2026-03-07T10:00:00")
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -58,6 +62,29 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
         return find_zone(value)
     except ValueError as error:
         raise click.BadParameter(f"{error}; names are like Europe/Berlin, UTC, local") from None
+
+
+def _no_match_text(files: Sequence[SessionFile], filters: Mapping[str, str | float | None]) -> str:
+    """Which filters no call matches, and what was found; `filters` are values by option, times in seconds.
+
+    Empty where there is no filter, or no session that it could leave out.
+    """
+    from cachecost.views.bill.words import project_names
+
+    words = [
+        f"{name} {f'{iso(value)[:SECOND_LENGTH]}Z' if isinstance(value, float) else value}"
+        for name, value in filters.items()
+        if value is not None
+    ]
+    if not words or not files:
+        return ""
+    starts = [call.start for file in files for call in file.calls if call.start is not None]
+    days = f"{iso(min(starts))[:DATE_LENGTH]} to {iso(max(starts))[:DATE_LENGTH]}" if starts else ""
+    names = sorted(filter(None, project_names(file.project for file in files).values()))
+    more = " …" if len(names) > PROJECTS_NAMED else ""
+    projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
+    found = ", ".join(filter(None, (count_text(len(files), "session file"), days, projects)))
+    return inert(f"no call matches {' '.join(words)}; found: {found}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +113,12 @@ class CallFilters:
         if untimed:
             print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
         filters = {"--project": self.project, "--since": since, "--until": until}
-        if not any(account.calls()) and (message := no_match_words(found.sessions, filters)):
+        if not any(account.calls()) and (message := _no_match_text(found.sessions, filters)):
             print_diagnostic(message)
         return account
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=options.LogPath())
 @click.option("--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date.")
 @click.option("--until", metavar="WHEN", callback=parse_moment, help="Only calls before then.")
@@ -166,12 +193,12 @@ def bill(
     from cachecost.analysis.bill.summary import summarize
     from cachecost.views.bill.json_output import call_object, csv_rows
 
-    by, all_calls = session_options(session, by, all_calls)
+    by, all_calls = _session_options(session, by, all_calls)
     with options.work_bar() as bar:
         found = read_session_files(paths, format_, bar, _choose_workers(paths, computing), "bill")
         with bar.reading(found.logs):
             account = filters.account(found, format_, shared.setup)
-        account, calls = (account, ()) if session is None else choose_account(account, session)
+        account, calls = (account, ()) if session is None else _choose_account(account, session)
         summary = replace(summarize(account, by or "session"), estimates_output=output == "estimated")
         advice = best_advice(account)
     options.write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
@@ -181,7 +208,7 @@ def bill(
         from cachecost.views.bill.text import list_price_note, print_session
 
         hints = [list_price_note(summary.total)]
-        print_session(summary, calls, find_first_words(calls), hints, sys.stdout, not all_calls)
+        print_session(summary, calls, _find_first_words(calls), hints, sys.stdout, not all_calls)
     elif found.sessions or found.logs:
         _print_bill(account, summary, advice, is_short=by is None)
     if html is not None:
@@ -196,6 +223,29 @@ def bill(
         apply_advice(choose_settings(advice, applies), is_confirmed)
     code = ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
     return options.code_with_skipped(found.skipped, may_skip, code)
+
+
+def _session_options(session: str | None, by: str | None, all_calls: bool) -> tuple[str | None, bool]:
+    """`by` and `all_calls` as they go with `session`: those of the settings file give way.
+
+    Raises UsageError for options of the command line that do not go together.
+    """
+    by = None if session is not None and is_from_file("by") else by
+    all_calls = all_calls and not (session is None and is_from_file("all_calls"))
+    if session is not None and by is not None:
+        raise click.UsageError("--by: not with --session, which shows one session call by call")
+    if session is None and all_calls:
+        raise click.UsageError("--all-calls: only with --session")
+    return by, all_calls
+
+
+def _choose_account(account: BillAccount, session: str) -> tuple[BillAccount, Sequence[TimelineCall]]:
+    """The account of the session that is named, and its calls. Raises UsageError."""
+    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
+
+    key = choose_session(session, sessions_by_time(account))
+    alone = session_account(account, key)
+    return alone, session_timelines(alone, [key])[key]
 
 
 def _choose_workers(paths: Sequence[Path], computing: options.WorkerOptions) -> Workers | None:
@@ -252,3 +302,19 @@ def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
         names = ", ".join(one.name for one in settings) or "none"
         raise click.UsageError(f"--apply: expected one of the settings that are advised ({names}); got '{name}'")
     return found
+
+
+def _find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
+    """The beginning of the person's message before each call, by its number; read again from the session's files."""
+    from cachecost.sessions.locations import first_words
+
+    lines: dict[str, dict[int, int]] = {}
+    for one in calls:
+        if "human" in one.call.events:
+            lines.setdefault(one.file.path, {})[one.call.line] = one.number
+    files = {one.file.path: one.file for one in calls}
+    return {
+        numbers[line]: words
+        for path, numbers in lines.items()
+        for line, words in first_words(files[path], numbers).items()
+    }

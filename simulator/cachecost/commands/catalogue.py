@@ -72,7 +72,7 @@ SUMMARIES = {
 }
 """The first sentence of each command's help, by heading and name."""
 PLACES = {
-    "import": "importing:import_",
+    "import": "recording:import_",
     "next": "next_message:next_",
     "hook": "statusline:hook",
     "strategies": "listings:strategies",

@@ -12,7 +12,7 @@ import click
 from cachecost.base.errors import Fault
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 from cachecost.commands.workloads import load_recorded, only_supported, watched
 from cachecost.conversations.logs import Logs
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COMMAND = "explain"
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @options.logs_options("LOG...|SCENARIO")
 @click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
 @options.tokens_option
@@ -97,7 +97,7 @@ def _explain_logs(
     """
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
     from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
-    from cachecost.commands.session_input import read_session_files
+    from cachecost.commands.sessions import read_session_files
     from cachecost.simulation.workload import read_workload
 
     found = read_session_files(logs.paths, logs.format_, bar)

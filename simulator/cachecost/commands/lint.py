@@ -15,7 +15,7 @@ import click
 from cachecost.base.errors import Fault, InputError, exit_code
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 from cachecost.commands.workloads import print_left_out
 from cachecost.providers.hosts import AUTO_HOST
 
@@ -32,7 +32,7 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions", "res
 """Keys that a recording has and a body has not."""
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.argument(
     "requests",
     metavar="REQUEST...",

@@ -11,7 +11,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.options import SharedOptions, json_option, shared_options
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 from cachecost.providers.hosts import catalogue
 from cachecost.providers.listing import ModelRow, RowSightings, RuleRow, assumption_rows, model_rows, rule_rows
 from cachecost.providers.prices import STANDARD, PriceBook, Prices
@@ -26,7 +26,7 @@ MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
 RULE_COLUMNS = ("rule", "model", "value", "from", "to", "seen", "confidence", "source")
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--breakpoints", is_flag=True, help="List the primitives that place breakpoints instead, with their options."
 )
@@ -49,7 +49,7 @@ def strategies(breakpoints: bool, changes: bool, as_json: bool) -> None:
     return print_table("", ("strategy", "what it does", "source", "as of"), [tuple(row) for row in rows])
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @json_option
 @shared_options
 def models(as_json: bool, shared: SharedOptions) -> None:
@@ -99,7 +99,7 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
     return tuple(f"{amount.normalize():f}" for amount in amounts)
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--assumptions",
     is_flag=True,

@@ -27,7 +27,7 @@ from cachecost.commands.options import (
     rule_option,
     set_option,
 )
-from cachecost.commands.output_paths import RecordingPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, RecordingPath
 from cachecost.commands.workloads import load_with_strategies
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ DRY_RUN = "00000000"
 """The id of a dry run, so that its output is the same each time."""
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
     "--max-usd", required=True, metavar="X", callback=parse_usd, help="Spending limit in dollars; never exceeded."

@@ -14,8 +14,8 @@ from cachecost.base.errors import ExitCode
 from cachecost.base.times import seconds
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.session_input import read_session_files
+from cachecost.commands.output_paths import CheckedCommand
+from cachecost.commands.sessions import read_session_files
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
         raise click.BadParameter(f"expected a time like 2026-03-07T14:30 (UTC); got '{value}'") from None
 
 
-@click.command("next", cls=SectionedCommand)
+@click.command("next", cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH]")
 @click.option("--tokens", type=click.IntRange(0, 10**8), metavar="N", help="Length of the message in tokens.")
 @click.option(
@@ -118,7 +118,7 @@ def _find_session(
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.timeline import sessions_by_time
     from cachecost.analysis.next_message.choices import next_session
-    from cachecost.commands.session_choice import choose_session
+    from cachecost.commands.sessions import choose_session
     from cachecost.conversations.input_files import input_path, is_url
     from cachecost.conversations.logs import Logs
     from cachecost.simulation.workload import read_workload

@@ -13,7 +13,7 @@ import msgspec
 
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.commands.workloads import load_recorded, only_supported
 from cachecost.conversations.logs import Logs
 from cachecost.providers.assumptions import show_assumption
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COMMAND = "optimize"
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @options.logs_options("LOG...|SCENARIO")
 @click.option(
     "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."

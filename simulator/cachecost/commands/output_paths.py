@@ -37,8 +37,15 @@ class PagePath(OutputPath):
         self.suffixes = suffixes
 
 
+SHARED_HEADING = "Rules and prices"
+
+
+class SharedOption(click.Option):
+    """An option that all simulating commands share."""
+
+
 class CheckedCommand(click.Command):
-    """A command that does not begin if it would write over what it reads."""
+    """A command that does not begin if it would write over what it reads. Its help lists shared options last."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Raises InputError with each output that is not free."""
@@ -49,6 +56,16 @@ class CheckedCommand(click.Command):
             if faults := [*_conflicts(outputs, list(_existing_inputs(values))), *_shared_places(outputs)]:
                 raise InputError(faults)
         return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the two sections, without empty ones."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        own = [option for option in options if not isinstance(option, SharedOption)]
+        shared = [option for option in options if isinstance(option, SharedOption)]
+        for heading, section in (("Options", own), (SHARED_HEADING, shared)):
+            if records := [record for option in section if (record := option.get_help_record(ctx))]:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 class CheckedGroup(click.Group):
@@ -111,24 +128,3 @@ def _is_same(path: Path, other: Path) -> bool:
 
 def _name(param: click.Parameter) -> str:
     return max(param.opts, key=len)
-
-
-SHARED_HEADING = "Rules and prices"
-
-
-class SharedOption(click.Option):
-    """An option that all simulating commands share."""
-
-
-class SectionedCommand(CheckedCommand):
-    """A command whose help lists shared options after its own."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the two sections, without empty ones."""
-        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        own = [option for option in options if not isinstance(option, SharedOption)]
-        shared = [option for option in options if isinstance(option, SharedOption)]
-        for heading, section in (("Options", own), (SHARED_HEADING, shared)):
-            if records := [record for option in section if (record := option.get_help_record(ctx))]:
-                with formatter.section(heading):
-                    formatter.write_dl(records)

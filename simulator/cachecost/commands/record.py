@@ -14,7 +14,7 @@ from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, content_option, port_option, reading_bar, shared_options
-from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -23,7 +23,7 @@ UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--upstream", metavar="URL", default=UPSTREAM, show_default=True, help="URL of the API; may include a path."
 )

@@ -19,7 +19,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
-from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.state import FORM, FaultSchedule, faults_from
@@ -55,7 +55,7 @@ class _Options:
     seed: int
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @port_option(PORT)
 @click.option("--record", type=OutputPath(dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
@@ -126,7 +126,7 @@ def _parse(option: str, make: Callable[[], Parsed]) -> Parsed:
 
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
     """Serve until stopped: what was billed, and how many calls are missing in the log."""
-    from cachecost.commands.view_sources import listen_at, new_token
+    from cachecost.commands.view import listen_at, new_token
     from cachecost.live.loopback import address_of
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of

@@ -11,11 +11,11 @@ from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.commands import options
 from cachecost.commands.catalogue import scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.commands.workloads import cells_bar, use_recording
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
     "--grid", multiple=True, metavar="A.B=V1,V2", help="Values for one key of the scenario, an axis; repeatable."

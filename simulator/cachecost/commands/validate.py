@@ -11,11 +11,11 @@ import click
 from cachecost.base.errors import InputError, exit_code
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @options.logs_options()
 @click.option(
     "--tokens",

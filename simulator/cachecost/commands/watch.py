@@ -12,7 +12,7 @@ import click
 
 from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
 from cachecost.commands.options import SharedOptions, format_option, shared_options
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 
 if TYPE_CHECKING:
     from cachecost.commands.watch_loop import Follower
@@ -33,7 +33,7 @@ def parse_usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal
     return amount
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH|URL]")
 @click.option(
     "--alarm-usd",
@@ -101,8 +101,7 @@ def watch(
 
 def find_session_file(named: str | None) -> Path:
     """The session file that is meant. Raises UsageError, InputError, CannotEvaluate."""
-    from cachecost.commands.session_choice import choose_session
-    from cachecost.commands.session_input import session_files
+    from cachecost.commands.sessions import choose_session, session_files
     from cachecost.live.watching.server import newest_file, newest_first, session_name
 
     path = Path(named) if named is not None else None

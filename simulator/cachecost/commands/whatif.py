@@ -9,13 +9,13 @@ import click
 
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.replay_job import ModelDays, print_dated_notes
+from cachecost.commands.output_paths import CheckedCommand
+from cachecost.commands.replay import ModelDays, print_dated_notes
 from cachecost.commands.workloads import only_supported
 from cachecost.live.clock import today
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @options.logs_options()
 @click.option("--jointly", metavar="A,B,…", help="Also replay these alternatives combined; names as in the table.")
 @click.option(

@@ -14,13 +14,14 @@ from typing import Annotated, Any, Literal
 import anyio
 import msgspec
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.stdio import stdio_server
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
+import cachecost
 from cachecost.base.atomic_files import check_readable
-from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.errors import CannotEvaluate, InputError, nearest
 from cachecost.base.limits import OutOfLimits, check_depth, json_value
 from cachecost.base.version import __version__
 from cachecost.commands.mcp_server.answers import (
@@ -36,7 +37,6 @@ from cachecost.commands.mcp_server.answers import (
     is_model,
 )
 from cachecost.commands.mcp_server.captured_command import NoAnswer, run_for_json
-from cachecost.commands.mcp_server.resources import code_page, rulebook
 from cachecost.conversations.input_files import is_url
 from cachecost.providers.hosts import AUTO_HOST, near_model
 
@@ -202,6 +202,29 @@ def _paths(named: Sequence[str]) -> list[str]:
     if faults:
         raise ToolError("\n".join(map(str, faults)))
     return ["--", *named]
+
+
+RULEBOOK = "rulebook.md"
+PACKAGE = Path(cachecost.__file__).parent
+
+
+def pages() -> Path:
+    """The folder of the pages: in an installed package, or the documentation of the checkout."""
+    installed = PACKAGE / "pages"
+    return installed if installed.is_dir() else PACKAGE.parents[1] / "docs"
+
+
+def rulebook() -> str:
+    """Every rule of prompt caching by which cachecost computes, with its source."""
+    return (pages() / RULEBOOK).read_text(encoding="utf-8")
+
+
+def code_page(code: str) -> str:
+    """What the code of a finding (CC101 …) means, why it costs, and what to do."""
+    known = {path.stem: path for path in (pages() / "codes").glob("CC*.md")}
+    if code.upper() not in known:
+        raise ResourceNotFoundError(f"unknown code '{code}'{nearest(code, sorted(known))}")
+    return known[code.upper()].read_text(encoding="utf-8")
 
 
 INSTRUCTIONS = (

@@ -1,4 +1,4 @@
-"""Session files and logs of commands that explain bills: which files, what is remembered, and their account."""
+"""Session files and logs that commands read, what is remembered of them, and which session is meant."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
+
+import click
 
 from cachecost.base.atomic_files import kept_folder
 from cachecost.commands.diagnostics import print_diagnostic
@@ -88,3 +90,35 @@ def open_session_store() -> Iterator[SessionStore | None]:
             except (sqlite3.Error, OSError) as error:
                 print_diagnostic(f"{folder / STORE}: {NOT_REMEMBERED}: {error}")
         yield store
+
+
+LISTED = 3
+FULL_SIMILARITY = 0.5
+
+
+def choose_session(named: str, sessions: Sequence[str], option: str = "--session") -> str:
+    """The session whose id, or the name of whose file, begins so. `sessions` are in order, the most recent first.
+    `option` is what named it.
+
+    Raises UsageError where there is none, or more than one.
+    """
+    from difflib import get_close_matches  # only for what is wrong already
+
+    if not sessions:
+        raise click.UsageError(f"{option}: no sessions here, so none is '{named}'")
+    names = {key: PurePath(key).name if "/" in key else key for key in sessions}
+    found = [key for key in sessions if named in (key, names[key])]
+    found = found or [key for key in sessions if key.startswith(named) or names[key].startswith(named)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise click.UsageError(f"{option}: {len(found)} sessions begin with '{named}': {_list(found, names)}")
+    near = get_close_matches(named, [name[: max(len(named), 1)] for name in names.values()], 1, FULL_SIMILARITY)
+    nearest = [key for key in sessions if near and names[key].startswith(near[0])]
+    what = "the nearest" if nearest else "the most recent"
+    raise click.UsageError(f"{option}: no session begins with '{named}'; {what}: {_list(nearest or sessions, names)}")
+
+
+def _list(keys: Sequence[str], names: dict[str, str]) -> str:
+    more = f" and {len(keys) - LISTED:,} more" if len(keys) > LISTED else ""
+    return ", ".join(names[key] for key in keys[:LISTED]) + more
