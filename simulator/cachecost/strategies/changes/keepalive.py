@@ -330,13 +330,13 @@ def _answers(before: Thread, after: Thread) -> bool:
 
 def _upto(request: Request, end: Thread | None) -> Request | None:
     """The request up to `end`, or its head, with a breakpoint at the end; None where there is nothing to breakpoint."""
-    head = SegmentEnd("head").spots(View(request.thread, request.tools, request.system))
-    spot = next(chain(markable_blocks(end) if end else (), head), None)
-    if spot is None:
+    head = SegmentEnd("head").positions(View(request.thread, request.tools, request.system))
+    position = next(chain(markable_blocks(end) if end else (), head), None)
+    if position is None:
         return None
     length = end.length if end else 0
     breakpoints = [one for one in request.breakpoints if (one.node.length if one.node else 0) <= length]
-    layer, node, index = spot
+    layer, node, index = position
     ttl = request.automatic or request.breakpoints[-1].ttl
     last = Breakpoint(layer, index, breakpoints[-1].ttl if breakpoints else ttl, node)
     if last.block_key not in [breakpoint.block_key for breakpoint in breakpoints]:
