@@ -17,21 +17,15 @@ from cachecost.analysis.bill.advice import Advice, best_advice
 from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.bill.summary import ROWS_BY, BillRow, summarize
 from cachecost.analysis.bill.timeline import sessions_by_time
-from cachecost.analysis.next_message.choices import (
-    KeepAliveAdvice,
-    NextChoice,
-    NextRequest,
-    next_session,
-)
+from cachecost.analysis.next_message.choices import KeepAliveAdvice, NextChoice, NextRequest, next_session
 from cachecost.analysis.next_message.conversation import count_message, parse_content
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
 from cachecost.api.html import HtmlTable, paragraph, rows_of
-from cachecost.api.setup import Counter, RuleOptions, setup_of
+from cachecost.api.setup import Counter, RuleOptions, check_choice, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.formatting import tokens as token_text
 from cachecost.base.times import seconds
-from cachecost.base.yaml_text import one_of
 from cachecost.conversations.input_files import input_path
 from cachecost.sessions.locations import locations
 from cachecost.sessions.reading import SessionReading
@@ -73,8 +67,7 @@ class BillResult:
         """One row per session, project, day, week, month, model or agent: tokens as int, dollars as Decimal."""
         import pandas as pd
 
-        if by not in ROWS_BY:
-            raise InputError([Fault("by:", one_of(list(ROWS_BY), by))])
+        check_choice("by", by, list(ROWS_BY))
         project = "" if by == "project" else "project"
         rows = rows_of(summarize(self.account, by).rows, f"{by}=key {project} {BILL_FIELDS}")
         for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from decimal import Decimal
@@ -85,9 +85,8 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     `tools_tokens` and `system_tokens` are the sizes of the tools and the system prompt of a conversation that was
     recorded without them. Raises InputError with every error in the file.
     """
-    if not (source := input_path(path)).is_file():
-        raise InputError([Fault(str(source), "expected a file; there is none")])
-    conversations, calls = read_conversations(source)
+    check_files([input_path(path)])
+    conversations, calls = read_conversations(input_path(path))
     if calls or len(conversations) != 1:
         return Recording(PurePath(path).stem, conversations, calls)
     conversation = conversations[0]
@@ -99,6 +98,18 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
         tools=tools if tools_tokens else conversation.tools,
         system=system if system_tokens else conversation.system,
     )
+
+
+def check_files(paths: Iterable[Path]) -> None:
+    """Raises InputError for each path that is no file."""
+    if missing := [path for path in paths if not path.is_file()]:
+        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+
+
+def check_choice(keyword: str, value: str, known: Sequence[str]) -> None:
+    """Raises InputError for a value that is not among the known ones, with the nearest."""
+    if value not in known:
+        raise InputError([Fault(f"{keyword}:", one_of(known, value))])
 
 
 def read_source(source: Source) -> Conversation | Recording:
@@ -212,20 +223,21 @@ def comparison_setup(
     recording: Conversation | Recording,
     *,
     model: str | None = None,
-    as_of: date | str | None = None,
-    host: str = AUTO_HOST,
     tokens: str | None = None,
-    rules: Mapping[str, object] | None = None,
-    prices: str | Path | None = None,
+    **options: Unpack[RuleOptions],
 ) -> ReplaySetup:
     """The setup of strategies that are compared. Raises InputError; CannotEvaluate where no model is named."""
     chosen = model or recording.model
     calls = calls_in(recording)
     if chosen is None and not calls:
         raise CannotEvaluate(f"{recording.name} names no model; pass model='claude-…'")
-    day = day_from(as_of) or (None if calls else data_date(host_from(host)))
-    setup = setup_of(as_of=day, host=host, rules=rules, prices=prices)
-    counter = counter_name(_check_counter(tokens), bool(calls))
+    day = day_from(options.get("as_of"))
+    day = day or (None if calls else data_date(host_from(options.get("host", AUTO_HOST))))
+    on_day: RuleOptions = {**options, "as_of": day}
+    setup = setup_of(**on_day)
+    if tokens is not None:
+        check_choice("tokens", tokens, COUNTERS)
+    counter = counter_name(tokens, bool(calls))
     bills = calls if tokens in (None, CALIBRATED) else []
     return replace(setup, model=chosen, tokens=counter, bills=bills, starts_warm=True)
 
@@ -238,10 +250,11 @@ def workload_of(source: Source, strategy: StrategySpec | None = None, **options:
         return plan_workload(strategy, conversations_in(recording), setup, recording.name)
     if not isinstance(recording, Recording) or not recording.calls:
         raise CannotEvaluate(f"{recording.name} contains no recorded call; pass a strategy, like strategy='automatic'")
-    tokens = _check_counter(options.pop("tokens", None))
-    return recorded_workload(
-        recording.name, recording.calls, setup_of(**options).with_recorded(recording.calls, tokens)
-    )
+    tokens = options.pop("tokens", None)
+    if tokens is not None:
+        check_choice("tokens", tokens, COUNTERS)
+    setup = setup_of(**options).with_recorded(recording.calls, tokens)
+    return recorded_workload(recording.name, recording.calls, setup)
 
 
 def only_supported(workload: Workload, function: str) -> Workload:
@@ -257,17 +270,9 @@ def only_supported(workload: Workload, function: str) -> Workload:
     return supported
 
 
-def _check_counter(tokens: str | None) -> str | None:
-    """The name of a counter. Raises InputError."""
-    if tokens not in (None, *COUNTERS):
-        raise InputError([Fault("tokens:", one_of(COUNTERS, tokens))])
-    return tokens
-
-
 def host_from(host: str) -> str:
     """The host, if it has rules, or AUTO_HOST. Raises InputError."""
-    if host not in (known := [*hosts(), AUTO_HOST]):
-        raise InputError([Fault("host:", one_of(known, host))])
+    check_choice("host", host, [*hosts(), AUTO_HOST])
     return host
 
 

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Unpack
 
 from cachecost.api.html import DAYS, HtmlTable, Monthly, paragraph, rows_of
-from cachecost.api.setup import CountOptions, compare, setup_of
-from cachecost.base.errors import Fault, InputError
+from cachecost.api.setup import CountOptions, check_choice, check_files, compare, setup_of
 from cachecost.base.formatting import count_text, dollars, percent
-from cachecost.base.yaml_text import one_of
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.results import AssumptionSupport, Fidelity
 from cachecost.tokens.factory import TEXT_COUNTERS
@@ -110,8 +108,7 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
 
     given = [scenarios] if isinstance(scenarios, str | Path) else scenarios
     paths = tuple(Path(path) for path in given)
-    if missing := [path for path in paths if not path.is_file()]:
-        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+    check_files(paths)
     with AgentRecorder(compares=True) as recorder:
         return CheckResult(check_scenarios(paths, CheckOptions(Path(reports), record=recorder.record)))
 
@@ -194,11 +191,10 @@ def validate(
 
     given: dict[str, Any] = dict(options)
     tokens = given.pop("tokens", None)
-    if tokens not in (None, *TEXT_COUNTERS):
-        raise InputError([Fault("tokens:", one_of(TEXT_COUNTERS, tokens))])
+    if tokens is not None:
+        check_choice("tokens", tokens, TEXT_COUNTERS)
     paths = [input_path(log) for log in logs]
-    if missing := [path for path in paths if not path.is_file()]:
-        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+    check_files(paths)
     validation = Validation(paths, setup_of(**given), tokens, calibrated)
     fidelity = validation.fidelity()
     return ValidationResult(replace(fidelity, readings=list(validation.readings())) if assumptions else fidelity)

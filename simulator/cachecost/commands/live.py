@@ -17,16 +17,8 @@ import click
 
 from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
+from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    check_name,
-    json_option,
-    parse_assumptions,
-    prices_option,
-    print_json,
-    rule_option,
-    set_option,
-)
 from cachecost.commands.output_paths import CheckedCommand, RecordingPath
 from cachecost.commands.workloads import load_with_strategies
 
@@ -79,7 +71,7 @@ DRY_RUN = "00000000"
 @click.option(
     "--max-usd", required=True, metavar="X", callback=parse_usd, help="Spending limit in dollars; never exceeded."
 )
-@set_option
+@options.set_option
 @click.option(
     "--strategy", "only", multiple=True, metavar="NAME", help="Send only this strategy; repeatable.  [default: all]"
 )
@@ -123,17 +115,17 @@ DRY_RUN = "00000000"
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Journal of the interrupted run to continue.",
 )
-@json_option
-@rule_option
-@prices_option
-def live(scenario: Path, **options: Any) -> int:
+@options.json_option
+@options.rule_option
+@options.prices_option
+def live(scenario: Path, **values: Any) -> int:
     """Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.
 
     The key is read from ANTHROPIC_API_KEY. An interrupted run is continued with --resume; calls that were answered are
     not sent and paid again.
     """
     require("cachecost live", "anthropic", "httpx2")
-    return _Live(scenario, options).run()
+    return _Live(scenario, values).run()
 
 
 def confirm_spending(max_usd: Decimal, yes: bool) -> None:
@@ -148,44 +140,44 @@ def confirm_spending(max_usd: Decimal, yes: bool) -> None:
 class _Live:
     """One call of the command."""
 
-    def __init__(self, path: Path, options: dict[str, Any]) -> None:
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
         self.path = path
-        self.options = options
-        self.limit: Decimal = options["max_usd"]
+        self.values = values
+        self.limit: Decimal = values["max_usd"]
 
     def run(self) -> int:
-        if not self.options["dry_run"] and not os.environ.get(KEY):
+        if not self.values["dry_run"] and not os.environ.get(KEY):
             raise click.ClickException(NO_KEY)
         plan = self._plan()
         from cachecost.live.driver import output
 
-        parallel, is_dry = self.options["parallel"], self.options["dry_run"]
-        if not self.options["as_json"]:
+        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
+        if not self.values["as_json"]:
             output.print_plan(plan, self.limit, parallel)
         elif is_dry:
-            print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
-        for sentence in output.plan_sentences(plan, self.limit, self.options["pace"], self.options["output"]):
+            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
+        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
             print_diagnostic(sentence)
         if is_dry:
             return ExitCode.OK
-        confirm_spending(self.limit, self.options["yes"])
+        confirm_spending(self.limit, self.values["yes"])
         return self._print_result(self._send(plan))
 
     def _plan(self) -> Plan:
         from cachecost.live.driver.journal import read_journal
         from cachecost.live.driver.planning import plan
 
-        rules = parse_assumptions(self.options["rule"])
-        sets = [*self.options["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
+        rules = options.parse_assumptions(self.values["rule"])
+        sets = [*self.values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
         scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
         known = [spec.name for spec in scenario.strategies]
-        for name in self.options["only"]:
-            check_name("--strategy", name, known)
-        run, now = (DRY_RUN if self.options["dry_run"] else token_hex(4)), time.time()
-        if self.options["resume"] is not None:
-            journal = read_journal(self.options["resume"])
+        for name in self.values["only"]:
+            options.check_name("--strategy", name, known)
+        run, now = (DRY_RUN if self.values["dry_run"] else token_hex(4)), time.time()
+        if self.values["resume"] is not None:
+            journal = read_journal(self.values["resume"])
             run, now = journal.run, journal.at
-        made = plan(scenario, self.path.parent, run, now, self._plan_options(), self.options["prices"])
+        made = plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
         if made.faults:
             faults = "\n".join(made.faults)
             raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
@@ -194,7 +186,7 @@ class _Live:
     def _plan_options(self) -> LiveOptions:
         from cachecost.live.driver.planning import LiveOptions
 
-        return LiveOptions(self.options["output"], self.options["pace"], self.options["only"])
+        return LiveOptions(self.values["output"], self.values["pace"], self.values["only"])
 
     def _send(self, plan: Plan) -> LiveResult:
         """Run to the end; after an interruption, print how to continue."""
@@ -203,7 +195,7 @@ class _Live:
         from cachecost.live.clock import ScaledClock
         from cachecost.live.driver.run import LiveRun, drive
 
-        limits = [self.options[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
+        limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
         job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
         with self._journal(plan) as journal:
             try:
@@ -217,9 +209,9 @@ class _Live:
         from cachecost.live.driver.run import RECORDING
 
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        folder = self.options["out"] or Path(f"live-{plan.scenario.name}-{day}")
-        path = self.options["resume"] or folder / JOURNAL
-        if self.options["resume"] is None and path.exists():
+        folder = self.values["out"] or Path(f"live-{plan.scenario.name}-{day}")
+        path = self.values["resume"] or folder / JOURNAL
+        if self.values["resume"] is None and path.exists():
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         if not path.exists() and (recording := folder / RECORDING).exists():
             raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
@@ -234,9 +226,9 @@ class _Live:
         if any(outcome.calls for outcome in driven.outcomes):
             setup = replace(driven.plan.terms.each_on_its_day(), counters={})
             fidelity = Validation([driven.recording], setup).fidelity()
-        if self.options["as_json"]:
+        if self.values["as_json"]:
             document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
-            print_json(document, indent=2, ensure_ascii=True)
+            options.print_json(document, indent=2, ensure_ascii=True)
         else:
             output.print_driven(driven)
             if fidelity:
