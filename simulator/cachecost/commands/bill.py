@@ -16,7 +16,7 @@ import click
 
 from cachecost.base.errors import ExitCode
 from cachecost.base.formatting import count_text, inert
-from cachecost.base.times import LOCAL, find_zone, iso, seconds
+from cachecost.base.times import LOCAL, find_zone, iso
 from cachecost.commands import options
 from cachecost.commands.catalogue import is_from_file
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
@@ -50,10 +50,8 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
         return None
     if match := SPAN.fullmatch(value):
         return time.time() - int(match[1]) * SPAN_SECONDS[match[2]]
-    try:
-        return seconds(value, ctx.params.get("zone") or UTC)
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"expected a span (30d, 12h, 2w) or a date (2026-03-07); got '{value}'") from None
+    expected = "a span (30d, 12h, 2w) or a date (2026-03-07)"
+    return options.parse_seconds(value, expected, ctx.params.get("zone") or UTC)
 
 
 def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.errors import ExitCode
-from cachecost.base.times import seconds
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection
 from cachecost.commands.output_paths import CheckedCommand
@@ -28,12 +27,7 @@ FROM_BILLS = ", prices its first call only, and takes the cached prompt's length
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float:
     """A moment in seconds since the epoch; now where none is named. Raises BadParameter."""
-    if value is None:
-        return time.time()
-    try:
-        return seconds(value)
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"expected a time like 2026-03-07T14:30 (UTC); got '{value}'") from None
+    return time.time() if value is None else options.parse_seconds(value, "a time like 2026-03-07T14:30 (UTC)")
 
 
 @click.command("next", cls=CheckedCommand)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache, cached_property, wraps
 from itertools import accumulate
 from pathlib import Path
@@ -20,6 +20,7 @@ import click
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import ExitCode, Fault, nearest
 from cachecost.base.formatting import count_text
+from cachecost.base.times import seconds
 from cachecost.commands.catalogue import is_from_file
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.output_paths import PagePath, SharedOption
@@ -190,6 +191,14 @@ class SharedOptions:
         own = own_rules(self.rules_file) if self.rules_file else NO_OWN_RULES
         assumptions = assumptions_from({**own.assumptions, **self.assumptions})
         return ReplaySetup(RuleBook(assumptions, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host)
+
+
+def parse_seconds(value: str, expected: str, zone: tzinfo = UTC) -> float:
+    """A time in seconds since the epoch. Raises BadParameter, which says what was `expected`."""
+    try:
+        return seconds(value, zone)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"expected {expected}; got '{value}'") from None
 
 
 def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:

@@ -137,12 +137,7 @@ def parse_calls(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    from cachecost.base.times import seconds
-
-    try:
-        return None if value is None else seconds(value)
-    except ValueError:
-        raise click.BadParameter(f"expected an ISO 8601 time like 2026-03-07T10:00:00Z; got '{value}'") from None
+    return None if value is None else options.parse_seconds(value, "an ISO 8601 time like 2026-03-07T10:00:00Z")
 
 
 @recording.command()

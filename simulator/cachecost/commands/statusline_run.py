@@ -50,15 +50,7 @@ def begin_deadline() -> None:
     """From here on reading stdin, and later writing, ends the process with 0 after DEADLINE_S."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, _end)
-        resume_deadline()
-
-
-def pause_deadline() -> None:
-    _set_alarm(0.0)
-
-
-def resume_deadline() -> None:
-    _set_alarm(DEADLINE_S)
+        _set_alarm(DEADLINE_S)
 
 
 def _end(number: int, frame: object) -> None:
@@ -277,7 +269,7 @@ def status_line(stream: BinaryIO, form: str, now: float) -> tuple[str, str]:
 def read_facts(stream: BinaryIO) -> Facts:
     """The object that a client writes to stdin; empty where it writes none."""
     text = stream.read(MOST_BYTES + 1)
-    pause_deadline()
+    _set_alarm(0.0)
     if len(text) > MOST_BYTES or not text.strip():
         return {}
     found = msgspec.json.decode(text)
@@ -286,7 +278,7 @@ def read_facts(stream: BinaryIO) -> Facts:
 
 def write_line(text: str) -> None:
     """Write a line to stdout as UTF-8, whatever the locale: clients read it so."""
-    resume_deadline()
+    _set_alarm(DEADLINE_S)
     sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 

@@ -31,12 +31,13 @@ from cachecost.commands.mcp_server.answers import (
     LintAnswer,
     ModelsAnswer,
     NextAnswer,
+    NoAnswer,
     WhatIfAnswer,
     brief_model,
     cut_answer,
     is_model,
+    run_for_json,
 )
-from cachecost.commands.mcp_server.captured_command import NoAnswer, run_for_json
 from cachecost.conversations.input_files import is_url
 from cachecost.providers.hosts import AUTO_HOST, near_model
 
