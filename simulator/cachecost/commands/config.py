@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from cachecost.base.errors import ExitCode, InputError
 from cachecost.base.formatting import inert
 from cachecost.commands.catalogue import load_named_commands
 from cachecost.commands.option_values import CommandDefaults, command_defaults, is_overruled
-from cachecost.commands.options import json_option, print_json
+from cachecost.commands.options import json_option
 from cachecost.configuration.discovery import OWN, SHARED, found_files
 from cachecost.configuration.project_settings import (
     OVERRULING,
@@ -71,7 +72,7 @@ def config(shows_all: bool, as_json: bool) -> int:
         file = None if settings.path is None else str(settings.path)
         looked = [str(folder) for folder in found.looked]
         document = {"format": FORMAT, "file": file, "looked_in": looked, "settings": [row._asdict() for row in rows]}
-        print_json(document, indent=2)
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))  # of dates and paths their text
         return ExitCode.OK
     if settings.path:
         about = f"Settings file: {settings.path}"

@@ -343,7 +343,7 @@ def write_html(path: Path, page: str) -> None:
 
 def print_json(document: Any, indent: int | None = None, ensure_ascii: bool = False) -> None:
     """Print one JSON object to stdout, in one line without `indent`."""
-    sys.stdout.write(json.dumps(document, indent=indent, ensure_ascii=ensure_ascii, default=str) + "\n")
+    sys.stdout.write(json.dumps(document, indent=indent, ensure_ascii=ensure_ascii) + "\n")
 
 
 def option_words(values: Mapping[str, object]) -> list[str]:

@@ -22,18 +22,9 @@ from cachecost.base.errors import ExitCode, Fault, InputError
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
 from cachecost.base.times import iso
+from cachecost.commands import options
 from cachecost.commands.bill import parse_moment
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import (
-    LogPath,
-    SharedOptions,
-    format_option,
-    option_words,
-    port_option,
-    shared_options,
-    work_bar,
-    write_html,
-)
 from cachecost.commands.output_paths import CheckedCommand, PagePath
 from cachecost.commands.sessions import choose_session, read_session_files
 from cachecost.conversations.input_files import input_path
@@ -60,7 +51,7 @@ class ViewOptions:
     session: str | None
     beside: bool
     against: str | None
-    shared: SharedOptions
+    shared: options.SharedOptions
 
     @property
     def is_counted(self) -> IsCounted:
@@ -72,7 +63,7 @@ class ViewOptions:
         """The command line that shows the same: a period in days before now has become a date."""
         since = None if self.since is None else iso(self.since)
         named = {"--since": since, "--project": self.project, "--session": self.session, "--against": self.against}
-        words = [*option_words(named), *(["--beside"] if self.beside else [])]
+        words = [*options.option_words(named), *(["--beside"] if self.beside else [])]
         return shlex.join(["cachecost", "view", *map(str, self.paths), *words, *self.replay_options])
 
     @property
@@ -86,11 +77,11 @@ class ViewOptions:
             "--prices": shared.prices,
             "--rules": shared.rules_file,
         }
-        return [*option_words(named), *(word for rule in shared.rule for word in ("--rule", rule))]
+        return [*options.option_words(named), *(word for rule in shared.rule for word in ("--rule", rule))]
 
 
 @click.command(cls=CheckedCommand)
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=LogPath())
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=options.LogPath())
 @click.option(
     "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
 )
@@ -100,22 +91,13 @@ class ViewOptions:
 @click.option("--beside", is_flag=True, help="Compare two recordings, call by call: PATH is given twice.")
 @click.option("--against", metavar="REV", help="Compare a report with itself as of this git revision.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@port_option(0)
-@format_option
-@shared_options
-def view(
-    paths: tuple[Path, ...],
-    since: float | None,
-    project: str | None,
-    session: str | None,
-    save: Path | None,
-    beside: bool,
-    against: str | None,
-    no_browser: bool,
-    port: int,
-    format_: str,
-    shared: SharedOptions,
-) -> int:
+@options.port_option(0)
+@options.format_option
+@options.shared_options
+@options.fold_options(
+    "shown", ViewOptions, ("paths", "format_", "since", "project", "session", "beside", "against", "shared")
+)
+def view(shown: ViewOptions, save: Path | None, no_browser: bool, port: int) -> int:
     """Look around sessions in the browser: each call's prompt, what was written again and why, and what if.
 
     PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
@@ -123,26 +105,25 @@ def view(
     page is on this machine only and loads nothing from the network. Ctrl-C stops it.
     """
     require("cachecost view", "starlette", "uvicorn")
-    options = ViewOptions(paths, format_, since, project, session, beside, against, shared)
-    folder = None if beside else report_folder(paths)
-    if folder is None and not beside and against is None:
-        return _view_sessions(options, save, port, not no_browser)
-    if save or session:
+    folder = None if shown.beside else report_folder(shown.paths)
+    if folder is None and not shown.beside and shown.against is None:
+        return _view_sessions(shown, save, port, not no_browser)
+    if save or shown.session:
         raise click.UsageError("--save, --session: for sessions only")
-    source = comparison_source(options) if beside else report_source(folder, options)
+    source = comparison_source(shown) if shown.beside else report_source(folder, shown)
     serve_source(source, "", port, not no_browser)
     return ExitCode.OK
 
 
-def _view_sessions(options: ViewOptions, save: Path | None, port: int, opens_browser: bool) -> ExitCode:
-    listing = find_sessions(options, options.paths)
+def _view_sessions(shown: ViewOptions, save: Path | None, port: int, opens_browser: bool) -> ExitCode:
+    listing = find_sessions(shown, shown.paths)
     if not listing.keys:
         return ExitCode.INVALID_INPUT if listing.skipped else ExitCode.OK
     from cachecost.analysis.viewing.listing import session_id
 
-    source, opened = sessions_source(listing, options), None
-    if options.session is not None:
-        opened = session_id(choose_session(options.session, listing.keys_by_time()))
+    source, opened = sessions_source(listing, shown), None
+    if shown.session is not None:
+        opened = session_id(choose_session(shown.session, listing.keys_by_time()))
     if save is None:
         serve_source(source, f"#/session/{opened}" if opened else "", port, opens_browser)
         return ExitCode.OK
@@ -150,42 +131,42 @@ def _view_sessions(options: ViewOptions, save: Path | None, port: int, opens_bro
 
     if opened is None and len(listing.keys) > 1:
         raise click.UsageError(f"--save: there are {len(listing.keys):,} sessions; name one with --session ID")
-    write_html(save, SavedPage(source, read_static_files()).of_session(opened or session_id(listing.keys[0])))
+    options.write_html(save, SavedPage(source, read_static_files()).of_session(opened or session_id(listing.keys[0])))
     return ExitCode.OK
 
 
-def sessions_source(listing: SessionListing, options: ViewOptions) -> SessionsSource:
+def sessions_source(listing: SessionListing, shown: ViewOptions) -> SessionsSource:
     from cachecost.analysis.viewing.listing import CallReading
     from cachecost.live.viewer.sessions_source import SessionsSource
 
     return SessionsSource(
         listing,
-        options.shared.setup,
-        CallReading(options.format_),
-        command=options.command,
-        options_given=options.replay_options,
+        shown.shared.setup,
+        CallReading(shown.format_),
+        command=shown.command,
+        options_given=shown.replay_options,
         watch=_ShownWork().watch,
     )
 
 
-def find_sessions(options: ViewOptions, paths: Sequence[Path]) -> SessionListing:
+def find_sessions(shown: ViewOptions, paths: Sequence[Path]) -> SessionListing:
     """The sessions of these paths, with what could not be read."""
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
 
-    setup = options.shared.setup
+    setup = shown.shared.setup
     logged = LoggedSessions(setup)
-    with no_garbage_collection(), work_bar() as bar:
-        found = read_session_files(paths, options.format_, bar, command="view")
+    with no_garbage_collection(), options.work_bar() as bar:
+        found = read_session_files(paths, shown.format_, bar, command="view")
         with bar.reading(found.logs):
             account = account_of_found(
-                found, setup, options.format_, options.project, options.is_counted, print_diagnostic, logged.complete
+                found, setup, shown.format_, shown.project, shown.is_counted, print_diagnostic, logged.complete
             )
     for why, number in sorted(logged.unknown.items()):
         print_diagnostic(f"{count_text(number, 'call')} without a bill left out: {why}")
     if (found.sessions or found.logs or found.skipped) and not any(account.calls()):
         print_diagnostic("no sessions to show: no call has a bill or can be simulated; try cachecost view PATH")
-    return SessionListing(account, logged, found.skipped, options.format_)
+    return SessionListing(account, logged, found.skipped, shown.format_)
 
 
 @dataclass(slots=True)
@@ -201,7 +182,7 @@ class _ShownWork:
             yield
             return
         try:
-            with work_bar() as bar, bar.reading(list(map(input_path, files)), what):
+            with options.work_bar() as bar, bar.reading(list(map(input_path, files)), what):
                 if not files:
                     bar.begin(what)
                 yield
@@ -209,20 +190,20 @@ class _ShownWork:
             self._lock.release()
 
 
-def comparison_source(options: ViewOptions) -> ComparisonSource:
+def comparison_source(shown: ViewOptions) -> ComparisonSource:
     """Two recordings. Raises UsageError where there are not two, InputError where one has no calls to show."""
     from cachecost.analysis.viewing.listing import CallReading
     from cachecost.live.viewer.sessions_source import ComparisonSource
 
-    if len(options.paths) != 2:
-        raise click.UsageError(f"--beside: expected two recordings; got {len(options.paths):,}")
-    left, right = (find_sessions(options, [path]) for path in options.paths)
-    for path, listing in zip(options.paths, (left, right), strict=True):
+    if len(shown.paths) != 2:
+        raise click.UsageError(f"--beside: expected two recordings; got {len(shown.paths):,}")
+    left, right = (find_sessions(shown, [path]) for path in shown.paths)
+    for path, listing in zip(shown.paths, (left, right), strict=True):
         if not listing.keys:
             raise InputError([Fault(str(path), "no calls to show")])
-    first, second = options.paths
+    first, second = shown.paths
     titles = (str(first), str(second)) if first.stem == second.stem else (first.stem, second.stem)
-    return ComparisonSource(titles, (left, right), CallReading(options.format_), options.command)
+    return ComparisonSource(titles, (left, right), CallReading(shown.format_), shown.command)
 
 
 def report_folder(paths: Sequence[Path]) -> Path | None:
@@ -234,7 +215,7 @@ def report_folder(paths: Sequence[Path]) -> Path | None:
     return folder if (folder / RESULT).is_file() and path in (folder, folder / RESULT) else None
 
 
-def report_source(folder: Path | None, options: ViewOptions) -> ReportSource:
+def report_source(folder: Path | None, shown: ViewOptions) -> ReportSource:
     """The report of a folder, beside it that of another revision. Raises UsageError, InputError."""
     from cachecost.live.viewer.source import ReportSource
     from cachecost.views.viewer.sessions import parse_report
@@ -248,10 +229,10 @@ def report_source(folder: Path | None, options: ViewOptions) -> ReportSource:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError([Fault(str(folder / name), f"cannot be read: {error}")]) from None
     report, other = parse_report(str(folder), *texts), None
-    if options.against is not None:
-        texts = [_read_revision(folder, name, options.against) for name in (RESULT, CALLS)]
-        other = parse_report(f"{folder} at {options.against}", *texts)
-    return ReportSource(report, options.command, other, options.against or "")
+    if shown.against is not None:
+        texts = [_read_revision(folder, name, shown.against) for name in (RESULT, CALLS)]
+        other = parse_report(f"{folder} at {shown.against}", *texts)
+    return ReportSource(report, shown.command, other, shown.against or "")
 
 
 def _read_revision(folder: Path, name: str, revision: str) -> str:
