@@ -20,7 +20,7 @@ from cachecost.base.structs import value
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand
-from cachecost.conversations.calls import BillTotal, Call, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call, Call
 from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.start_times import in_file_order
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated
@@ -171,7 +171,7 @@ class ReplayJob:
                 name = f"{AS_RECORDED}, {capacity:,} tokens kept"
                 yield _recorded_ledger(self.bar.count(calls), setup, with_timelines, name)
 
-    def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
+    def _calls(self, keep_content: bool = True) -> Iterator[Call]:
         with self.bar.reading(self.logs.paths):
             yield from self.model_days.of_calls(self.bill.add_all(read_logs(self.logs, keep_content)))
 

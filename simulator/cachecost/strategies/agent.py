@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request, block_of, text_block
@@ -238,12 +238,12 @@ class QuestionPlanner:
 
     def plan_questions(
         self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float
-    ) -> tuple[list[PlannedCall], float]:
+    ) -> tuple[list[Call], float]:
         """The calls that questions asked between two main calls need, and when the next call can start.
 
         Calls are in the order they start, none before `ready`; times are seconds since the epoch.
         """
-        calls: list[PlannedCall] = []
+        calls: list[Call] = []
         batches: dict[int, list[Inquiry]] = {}
         for number, inquiry in enumerate(asked):
             is_alone = self._options.order == "sequential"
@@ -255,7 +255,7 @@ class QuestionPlanner:
             calls += new
         return sorted(calls, key=lambda call: call.start), ready
 
-    def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[PlannedCall]:
+    def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[Call]:
         self._asked += 1
         options, number = self._options, self._asked
         schema = f"question {number}" if options.is_unique else inquiry.answer_type
@@ -276,7 +276,7 @@ class QuestionPlanner:
             purpose = "retry" if attempt else "inquiry"
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
-            yield PlannedCall(request, at, output=tuple(answer), purpose=purpose, turn=turn, inquiry=number)
+            yield Call(request, at, output=tuple(answer), purpose=purpose, turn=turn, inquiry=number)
             if not self._fails(attempt):
                 return
 
@@ -393,12 +393,12 @@ class Agent:
         inquiry, why = self.inquiry_by_host(self.facts(model))
         return replace(self, inquiry=inquiry, inquiry_by_host=None, remarks=(*self.remarks, why))
 
-    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+    def plan(self, conversation: Conversation) -> Iterator[Call]:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).plan(conversation)
         walks = [_CallPlanner(self, conversation).calls() for conversation in self.apply_changes(conversation)]
-        calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
+        calls: Iterator[Call] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
         for change in self.changes:
             calls = change.plan_calls(calls)
         return calls
@@ -526,7 +526,7 @@ class _CallPlanner:
                 agent.inquiry, self._main, conversation.tools, agent.placement, self._trail, agent.window()
             )
 
-    def calls(self) -> Iterator[PlannedCall]:
+    def calls(self) -> Iterator[Call]:
         recorded = self._conversation
         if recorded.host is None and not recorded.workspace and not recorded.is_batch:
             yield from self._calls()
@@ -534,7 +534,7 @@ class _CallPlanner:
         for call in self._calls():
             yield replace(call, host=recorded.host, workspace=recorded.workspace, is_batch=recorded.is_batch)
 
-    def _calls(self) -> Iterator[PlannedCall]:
+    def _calls(self) -> Iterator[Call]:
         asked: list[Inquiry] = []
         for event in self._conversation.events:
             if isinstance(event, Inquiry):
@@ -559,7 +559,7 @@ class _CallPlanner:
             self._thread.add(event)
         yield from self._ask(asked)
 
-    def _aside(self, event: Aside) -> PlannedCall:
+    def _aside(self, event: Aside) -> Call:
         """A side call with its own head, with this agent's breakpoints for side calls."""
         agent, reply = self._agent, event.reply
         placement = agent.inquiry.placement(agent.placement) if agent.inquiry else agent.placement
@@ -571,8 +571,8 @@ class _CallPlanner:
         start = max(event.at, self._ready)
         return self._plan_call(reply, request, start, "aside")
 
-    def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> PlannedCall:
-        return PlannedCall(
+    def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> Call:
+        return Call(
             request,
             start,
             first_token_s=reply.first_token_s or 0.0,
@@ -582,7 +582,7 @@ class _CallPlanner:
             turn=self._turn,
         )
 
-    def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
+    def _ask(self, asked: list[Inquiry]) -> Iterator[Call]:
         if asked and self._questions is not None:
             calls, self._ready = self._questions.plan_questions(self._thread.thread, self._turn, asked, self._ready)
             yield from calls

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from math import fsum
 from typing import Any, Literal
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
@@ -30,7 +30,7 @@ from cachecost.strategies.placements import (
 )
 
 NEVER = float("-inf")
-Timed = tuple[float, PlannedCall]
+Timed = tuple[float, Call]
 """A call, and the start that the plan had reached when it was found."""
 
 
@@ -48,9 +48,7 @@ def _type(params: Mapping[str, Any], name: str) -> object:
     return (params.get(name) or {}).get("type")
 
 
-def cache_only_call(
-    call: PlannedCall, request: Request, start: float, purpose: str, max_tokens: int = 0
-) -> PlannedCall:
+def cache_only_call(call: Call, request: Request, start: float, purpose: str, max_tokens: int = 0) -> Call:
     """`request` sent for the cache alone, in addition to `call`, with an output of `max_tokens` tokens (0 or 1).
 
     Where 0 is refused it is 1. Manual thinking wants more than its budget: the request says so, and is assumed to be
@@ -60,7 +58,7 @@ def cache_only_call(
     output = max(max_tokens, int(needs_output(params)))
     budget = (params.get("thinking") or {}).get("budget_tokens", 0)
     sent = replace(request, params={**params, "max_tokens": output + budget})
-    return PlannedCall(
+    return Call(
         sent, start, output_tokens=output, purpose=purpose, turn=call.turn, host=call.host, workspace=call.workspace
     )
 
@@ -80,7 +78,7 @@ class MainThread:
         self._is_main: dict[Thread, bool] = {}
         self._head: tuple[bytes, bytes] | None = None
 
-    def includes(self, call: PlannedCall) -> bool:
+    def includes(self, call: Call) -> bool:
         """Whether `call` is one, asked of each call in turn."""
         if call.purpose != "main":
             return False
@@ -100,13 +98,13 @@ class Delays:
     def __init__(self) -> None:
         self._free: dict[Thread, float] = {}
 
-    def start(self, call: PlannedCall) -> float:
+    def start(self, call: Call) -> float:
         """The earliest start of `call`, in seconds."""
         before = call.request.thread.parent
         nodes = before.back() if before else ()
         return max(call.start, next((self._free[node] for node in nodes if node in self._free), NEVER))
 
-    def delay(self, call: PlannedCall, start: float) -> PlannedCall:
+    def delay(self, call: Call, start: float) -> Call:
         """The call as it starts at `start`, or later where its thread waits. Each call is put, late or not."""
         late = replace(call, start=max(start, self.start(call)))
         free = late.start + STEP_S if late.start > call.start else NEVER
@@ -115,9 +113,9 @@ class Delays:
         return late
 
 
-def sort_calls(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[PlannedCall]:
+def sort_calls(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[Call]:
     """Calls by their start, of which some come late, and some up to `early_s` before what the plan had reached."""
-    waiting: list[tuple[float, int, PlannedCall]] = []
+    waiting: list[tuple[float, int, Call]] = []
     for number, (now, call) in enumerate(calls):
         while waiting and waiting[0][0] < now - early_s:
             yield heappop(waiting)[2]
@@ -151,7 +149,7 @@ class KeepAlive(AgentChange):
         if self.every_s <= 0:
             raise ValueError(f"every_s={self.every_s}: expected more than 0 seconds")
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         main, pings = MainThread(), _PingPlanner(self)
         for call in calls:
             yield from pings.before(call.start)
@@ -168,15 +166,15 @@ class _PingPlanner:
     def __init__(self, options: KeepAlive) -> None:
         self._options = options
         self._filler: Thread | None = None
-        self._last: PlannedCall | None = None
+        self._last: Call | None = None
         self._request: Request | None = None
         self._sent = 0
 
-    def follow(self, call: PlannedCall) -> None:
+    def follow(self, call: Call) -> None:
         is_cached = (call.request.breakpoints or call.request.automatic) and not call.is_batch
         self._last, self._request, self._sent = call if is_cached else None, None, 0
 
-    def before(self, at: float) -> Iterator[PlannedCall]:
+    def before(self, at: float) -> Iterator[Call]:
         """The pings due before `at`, seconds since the epoch."""
         options = self._options
         while self._last is not None and self._sent < options.times:
@@ -224,7 +222,7 @@ class PreWarm(AgentChange):
         """How many seconds before its first event a conversation may have a call."""
         return self.before_s
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         def with_warm_ups() -> Iterator[Timed]:
             main, last = MainThread(), None
             for call in calls:
@@ -237,7 +235,7 @@ class PreWarm(AgentChange):
 
         return sort_calls(with_warm_ups(), max(self.before_s, self.typing_s))
 
-    def _warm_up(self, call: PlannedCall, last: PlannedCall | None) -> Request | None:
+    def _warm_up(self, call: Call, last: Call | None) -> Request | None:
         """What is sent before `call`, if it is time to; `last` is the main call before it. In a turn nobody types."""
         request = (last or call).request
         if not request.breakpoints and not request.automatic:
@@ -269,10 +267,10 @@ class WarmBeforeFanOut(AgentChange):
         if self.first_token_s <= 0:
             raise ValueError(f"first_token_s={self.first_token_s}: expected more than 0 seconds")
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         def staggered() -> Iterator[Timed]:
             delays = Delays()
-            group: list[PlannedCall] = []
+            group: list[Call] = []
             for call in chain(calls, [None]):
                 if group and (call is None or call.start - group[0].start > self.together_s):
                     for family in _families(group):
@@ -282,7 +280,7 @@ class WarmBeforeFanOut(AgentChange):
 
         return sort_calls(staggered())
 
-    def _one_first(self, family: list[PlannedCall], delays: Delays) -> Iterator[PlannedCall]:
+    def _one_first(self, family: list[Call], delays: Delays) -> Iterator[Call]:
         shared = None
         if len(family) > 1:  # what all send, with a breakpoint at its end
             common = reduce(Thread.common, (call.request.thread for call in family))
@@ -300,11 +298,11 @@ class WarmBeforeFanOut(AgentChange):
             yield from (delays.delay(call, ready) for call in family[1:])
 
 
-def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
+def _families(group: list[Call]) -> list[list[Call]]:
     """The calls of each head and model. What goes on from another's answer waits for it anyway: a family of its own,
     as is what nobody can hold back (a batch), and that for which nothing is written.
     """
-    families: list[tuple[object, list[PlannedCall]]] = []
+    families: list[tuple[object, list[Call]]] = []
     for call in group:
         request = call.request
         is_alone = call.is_batch or not (request.breakpoints or request.automatic)
@@ -370,7 +368,7 @@ class Adapt(AgentChange):
     ping_s: float = 3540.0
     times: int = 8
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         agent = _PauseLearner(self)
         for call in calls:
             yield from agent.pings_before(call.start)
@@ -403,7 +401,7 @@ class _PauseHistory:
 class _LastCall:
     """The last call of a thread: how many tokens it had, and what breakpoints."""
 
-    call: PlannedCall
+    call: Call
     kind: Kind
     tokens: int
     lives_hour: bool
@@ -422,20 +420,20 @@ class _PauseLearner:
         self._latest: _LastCall | None = None
         self._head = Placement((LastTool(), SystemBlock("last")))
 
-    def learn(self, call: PlannedCall) -> None:
+    def learn(self, call: Call) -> None:
         """Note how long the call that this one goes on from was left alone."""
         before = self._before(call)
         if before is not None and not before.is_over:
             before.is_over = True
             self._history(before.kind).followed.append(call.start - before.call.start)
 
-    def _before(self, call: PlannedCall) -> _LastCall | None:
+    def _before(self, call: Call) -> _LastCall | None:
         return next((self._ends[node] for node in call.request.thread.back() if node in self._ends), None)
 
     def _history(self, kind: Kind) -> _PauseHistory:
         return self._pauses.setdefault(kind, _PauseHistory())
 
-    def with_breakpoints(self, call: PlannedCall) -> PlannedCall:
+    def with_breakpoints(self, call: Call) -> Call:
         """The call with the breakpoints that the past speaks for.
 
         They are at the head, the end of what the last call sent, and the end; an hour wherever the loss that it
@@ -463,7 +461,7 @@ class _PauseLearner:
         self._latest = replace(last, call=made) if call.purpose == "main" else self._latest
         return made
 
-    def pings_before(self, at: float) -> Iterator[PlannedCall]:
+    def pings_before(self, at: float) -> Iterator[Call]:
         """The pings due before `at`."""
         last, options = self._latest, self._options
         while last is not None and last.lives_hour and last.pings < options.times:
@@ -493,7 +491,7 @@ class RouteAsides(AgentChange):
     tools: Literal["same", "none"] = "same"
     short_tokens: int = 0
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         for call in calls:
             is_routed = call.purpose == "aside"
             if call.purpose == "main" and self.short_tokens:
@@ -535,7 +533,7 @@ class CallRetries(AgentChange):
     wait_s: float = 1.0
     output_tokens: int = 0
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         def with_retries() -> Iterator[Timed]:
             fails, delays = EvenSampler(self.rate), Delays()
             for call in calls:
