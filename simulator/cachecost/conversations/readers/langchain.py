@@ -23,9 +23,9 @@ from cachecost.conversations.readers.apis.openai import (
     part,
     tools,
 )
+from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.conversations.readers.otel.messages import blocks_of as from_parts
-from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.prompts.intake import OBJECTS
 from cachecost.prompts.request import BREAKPOINT, NotAMessage, content_blocks
 

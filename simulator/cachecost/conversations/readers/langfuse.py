@@ -29,10 +29,10 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body
 from cachecost.conversations.readers.apis.formats import answer_of as answer_of_api
 from cachecost.conversations.readers.apis.openai import from_responses, from_responses_output
+from cachecost.conversations.readers.call_builder import first_keys, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.langchain import answer_blocks, block_from, body_from_request, plain
-from cachecost.conversations.readers.parsed_calls import first_keys, parse_json_text
 from cachecost.conversations.readers.traces import (
     NOT_MESSAGES,
     TraceFormat,
@@ -114,9 +114,6 @@ def _observations(row: JsonObject) -> Iterator[JsonObject]:
         yield row
 
 
-# ------------------------------------------------------------------------------------------ input and output
-
-
 def _body(row: View, model: str) -> tuple[Body, str]:
     parameters = object_or_empty(value_at(row, "modelParameters", "model_parameters"))
     parameters = {name: parse_json_text(one) for name, one in parameters.items()}  # objects are written as texts
@@ -130,7 +127,8 @@ def _body(row: View, model: str) -> tuple[Body, str]:
     request = {**parameters, **value, "model": model}
     messages = _messages(value)
     is_request = messages is None and ("input" in value or "instructions" in value)
-    if is_request or (messages is not None and any(map(_is_item, messages))):
+    objects = [one for one in messages or () if isinstance(one, Mapping) and "role" not in one]
+    if is_request or any(one.get("type") in ITEMS and one["type"] != "message" for one in objects):
         items = value.get("input") if messages is None else messages
         return from_responses({**request, "input": [] if items is None else items}), ""
     if messages is None or not all(map(_is_message, messages)):
@@ -157,11 +155,6 @@ def _is_message(one: Any) -> bool:
     if not isinstance(one, Mapping):
         return False
     return isinstance(one.get("role"), str) or "lc" in one or ("content" in one and isinstance(one.get("type"), str))
-
-
-def _is_item(one: Any) -> bool:
-    """Whether it is an item of Responses that is no message."""
-    return isinstance(one, Mapping) and one.get("type") in ITEMS and one.get("type") != "message" and "role" not in one
 
 
 def _is_definition(one: Mapping[str, Any]) -> bool:
@@ -196,9 +189,6 @@ def _answer_of_list(values: Sequence[Any]) -> list[Body] | str | None:
     if all(isinstance(one, Mapping) and isinstance(one.get("type"), str) for one in values):
         return [block_from(one, f"output.{number}", {}) for number, one in enumerate(values)]
     return None
-
-
-# ----------------------------------------------------------------------------------------------------- usage
 
 
 def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:

@@ -25,10 +25,10 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
+from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.langchain import answer_blocks, body_from_request, plain
-from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.conversations.readers.traces import (
     NOT_MESSAGES,
     TraceFormat,
@@ -174,9 +174,6 @@ def _first_token(run: JsonObject) -> str | None:
     events = run.objects("events") if run.has("events") else []
     token = next((event for event in events if event.data.get("name") == "new_token"), None)
     return _start(run, "first_token_time") or (_start(token, "time") if token else None)
-
-
-# ----------------------------------------------------------------------------------------------------- usage
 
 
 def _usage(entry: JsonObject, run: View, notes: ReaderNotes) -> Usage | None:

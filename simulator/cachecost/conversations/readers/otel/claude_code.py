@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachecost.base import limits
 from cachecost.base.times import iso, seconds
@@ -11,7 +11,6 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import status_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.otel.spans import OtelSpan
-from cachecost.conversations.readers.parsed_calls import ParsedCall
 from cachecost.providers.hosts import host_of_provider, parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -20,6 +19,7 @@ REQUEST, ERROR, SPAN = "api_request", "api_error", "llm_request"
 MAIN = ("sdk", "main")
 """Sources of the main thread, besides those that begin with `repl_main_thread`."""
 AGENTS = ("agent:builtin:", "agent:")
+COUNTS = ("cache_creation", "cache_creation_1h", "cache_creation_5m", "input", "cache_read", "output")
 NO_TTL = "with writes that are not split by TTL: taken as 5m"
 
 
@@ -29,17 +29,10 @@ def event_name(span: OtelSpan) -> str | None:
     return next((name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)), None)
 
 
-class ClaudeCall(NamedTuple):
-    """A call of Claude Code: its bill, without what was sent; and the sub-agent or the side task that made it."""
-
-    span: OtelSpan
-    parsed: ParsedCall
-    agent: str
-
-
-def claude_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterable[ClaudeCall]:
-    """The calls among the events and spans of Claude Code, each once; an event comes before a span of the same call."""
-    calls = dict[str, ClaudeCall]()
+def claude_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterable[tuple[OtelSpan, dict[str, Any]]]:
+    """The calls among the events and spans of Claude Code, as what `CallBuilder.build` takes: bills, without what was
+    sent. Each is there once; an event comes before a span of the same call."""
+    calls = dict[str, tuple[OtelSpan, dict[str, Any]]]()
     for span in sorted(found, key=lambda one: not one.is_record):
         name = event_name(span)
         if name not in ((REQUEST, ERROR) if span.is_record else (SPAN,)):
@@ -53,40 +46,41 @@ def claude_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterable[Clau
         else:
             start, has_failed = span.start, span.failed or at.data.get("success") in (False, "false")
             end = start + _number(at, "duration_ms") / 1000
-        call = _parse_call(span, at, max(0.0, start), has_failed, notes)
-        key = call.parsed.id or f"{call.parsed.session} {max(0.0, end)} {len(calls)}"
+        call = _parse_call(at, max(0.0, start), has_failed, notes)
+        key = call["id"] or f"{call['session']} {max(0.0, end)} {len(calls)}"
         if key in calls:
             notes.skip("record", "same call as one before it")
-        calls.setdefault(key, call)
+        calls.setdefault(key, (span, call))
     return calls.values()
 
 
-def _parse_call(span: OtelSpan, at: JsonObject, start: float, has_failed: bool, notes: ReaderNotes) -> ClaudeCall:
+def _parse_call(at: JsonObject, start: float, has_failed: bool, notes: ReaderNotes) -> dict[str, Any]:
     model, host = parse_model_name(at.text("model", "") or at.text("gen_ai.request.model", ""), "")
     speed = {"speed": "fast"} if at.data.get("speed") == "fast" else {}
-    parsed = ParsedCall(
-        body={"messages": [], "model": model, **speed},
-        usage=None if has_failed else _usage(at, notes),
-        timestamp=iso(start),
-        first_token_s=_number(at, "ttft_ms") / 1000,
-        host=host_of_provider(at.text("anthropic.provider", "")) or host,
-        status=_status(at) if has_failed else None,
-        source="claude-code",
-        session=at.text("session.id", ""),
-        id=at.text("request_id", "") or at.text("client_request_id", ""),
-        line=span.at.line or 0,
-    )
-    return ClaudeCall(span, parsed, _agent(at))
+    return {
+        "body": {"messages": [], "model": model, **speed},
+        "usage": None if has_failed else _usage(at, notes),
+        "timestamp": iso(start),
+        "first_token_s": _number(at, "ttft_ms") / 1000,
+        "host": host_of_provider(at.text("anthropic.provider", "")) or host,
+        "status": _status(at) if has_failed else None,
+        "source": "claude-code",
+        "session": at.text("session.id", ""),
+        "id": at.text("request_id", "") or at.text("client_request_id", ""),
+        "line": at.line or 0,
+        "agent": _agent(at),
+    }
 
 
 def _usage(at: JsonObject, notes: ReaderNotes) -> Usage:
     """The bill of a call. Writes that the event does not split by TTL count as 5m."""
-    names = ("cache_creation_tokens", "cache_creation_1h_tokens", "cache_creation_5m_tokens", "input_tokens")
-    written, hour, short, fresh = (_tokens(at, name) for name in names)
+    written, hour, short, fresh, read, output = (
+        int(at.get(f"{name}_tokens", "a number of tokens", _are_tokens, 0, required=False)) for name in COUNTS
+    )
     if written > short + hour:
         short = written - hour
         notes.add("call", NO_TTL)
-    return Usage(fresh, _tokens(at, "cache_read_tokens"), short, hour, _tokens(at, "output_tokens"))
+    return Usage(fresh, read, short, hour, output)
 
 
 def _status(at: JsonObject) -> int:
@@ -104,10 +98,6 @@ def _agent(at: JsonObject) -> str:
     if source in MAIN or source.startswith("repl_main_thread"):
         return ""
     return next((source.removeprefix(prefix) for prefix in AGENTS if source.startswith(prefix)), source)
-
-
-def _tokens(at: JsonObject, name: str) -> int:
-    return int(at.get(name, "a number of tokens", _are_tokens, 0, required=False))
 
 
 def _number(at: JsonObject, name: str) -> float:

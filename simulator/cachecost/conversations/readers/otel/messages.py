@@ -18,8 +18,8 @@ from typing import Any
 from cachecost.base.limits import whole_number
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
 from cachecost.conversations.readers.apis.openai import SHORT, Turns, from_chat_message, tool_use, tools
+from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, require_object
-from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.prompts.request import BREAKPOINT, NotAMessage
 
 Attributes = Mapping[str, Any]
@@ -68,9 +68,6 @@ def answer_of_span(attributes: Attributes, events: Events) -> list[Body] | str:
 def is_cut(value: Any) -> bool:
     """Whether an attribute was JSON before it was cut at the limit of its length."""
     return isinstance(value, str) and value.lstrip()[:2] in ("[{", '{"') and isinstance(parse_json_text(value), str)
-
-
-# ------------------------------------------------------------------------------------------------- requests
 
 
 def _conversation(messages: Iterable[tuple[str, list[Body]]]) -> Body:
@@ -151,9 +148,6 @@ def _answer_before_1_37(attributes: Attributes, events: Events) -> list[Body] | 
     choice = next((_event_fields(event) for name, event in events if name == CHOICE), {})
     message = choice.get("message", choice)
     return _blocks("assistant", message) if isinstance(message, Mapping) else _content(message)
-
-
-# -------------------------------------------------------------------------------------------------- blocks
 
 
 def _message(message: Any, path: str) -> tuple[str, list[Body]]:

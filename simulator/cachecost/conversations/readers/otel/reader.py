@@ -14,23 +14,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault
+from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import whole_number
-from cachecost.base.structs import replace
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.apis.formats import status_in
-from cachecost.conversations.readers.common.json_values import by_start
+from cachecost.conversations.readers.call_builder import (
+    CallBuilder,
+    errors_at,
+    first_keys,
+    parse_json_text,
+    sort_by_start,
+)
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.otel.claude_code import claude_calls, event_name
 from cachecost.conversations.readers.otel.messages import Attributes, answer_of_span, is_cut, request_of
 from cachecost.conversations.readers.otel.printed import is_printed
 from cachecost.conversations.readers.otel.spans import OtelSpan, model_calls, read_spans
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, first_keys, must_hold, parse_json_text
 from cachecost.conversations.readers.traces import text_at
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import host_at, host_names, parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -68,24 +71,23 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes, builder = ReaderNotes(), CallBuilder(keep_content)
-    values, found = read_spans(path, faults, warn)
+    found = read_spans(path, faults, warn, EXPECTED)
     others = [span for span in found if event_name(span) is None]
-    calls = []
-    for span, parsed, agent in (
+    calls = list[RecordedCall]()
+    for span, parsed in (
         *claude_calls((span for span in found if event_name(span) is not None), notes),
-        *((span, None, "") for span in model_calls(others, notes)),
+        *((span, None) for span in model_calls(others, notes)),
     ):
-        try:
-            call = builder.build(parsed or _parse_call(span, notes))
-            calls.append(replace(call, agent=agent) if agent else call)
-        except NotAMessage as fault:
-            faults.append(Fault(span.at.file, f"{span.at.place}attributes: {fault}", span.at.line))
+        with errors_at(span.at, "attributes: "):
+            calls.append(builder.build(**(parsed or _parse_call(span, notes))))
     notes.report(path, warn)
-    must_hold(path, EXPECTED, values, faults)
-    yield from by_start(calls, {span.trace for span in others})
+    if faults:
+        raise InputError(faults)
+    yield from sort_by_start(calls, {span.trace for span in others})
 
 
-def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
+def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
+    """What `CallBuilder.build` takes. Raises NotAMessage."""
     attributes = span.attributes
     usage = _usage(attributes)
     status = _status(span) if span.failed and usage is None else None
@@ -96,18 +98,19 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> ParsedCall:
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
     model, host = parse_model_name(text_at(attributes, MODELS), text_at(attributes, PROVIDERS))
     limit = attributes.get("gen_ai.request.max_tokens")
-    return ParsedCall(
-        body={**({"max_tokens": limit} if limit else {}), **body, "model": model},
-        usage=usage,
-        answer=answer_of_span(attributes, span.events),
-        timestamp=iso(span.start),
-        first_token_s=_seconds(attributes),
-        host=_host(attributes, model, host),
-        status=status,
-        session=text_at(attributes, SESSIONS) or span.trace,
-        id=text_at(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
-        line=span.at.line or 0,
-    )
+    first = next((attributes[name] for name in FIRST_TOKEN if name in attributes), 0.0)
+    return {
+        "body": {**({"max_tokens": limit} if limit else {}), **body, "model": model},
+        "usage": usage,
+        "answer": answer_of_span(attributes, span.events),
+        "timestamp": iso(span.start),
+        "first_token_s": float(first) if isinstance(first, (int, float)) and first >= 0 else 0.0,
+        "host": _host(attributes, model, host),
+        "status": status,
+        "session": text_at(attributes, SESSIONS) or span.trace,
+        "id": text_at(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
+        "line": span.at.line or 0,
+    }
 
 
 def _usage(attributes: Attributes) -> Usage | None:
@@ -146,8 +149,3 @@ def _host(attributes: Attributes, model: str, provider: str | None) -> str | Non
     """The host of a span. An instrumentation calls each server of a protocol by the name of its client library."""
     at = host_at(str(attributes.get("server.address") or ""), model)
     return at if at in host_names() or (provider in (None, "openai", "anthropic") and at) else provider
-
-
-def _seconds(attributes: Attributes) -> float:
-    first = next((attributes[name] for name in FIRST_TOKEN if name in attributes), 0.0)
-    return float(first) if isinstance(first, (int, float)) and first >= 0 else 0.0

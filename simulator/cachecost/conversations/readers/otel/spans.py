@@ -19,11 +19,11 @@ from cachecost.base.limits import whole_number
 from cachecost.base.times import LATEST
 from cachecost.conversations.input_files import Warn, open_input
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.call_builder import expect_any, objects
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.otel.messages import CHOICE, EVENT_ROLES
 from cachecost.conversations.readers.otel.printed import is_printed, printed_records
-from cachecost.conversations.readers.parsed_calls import objects
 from cachecost.prompts.request import show_found
 
 HEAD_BYTES = 1 << 16
@@ -68,15 +68,12 @@ class OtelSpan:
     is_record: bool = False
 
 
-def read_spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[OtelSpan]]:
-    """(number of values in the file, the spans and log records in them). Errors are added to `faults`."""
+def read_spans(path: Path, faults: list[Fault], warn: Warn, expected: str) -> list[OtelSpan]:
+    """The spans and log records in a file. Errors are added to `faults`; that nothing `expected` is there is one."""
     with open_input(path) as stream:
         is_console = is_printed(stream.read(HEAD_BYTES))
-    values, found = 0, list[OtelSpan]()
-    for value in printed_records(path, faults) if is_console else objects(path, faults, warn):
-        values += 1
-        found += _spans_in(value)
-    return values, found
+    values = printed_records(path, faults) if is_console else objects(path, faults, warn)
+    return [span for value in expect_any(values, path, faults, expected) for span in _spans_in(value)]
 
 
 def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
@@ -207,9 +204,6 @@ def _value(at: JsonObject, name: str, value: Any) -> Any:
         return {str(one.get("key")): _value(at, place, one.get("value", {})) for one in pairs}
     at.fault(name, f"expected a value type; got {show_found(kind)}")
     return None
-
-
-# ----------------------------------------------------------------------------------- which are model calls
 
 
 def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelSpan]:
