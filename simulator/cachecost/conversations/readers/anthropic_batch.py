@@ -33,7 +33,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
-from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, objects
+from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.usage_shapes import usage_from
@@ -117,16 +117,16 @@ def _parse_host_result(entry: JsonObject, answer: str) -> Result:
 
 def _parse_answer(place: JsonObject, name: str) -> Result:
     """The result of a request that was answered with the message in field `name`."""
-    message, result = place.mapping(name), Result()
+    message = place.mapping(name)
     if not message:
-        return result
-    with errors_at(place, f"{name}."):
+        return {}
+    with ErrorsAt(place, f"{name}."):
         usage = usage_from(message.get("usage"), "usage", "anthropic")  # type: ignore[arg-type]
         content = content_blocks(message.get("content"), "content")
         passes = array_at(message["usage"].get("iterations") or [], "usage.iterations")
         iterations = tuple(iteration_of(one, f"usage.iterations.{number}") for number, one in enumerate(passes))
-        result = {"usage": usage, "answer": content, "iterations": iterations, "id": str(message.get("id") or "")}
-    return result
+        return {"usage": usage, "answer": content, "iterations": iterations, "id": str(message.get("id") or "")}
+    return {}
 
 
 class _AnthropicBatch:

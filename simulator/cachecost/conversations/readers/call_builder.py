@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import date
 from operator import attrgetter
 from pathlib import Path
@@ -80,13 +79,20 @@ class CallBuilder:
         )
 
 
-@contextmanager
-def errors_at(entry: JsonObject, place: str = "") -> Iterator[None]:
-    """A NotAMessage that is raised within becomes an error at `place` in `entry`."""
-    try:
-        yield
-    except NotAMessage as error:
-        entry.faults.append(Fault(entry.file, f"{entry.place}{place}{error}", entry.line))
+class ErrorsAt:
+    """As a context: a NotAMessage that is raised within becomes an error at `place` in `entry`."""
+
+    def __init__(self, entry: JsonObject, place: str = "") -> None:
+        self._entry, self._place = entry, place
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        entry, is_ours = self._entry, isinstance(error, NotAMessage)
+        if is_ours:
+            entry.faults.append(Fault(entry.file, f"{entry.place}{self._place}{error}", entry.line))
+        return is_ours
 
 
 def sort_by_start(calls: Iterable[RecordedCall], traces: Collection[str]) -> list[RecordedCall]:

@@ -36,7 +36,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses, from_responses_output
-from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, request_keys
+from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.bodies import Route, route_of
@@ -197,18 +197,18 @@ class _ExchangeParser:
         if not kind:
             self.notes.skip("entry", "not a model call")
             return None
-        call, billed, blocks = None, None, list[dict[str, Any]]()
+        billed, blocks = None, list[dict[str, Any]]()
         if answer.get("usage") is not None:
-            with errors_at(one.answer_in, at):
+            with ErrorsAt(one.answer_in, at):
                 billed = with_searches(usage_from(answer["usage"], "usage", "openai"), answer)
-        with errors_at(one.answer_in, f"{at}choices.0." if kind == CHAT else at):
+        with ErrorsAt(one.answer_in, f"{at}choices.0." if kind == CHAT else at):
             blocks = _answer_blocks(answer, kind)
         created = _created_at(one)
-        with errors_at(one.entry, one.body_at):
+        with ErrorsAt(one.entry, one.body_at):
             body = self._body(one, kind)
             named = body["model"] or answer.get("model")
             model, host = _model_and_host(named, one) if isinstance(named, str) else (named, None)
-            call = self._builder.build(
+            return self._builder.build(
                 {**body, "model": model},
                 usage=billed,
                 answer=blocks,
@@ -223,7 +223,7 @@ class _ExchangeParser:
                 id=str(answer.get("id") or ""),
                 line=one.entry.line or 0,
             )
-        return call
+        return None
 
     def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
         """The Messages body; a Responses request is preceded by the items of the response that it continues."""

@@ -17,7 +17,7 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, status_in
-from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, objects, parse_json_text
+from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, objects, parse_json_text
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.prompts.blocks import compact
 from cachecost.providers.hosts import parse_model_name
@@ -107,7 +107,7 @@ def read_traces(form: TraceFormat, path: Path, warn: Warn, keep_content: bool) -
     found = list[tuple[RecordedCall, str]]()
     for row in objects(path, faults, warn, form.expected):
         for entry in form.entries(row):
-            with errors_at(entry):
+            with ErrorsAt(entry):
                 found += _calls(form, entry, builder, notes)
     if faults:
         raise InputError(faults)

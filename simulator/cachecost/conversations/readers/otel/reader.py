@@ -22,7 +22,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.apis.formats import status_in
 from cachecost.conversations.readers.call_builder import (
     CallBuilder,
-    errors_at,
+    ErrorsAt,
     first_keys,
     parse_json_text,
     sort_by_start,
@@ -78,7 +78,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         *claude_calls((span for span in found if event_name(span) is not None), notes),
         *((span, None) for span in model_calls(others, notes)),
     ):
-        with errors_at(span.at, "attributes: "):
+        with ErrorsAt(span.at, "attributes: "):
             calls.append(builder.build(**(parsed or _parse_call(span, notes))))
     notes.report(path, warn)
     if faults:
