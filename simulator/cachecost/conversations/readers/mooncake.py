@@ -51,11 +51,12 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """
     faults: list[Fault] = []
     trace = _MooncakeTrace()
+    line = None
     for line in json_lines(path, faults, warn):
         call = trace.call(line)
         if not faults:
             yield call
-    if not trace.lines and not faults:
+    if line is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a Mooncake trace, one request per line"))
     if faults:
         raise InputError(faults)
@@ -65,13 +66,11 @@ class _MooncakeTrace:
     """What the lines so far have in common with the next: the tree of prompts, and a message for each id."""
 
     def __init__(self) -> None:
-        self.lines = 0
         self._root = Thread()
         self._messages: dict[tuple[int, int], Message] = {}
         self._arrived = 0.0
 
     def call(self, line: JsonObject) -> RecordedCall:
-        self.lines += 1
         thread = self._thread(line)
         at: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
         if at < self._arrived:
@@ -79,16 +78,14 @@ class _MooncakeTrace:
                 "timestamp", f"expected {self._arrived:.15g} or later (lines are in order of arrival); got {at:.15g}"
             )
         self._arrived = max(self._arrived, at)
-        start = at / 1000
-        answer = given_block(
-            "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
-        )
+        output = line.whole("output_length", required=True) or 0
+        answer = given_block("text", "assistant", f"answer {line.line}", output)
         line.refuse_unknown_keys()
-        return RecordedCall(Request(MODEL, thread), start, response=(answer,), line=line.line or 0)
+        return RecordedCall(Request(MODEL, thread), at / 1000, response=(answer,), line=line.line or 0)
 
     def _thread(self, line: JsonObject) -> Thread:
         """The prompt. What others had before costs a look-up an id."""
-        before = len(line.faults)
+        before, thread = len(line.faults), self._root
         tokens: int = line.get("input_length", "a whole number from 1", _is_length, 1)
         ids = line.wholes("hash_ids")
         whole, rest = divmod(tokens, BLOCK_TOKENS)
@@ -96,15 +93,12 @@ class _MooncakeTrace:
             wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
             line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
         if len(line.faults) > before:
-            return self._root
-        thread = self._root
+            return thread
         for id_ in ids[:whole]:
             thread = thread.then(self._message(id_, BLOCK_TOKENS))
-        if rest:
-            thread = thread.then(
-                self._message(ids[-1], rest) if len(ids) > whole else _message_of_size(f"line {line.line}", rest)
-            )
-        return thread
+        if rest and len(ids) > whole:
+            return thread.then(self._message(ids[-1], rest))
+        return thread.then(_message_of_size(f"line {line.line}", rest)) if rest else thread
 
     def _message(self, id_: int, tokens: int) -> Message:
         """The message of an id. One that ends two prompts at different lengths is not the same block in both."""
@@ -119,9 +113,9 @@ def _message_of_size(name: str, tokens: int) -> Message:
     return Message.of("user", (given_block("text", "user", name, tokens),))
 
 
-def _is_length(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
 def _is_moment(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LATEST * 1000
+
+
+def _is_length(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

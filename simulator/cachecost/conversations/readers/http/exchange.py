@@ -12,7 +12,7 @@ entry: `first_token_s` is when its first byte came. Of betas, interleaved thinki
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
@@ -24,7 +24,7 @@ from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
-from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, iteration_of
 from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
@@ -217,6 +217,14 @@ def encode_body(half: JsonObject, name: str, value: Any, is_json: bool = False) 
         return b""
 
 
+def parse_document(path: Path, data: bytes) -> Any:
+    """The JSON value of a file. Raises InputError."""
+    value = parse_json(data)
+    if isinstance(value, ValueError):
+        raise InputError([Fault(str(path), reason(value))])
+    return value
+
+
 def is_status(value: Any, *others: int) -> bool:
     """Whether it is an HTTP status, or one of `others`, which stand for none."""
     return isinstance(value, int) and not isinstance(value, bool) and (100 <= value <= 599 or value in others)
@@ -235,8 +243,15 @@ class ExchangeLog:
         self._builder = CallBuilder(keep_content)
         self._calls: list[RecordedCall] = []
 
-    def entries(self, items: Sequence[Any], place: str, lines: Mapping[int, int] | None = None) -> Iterable[JsonObject]:
-        """The entries of an array at `place`, with their lines by `id()`; one that is no object becomes an error."""
+    def entries(
+        self, items: Any, place: str, lines: Mapping[int, int] | None = None, what: str = "entries"
+    ) -> Iterator[JsonObject]:
+        """The entries of an array at `place`, with their lines by `id()`; what is no array, and an entry that is no
+        object, becomes an error."""
+        if not isinstance(items, list):
+            at = f"{place}: " if place else ""
+            self.faults.append(Fault(str(self.path), f"{at}expected an array of {what}; got {show_found(items)}"))
+            return
         for number, item in enumerate(items):
             line = lines.get(id(item)) if lines else None
             if isinstance(item, dict):

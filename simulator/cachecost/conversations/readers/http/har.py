@@ -18,7 +18,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import (
     ExchangeLog,
@@ -26,6 +26,7 @@ from cachecost.conversations.readers.http.exchange import (
     encode_body,
     headers_of,
     is_status,
+    parse_document,
 )
 from cachecost.prompts.request import show_found
 
@@ -42,9 +43,7 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order they started. Raises InputError with every error, each with its entry."""
     log = ExchangeLog(path, keep_content)
-    value = parse_json(read_input(path))
-    if isinstance(value, ValueError):
-        raise InputError([Fault(str(path), reason(value))])
+    value = parse_document(path, read_input(path))
     if not isinstance(value, dict):
         raise InputError([Fault(str(path), f"expected an object; got {show_found(value)}")])
     whole = JsonObject(value, log.faults, str(path))

@@ -37,10 +37,16 @@ from cachecost.base.limits import whole_number
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of
+from cachecost.conversations.readers.http.exchange import (
+    ExchangeLog,
+    HttpExchange,
+    encode_body,
+    headers_of,
+    parse_document,
+)
 from cachecost.prompts.request import show_found
 
 LISTS = ("interactions", "http_interactions")
@@ -78,53 +84,44 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    for interaction in _interactions(path, log):
+    value, lines = _document(path)
+    if isinstance(value, dict) and "requests" in value:
+        interactions: Iterable[JsonObject] = _pairs(log, value, lines)
+    else:
+        name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
+        interactions = log.entries(value[name] if name else value, name, lines, "interactions")
+    for interaction in interactions:
         log.add_entry(interaction, _exchange)
     yield from log.end(warn, by_time=False)
 
 
-def _interactions(path: Path, log: ExchangeLog) -> Iterable[JsonObject]:
-    """The interactions of a file. Raises InputError where it cannot be read."""
-    value, lines = _document(path)
-    if isinstance(value, dict) and "requests" in value:
-        return _pairs(path, value, lines, log.faults)
-    name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
-    items = value[name] if name else value
-    if isinstance(items, list):
-        return log.entries(items, name, lines)
-    place = f"{name}: " if name else ""
-    log.faults.append(Fault(str(path), f"{place}expected an array of interactions; got {show_found(items)}"))
-    return ()
-
-
-def _pairs(path: Path, value: dict[str, Any], lines: Mapping[int, int], faults: list[Fault]) -> Iterator[JsonObject]:
-    """The interactions of a file that keeps requests and responses apart, in two lists of the same length."""
-    requests, responses = halves = [value.get(name) for name in HALVES]
-    wrong = [(name, items) for name, items in zip(HALVES, halves, strict=True) if not isinstance(items, list)]
-    faults += (Fault(str(path), f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
-    if not isinstance(requests, list) or not isinstance(responses, list):
-        return
-    if len(requests) != len(responses):
-        words = f"expected {len(requests):,}, one for each request; got {len(responses):,}"
-        faults.append(Fault(str(path), f"responses: {words}"))
-        return
-    for number, (request, response) in enumerate(zip(requests, responses, strict=True)):
-        pair = {"request": request, "response": response}
-        yield JsonObject(pair, faults, str(path), lines.get(id(request)), f"interactions[{number}].")
-
-
 def _document(path: Path) -> tuple[Any, dict[int, int]]:
+    """What a file holds, and the line of each object in it by its `id()`. Raises InputError."""
     data = read_input(path)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        value = parse_json(data)
-        if isinstance(value, ValueError):
-            raise InputError([Fault(str(path), reason(value))])
-        return value, {}
+        return parse_document(path, data), {}
     try:
         return yaml_values.load(data.decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
+
+
+def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) -> Iterator[JsonObject]:
+    """The interactions of a file that keeps requests and responses apart, in two lists of the same length."""
+    file, halves = str(log.path), [value.get(name) for name in HALVES]
+    wrong = [(name, items) for name, items in zip(HALVES, halves, strict=True) if not isinstance(items, list)]
+    log.faults += (Fault(file, f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
+    requests, responses = halves
+    if not isinstance(requests, list) or not isinstance(responses, list):
+        return
+    if len(requests) != len(responses):
+        words = f"expected {len(requests):,}, one for each request; got {len(responses):,}"
+        log.faults.append(Fault(file, f"responses: {words}"))
+        return
+    for number, (request, response) in enumerate(zip(requests, responses, strict=True)):
+        pair = {"request": request, "response": response}
+        yield JsonObject(pair, log.faults, file, lines.get(id(request)), f"interactions[{number}].")
 
 
 def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
