@@ -5,20 +5,22 @@ OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace ar
 tracer was told to write them, breakpoints only where it wrote down the request itself. Spans have no order: calls
 are sorted by their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice
 or thinking in most conventions, what was cut at the limit of an attribute's length, or content that was stored
-elsewhere. The events of Claude Code (claude_code.py) have the bills of its calls and nothing of what was sent.
+elsewhere. The events of Claude Code (`claude_code.api_request`, `claude_code.api_error`) have the bills of its calls
+and nothing of what was sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import whole_number
-from cachecost.base.times import iso
+from cachecost.base.limits import is_number, is_tokens, whole_number
+from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import status_in
 from cachecost.conversations.readers.call_builder import (
     CallBuilder,
@@ -28,13 +30,11 @@ from cachecost.conversations.readers.call_builder import (
     sort_by_start,
 )
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.otel.claude_code import claude_calls, event_name
 from cachecost.conversations.readers.otel.messages import Attributes, answer_of_span, is_cut, request_of
-from cachecost.conversations.readers.otel.printed import is_printed
-from cachecost.conversations.readers.otel.spans import OtelSpan, model_calls, read_spans
+from cachecost.conversations.readers.otel.spans import OtelSpan, is_printed, model_calls, read_spans
 from cachecost.conversations.readers.traces import text_at
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.providers.hosts import host_at, host_names, parse_model_name
+from cachecost.providers.hosts import host_at, host_names, host_of_provider, parse_model_name
 from cachecost.providers.usage import Usage
 
 EXPECTED = "OpenTelemetry spans"
@@ -50,6 +50,14 @@ SESSIONS = ("gen_ai.conversation.id", "session.id", "traceloop.association.prope
 FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
 STATUS = ("http.response.status_code", "http.status_code", "error.type")
 CONTENT = ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
+
+PREFIX = "claude_code."
+REQUEST, ERROR, SPAN = "api_request", "api_error", "llm_request"
+MAIN = ("sdk", "main")
+"""Sources of the main thread, besides those that begin with `repl_main_thread`."""
+AGENTS = ("agent:builtin:", "agent:")
+EVENT_COUNTS = ("cache_creation", "cache_creation_1h", "cache_creation_5m", "input", "cache_read", "output")
+NO_TTL = "with writes that are not split by TTL: taken as 5m"
 
 
 def sniff(head: bytes) -> str | None:
@@ -149,3 +157,91 @@ def _host(attributes: Attributes, model: str, provider: str | None) -> str | Non
     """The host of a span. An instrumentation calls each server of a protocol by the name of its client library."""
     at = host_at(str(attributes.get("server.address") or ""), model)
     return at if at in host_names() or (provider in (None, "openai", "anthropic") and at) else provider
+
+
+def event_name(span: OtelSpan) -> str | None:
+    """The name of an event or span of Claude Code, without its prefix; None for any other."""
+    names = [span.name, *(str(attributes.get("body")) for _, attributes in span.events if span.is_record)]
+    return next((name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)), None)
+
+
+def claude_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterable[tuple[OtelSpan, dict[str, Any]]]:
+    """The calls among the events and spans of Claude Code, as what `CallBuilder.build` takes: bills, without what was
+    sent. Each is there once; an event comes before a span of the same call."""
+    calls = dict[str, tuple[OtelSpan, dict[str, Any]]]()
+    for span in sorted(found, key=lambda one: not one.is_record):
+        name = event_name(span)
+        if name not in ((REQUEST, ERROR) if span.is_record else (SPAN,)):
+            notes.skip("log record" if span.is_record else "span", "not a model call")
+            continue
+        at = span.at.within(span.events[0][1] if span.is_record else span.attributes, "attributes")
+        if span.is_record:
+            moment = at.moment("event.timestamp")
+            end = span.start if moment is None else seconds(moment)
+            start, has_failed = end - _event_number(at, "duration_ms") / 1000, name == ERROR
+        else:
+            start, has_failed = span.start, span.failed or at.data.get("success") in (False, "false")
+            end = start + _event_number(at, "duration_ms") / 1000
+        call = _parse_event(at, max(0.0, start), has_failed, notes)
+        key = call["id"] or f"{call['session']} {max(0.0, end)} {len(calls)}"
+        if key in calls:
+            notes.skip("record", "same call as one before it")
+        calls.setdefault(key, (span, call))
+    return calls.values()
+
+
+def _parse_event(at: JsonObject, start: float, has_failed: bool, notes: ReaderNotes) -> dict[str, Any]:
+    model, host = parse_model_name(at.text("model", "") or at.text("gen_ai.request.model", ""), "")
+    speed = {"speed": "fast"} if at.data.get("speed") == "fast" else {}
+    stated, error = str(at.data.get("status_code") or ""), str(at.data.get("error") or "")
+    is_status = stated.isdecimal() and 400 <= int(stated[:4]) <= 599
+    return {
+        "body": {"messages": [], "model": model, **speed},
+        "usage": None if has_failed else _event_usage(at, notes),
+        "timestamp": iso(start),
+        "first_token_s": _event_number(at, "ttft_ms") / 1000,
+        "host": host_of_provider(at.text("anthropic.provider", "")) or host,
+        "status": (int(stated) if is_status else status_in(error)) if has_failed else None,
+        "source": "claude-code",
+        "session": at.text("session.id", ""),
+        "id": at.text("request_id", "") or at.text("client_request_id", ""),
+        "line": at.line or 0,
+        "agent": _agent(at),
+    }
+
+
+def _event_usage(at: JsonObject, notes: ReaderNotes) -> Usage:
+    """The bill of a call. Writes that the event does not split by TTL count as 5m."""
+    written, hour, short, fresh, read, output = (
+        int(at.get(f"{name}_tokens", "a number of tokens", _are_tokens, 0, required=False)) for name in EVENT_COUNTS
+    )
+    if written > short + hour:
+        short = written - hour
+        notes.add("call", NO_TTL)
+    return Usage(fresh, read, short, hour, output)
+
+
+def _agent(at: JsonObject) -> str:
+    """The sub-agent or the side task that made a call; "" for the main thread."""
+    source = at.text("query_source", "")
+    if name := at.text("agent.name", ""):
+        return name
+    if source in MAIN or source.startswith("repl_main_thread"):
+        return ""
+    return next((source.removeprefix(prefix) for prefix in AGENTS if source.startswith(prefix)), source)
+
+
+def _event_number(at: JsonObject, name: str) -> float:
+    return float(at.get(name, "a number from 0", _is_number, 0.0, required=False))
+
+
+def _are_tokens(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isdecimal() and len(value) < 16 and is_tokens(int(value))
+    return is_tokens(value)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.replace(".", "", 1).isdecimal() and len(value) < 20
+    return is_number(value)
