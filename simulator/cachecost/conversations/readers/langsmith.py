@@ -79,31 +79,27 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 def _runs(row: JsonObject) -> Iterator[JsonObject]:
     """The runs of a row: a page of them, a run and those inside it, or an event as the run that it ends."""
-    if isinstance(row.data.get("runs"), list):
+    event = row.data
+    if isinstance(event.get("runs"), list):
         for run in row.objects("runs"):
             yield from _runs(run)
-    elif "event" in row.data and "run_type" not in row.data:
-        yield JsonObject(_run_of_event(row.data), row.faults, row.file, row.line, row.place)
+    elif "event" in event and "run_type" not in event:
+        data, made = event.get("data"), Body(run_type=str(event.get("event")))
+        if event["event"] == CHAT_MODEL_END and isinstance(data, Mapping):
+            message = data.get("output")
+            is_result = isinstance(message, Mapping) and "generations" in message
+            made = {
+                "run_type": "llm",
+                "id": event.get("run_id"),
+                "inputs": data.get("input"),
+                "outputs": message if is_result else {"message": message},
+                "extra": {"metadata": event.get("metadata")},
+            }
+        yield JsonObject(made, row.faults, row.file, row.line, row.place)
     else:
         yield row
-        for child in row.objects("child_runs") if row.data.get("child_runs") else ():
+        for child in row.objects("child_runs") if event.get("child_runs") else ():
             yield from _runs(child)
-
-
-def _run_of_event(event: Mapping[str, Any]) -> Body:
-    """The run that an event ends; every other event is no call."""
-    data = event.get("data")
-    if event.get("event") != CHAT_MODEL_END or not isinstance(data, Mapping):
-        return {"run_type": str(event.get("event"))}
-    message = data.get("output")
-    is_result = isinstance(message, Mapping) and "generations" in message
-    return {
-        "run_type": "llm",
-        "id": event.get("run_id"),
-        "inputs": data.get("input"),
-        "outputs": message if is_result else {"message": message},
-        "extra": {"metadata": event.get("metadata")},
-    }
 
 
 def _view(run: JsonObject) -> View:
@@ -200,27 +196,22 @@ def _usage(entry: JsonObject, run: View, notes: ReaderNotes) -> Usage | None:
 
 
 def _with_cached_input(counted: Mapping[str, Any], run: View) -> dict[str, Any]:
-    """LangChain's usage with the cached tokens in its input, where it was written without them."""
+    """LangChain's usage with the cached tokens in its input, where it was written without them: by old wrappers."""
     stated = object_or_empty(counted.get("input_token_details"))
     details = {MISSPELT.get(name, name): value for name, value in stated.items()}
     read, written, five, hour = (_count(details, name) for name in ("cache_read", "cache_creation", M5, H1))
     cached, uncached = read + max(written, five + hour), _count(counted, "input_tokens")
-    excludes = uncached < cached or _is_of_old_wrapper(run)
+    runtime, metadata = (object_or_empty(run["extra"].get(name)) for name in ("runtime", "metadata"))
+    numbers = str(runtime.get("sdk_version") or "").split(".")[:3]
+    is_old = runtime.get("sdk") == "langsmith-py" and all(map(str.isdecimal, numbers))
+    is_old = is_old and tuple(map(int, numbers)) < INCLUDED_SINCE
+    is_wrapper = metadata.get("ls_provider") == "anthropic" and "generations" not in run["outputs"]
+    excludes = uncached < cached or (is_wrapper and is_old)
     return {
         **counted,
         "input_token_details": details,
         **({"input_tokens": uncached + cached} if excludes and cached else {}),
     }
-
-
-def _is_of_old_wrapper(run: View) -> bool:
-    extra = run["extra"]
-    runtime, metadata = object_or_empty(extra.get("runtime")), object_or_empty(extra.get("metadata"))
-    if metadata.get("ls_provider") != "anthropic" or "generations" in run["outputs"]:
-        return False
-    numbers = str(runtime.get("sdk_version") or "").split(".")[:3]
-    is_number = runtime.get("sdk") == "langsmith-py" and all(map(str.isdecimal, numbers))
-    return is_number and tuple(map(int, numbers)) < INCLUDED_SINCE
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:

@@ -60,11 +60,6 @@ def chat_answer(choices: Sequence[Any]) -> list[Body]:
     return from_chat_message(message) if isinstance(message, Mapping) else []
 
 
-def _converse_answer(whole: Mapping[str, Any]) -> list[Body]:
-    message = _at(_at(whole, "output", dict), "message", dict)
-    return from_converse_blocks(message.get("content") or [], "output.message.content")
-
-
 APIS: Mapping[Api, ApiFormat] = {
     "messages": ApiFormat(
         "Anthropic's Messages API",
@@ -74,7 +69,14 @@ APIS: Mapping[Api, ApiFormat] = {
         "anthropic",
     ),
     "converse": ApiFormat(
-        "Bedrock's Converse API", from_converse, _converse_answer, join_converse, "bedrock", host="bedrock"
+        "Bedrock's Converse API",
+        from_converse,
+        lambda whole: from_converse_blocks(
+            _at(_at(whole, "output", dict), "message", dict).get("content") or [], "output.message.content"
+        ),
+        join_converse,
+        "bedrock",
+        host="bedrock",
     ),
     "chat": ApiFormat(
         "OpenAI's Chat Completions API",
@@ -102,8 +104,6 @@ APIS: Mapping[Api, ApiFormat] = {
     ),
 }
 
-
-# ------------------------------------------------------------------------------ a body without an address
 
 OF_CONVERSE = frozenset({"modelId", "inferenceConfig", "toolConfig", "additionalModelRequestFields"})
 OF_CHAT = frozenset(
@@ -189,16 +189,13 @@ def answer_of(response: Any) -> list[Body] | str:
     if choices := objects_in(response.get("choices")):
         return chat_answer(choices)
     content = response.get("content") or []
-    return content if isinstance(content, str) else [_without_nulls(block) for block in content]
+    if isinstance(content, str):
+        return content
+    return [
+        {name: value for name, value in block.items() if value is not None} if isinstance(block, Mapping) else block
+        for block in content
+    ]
 
-
-def _without_nulls(block: Any) -> Any:
-    if not isinstance(block, Mapping):
-        return block
-    return {name: value for name, value in block.items() if value is not None}
-
-
-# ------------------------------------------------------------------------------------ what failed, and passes
 
 REFUSED, FAILED = 400, 500
 """The HTTP status of a refusal, and of a failure, that states none."""
