@@ -195,7 +195,10 @@ class ConversationBuilder:
             case "config_delta":
                 self.settings.merge(event.mapping("delta"))
             case "chat_request":
-                self._add_human(at, event.text("content"))
+                self._end_reply()
+                self._end_results()
+                text, self._input_at = event.text("content"), at
+                self.events += [Human(at, (text_block("user", text),))] if text else []
             case "chat_response":
                 self._add_answer_block(event, at)
             case "tool_call_request":
@@ -213,14 +216,12 @@ class ConversationBuilder:
             case "inquiry_request":
                 self._add_question(event, at)
             case "inquiry_response":
-                self._add_answer(event.text("id"), event.data.get("answer"))
-
-    def _add_human(self, at: float, text: str) -> None:
-        self._end_reply()
-        self._end_results()
-        if text:
-            self.events.append(Human(at, (text_block("user", text),)))
-        self._input_at = at
+                waiting = self._open[event.text("id")]
+                if waiting:
+                    question = waiting.popleft()
+                    question.answer, question.is_answered = words(event.data.get("answer")), True
+                else:
+                    self.notes.skip("answer", "no open question has its id")
 
     def _add_answer_block(self, event: JsonObject, at: float) -> None:
         if event.has("reasoning"):
@@ -270,13 +271,6 @@ class ConversationBuilder:
         question = Question(at, id_, text, answer_type, words(asked.data.get("default")), of_call, batch)
         self._open[id_].append(question)
         self.events.append(question)
-
-    def _add_answer(self, id_: str, answer: object) -> None:
-        if self._open[id_]:
-            question = self._open[id_].popleft()
-            question.answer, question.is_answered = words(answer), True
-        else:
-            self.notes.skip("answer", "no open question has its id")
 
     def _end_reply(self) -> None:
         if not self._reply:

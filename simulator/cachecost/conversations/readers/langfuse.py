@@ -195,7 +195,8 @@ def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
     """The usage, or None. Raises NotAMessage.
 
     What came as attributes of OpenTelemetry is read as such, where the metadata keeps it: older servers copied its
-    input, which includes the cached tokens, into the buckets, where it should not.
+    input, which includes the cached tokens, into the buckets, where it should not. LiteLLM subtracts the tokens read
+    from the input, but not the tokens written (issue 26919), which shows in its total: that counts each token once.
     """
     attributes = object_within(row, "metadata/attributes")
     sent = {name: _number(value) for name, value in attributes.items() if name.startswith("gen_ai.usage.")}
@@ -208,19 +209,12 @@ def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
             entry.fault(name, f"expected an object; got {show_found(value)}")
         buckets = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}
         if buckets.get("unit", "TOKENS") == "TOKENS" and any(isinstance(one, int) and one for one in buckets.values()):
-            return usage_from(_without_writes(buckets), name, "langfuse")
+            known = [buckets[count] for count in COUNTS if isinstance(buckets.get(count), int) and buckets[count]]
+            fresh, output, total, read, written = known if len(known) == len(COUNTS) else [-1] * len(COUNTS)
+            if fresh + read + output == total and fresh >= written:
+                buckets["input"] = fresh - written
+            return usage_from(buckets, name, "langfuse")
     return None
-
-
-def _without_writes(buckets: dict[str, Any]) -> dict[str, Any]:
-    """LiteLLM subtracts the tokens read from the input, but not the tokens written (issue 26919). This shows in its
-    total, which counts each token once."""
-    counts = [buckets[name] for name in COUNTS if isinstance(buckets.get(name), int)]
-    if len(counts) < len(COUNTS) or not all(counts):
-        return buckets
-    sent, output, total, read, written = counts
-    partly = sent + read + output == total and sent >= written
-    return {**buckets, "input": sent - written} if partly else buckets
 
 
 def _number(count: Any) -> Any:

@@ -94,7 +94,11 @@ def _build_call(
     usage, answer = (None, []) if status else (_usage(row), answer_of(response))
     if answer == REDACTED or any(REDACTED in block.values() for block in answer if isinstance(block, dict)):
         answer = []
-    first_token_s = _first_token(row, start)
+    first_token_s = 0.0
+    if row.data.get("completionStartTime") is not None and row.data.get("endTime") is not None:
+        first, end = _moment(row, "completionStartTime"), _moment(row, "endTime")
+        if start < first < end:  # without streaming, LiteLLM logs the end as the first token
+            first_token_s = round(first - start, 6)
     named, trace = row.text("session_id", ""), row.text("trace_id", "")
     if not named or row.has("request_id"):
         traces.add(named or trace)
@@ -151,14 +155,6 @@ def _moment(row: JsonObject, name: str) -> float:
         return row.time(name)
     expected = "seconds since the epoch or an ISO 8601 time"
     return float(row.get(name, expected, lambda value: is_number(value) and value < 1e11, 0.0))
-
-
-def _first_token(row: JsonObject, start: float) -> float:
-    """Seconds to the first token; 0 without streaming, where LiteLLM logs the end as the first token."""
-    if row.data.get("completionStartTime") is None or row.data.get("endTime") is None:
-        return 0.0
-    first, end = _moment(row, "completionStartTime"), _moment(row, "endTime")
-    return round(first - start, 6) if start < first < end else 0.0
 
 
 def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, Any]) -> Body:

@@ -216,7 +216,7 @@ class _ExchangeParser:
                 first_token_s=one.first_token_s,
                 host=one.host or host,
                 workspace=one.workspace,
-                status=one.status or _status(answer),
+                status=one.status or _error_status(answer),
                 is_batch=one.is_batch,
                 served=answer,
                 session=one.session_name,
@@ -288,7 +288,7 @@ def _answer_blocks(answer: Body, kind: str) -> list[dict[str, Any]]:
     return chat_answer(choices if isinstance(choices, list) else [])
 
 
-def _status(answer: Body) -> int | None:
+def _error_status(answer: Body) -> int | None:
     error = answer.get("error")
     if not isinstance(error, Mapping):
         return None

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -108,6 +108,9 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
     named = str(sent.get("model") or "") or own or answered_by or route.model
     betas = [one.strip() for one in exchange.request_headers.get(BETAS, "").split(",")]
     betas = [one for one in betas if one.startswith(INTERLEAVED)] if route.api == "messages" else []
+    seen_on = None
+    with suppress(KeyError, ValueError, OverflowError):
+        seen_on = day_of(seconds(exchange.response_headers[RESET]))
     digest = blake2b(exchange.request, digest_size=8).hexdigest()  # recorders invent ids, also equal ones
     try:
         model, prefix = parse_model_name(named, route.host or "")
@@ -118,7 +121,7 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
             timestamp=exchange.started or created,
             first_token_s=exchange.first_token_s,
             host=route.host_for(model, prefix),
-            seen_on=_seen_on(exchange.response_headers),
+            seen_on=seen_on,
             session=_session(exchange.request_headers, sent),
             id=f"{answer_id} {digest}" if answer_id else "",
             line=exchange.line,
@@ -194,13 +197,6 @@ def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
         return str(json_value(user).get("session_id") or "")
     except ValueError:
         return ""
-
-
-def _seen_on(headers: Mapping[str, str]) -> date | None:
-    try:
-        return day_of(seconds(headers[RESET]))
-    except (KeyError, ValueError, OverflowError):
-        return None
 
 
 def encode_body(half: JsonObject, name: str, value: Any, is_json: bool = False) -> bytes:

@@ -97,14 +97,20 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     """What `CallBuilder.build` takes. Raises NotAMessage."""
     attributes = span.attributes
-    usage = _usage(attributes)
-    status = _status(span) if span.failed and usage is None else None
+    usage, status = _usage(attributes), None
+    if span.failed and usage is None:
+        errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
+        numbers = (whole_number(str(attributes.get(name, ""))) or 0 for name in STATUS)
+        status = next((number for number in numbers if 400 <= number <= 599), status_in(" ".join(errors)))
     body = request_of(attributes, span.events)
     if body is None:
         body = {"messages": []}
         cut = any(is_cut(attributes.get(name)) for name in CONTENT)
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
     model, host = parse_model_name(text_at(attributes, MODELS), text_at(attributes, PROVIDERS))
+    # an instrumentation calls each server of a protocol by the name of its client library
+    at = host_at(str(attributes.get("server.address") or ""), model)
+    is_sure = at in host_names() or (host in (None, "openai", "anthropic") and at)
     limit = attributes.get("gen_ai.request.max_tokens")
     first = next((attributes[name] for name in FIRST_TOKEN if name in attributes), 0.0)
     return {
@@ -113,7 +119,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
         "answer": answer_of_span(attributes, span.events),
         "timestamp": iso(span.start),
         "first_token_s": float(first) if isinstance(first, (int, float)) and first >= 0 else 0.0,
-        "host": _host(attributes, model, host),
+        "host": at if is_sure else host,
         "status": status,
         "session": text_at(attributes, SESSIONS) or span.trace,
         "id": text_at(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
@@ -127,7 +133,9 @@ def _usage(attributes: Attributes) -> Usage | None:
     own = output.get("usage") if isinstance(output, Mapping) else None
     if isinstance(own, Mapping) and "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")
-    counts = {name: _number(value) for name, value in attributes.items() if name.startswith(USAGE)}
+    counts = {name: value for name, value in attributes.items() if name.startswith(USAGE)}
+    texts = {name: whole_number(value) for name, value in counts.items() if isinstance(value, str)}
+    counts |= {name: number for name, number in texts.items() if number is not None}
     metadata = parse_json_text(attributes.get(METADATA))
     by_provider = metadata.values() if isinstance(metadata, Mapping) else ()
     for one in (found for found in by_provider if isinstance(found, Mapping)):
@@ -139,24 +147,6 @@ def _usage(attributes: Attributes) -> Usage | None:
         )
         counts |= {AI_WRITTEN: written} if written and not counts.get(AI_WRITTEN) else {}
     return usage_from(counts, "usage", "otel") if counts else None
-
-
-def _number(value: Any) -> Any:
-    """A number that a tracer wrote as a text."""
-    number = whole_number(value) if isinstance(value, str) else None
-    return value if number is None else number
-
-
-def _status(span: OtelSpan) -> int:
-    errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
-    numbers = (whole_number(str(span.attributes.get(name, ""))) or 0 for name in STATUS)
-    return next((number for number in numbers if 400 <= number <= 599), status_in(" ".join(errors)))
-
-
-def _host(attributes: Attributes, model: str, provider: str | None) -> str | None:
-    """The host of a span. An instrumentation calls each server of a protocol by the name of its client library."""
-    at = host_at(str(attributes.get("server.address") or ""), model)
-    return at if at in host_names() or (provider in (None, "openai", "anthropic") and at) else provider
 
 
 def event_name(span: OtelSpan) -> str | None:
@@ -191,11 +181,12 @@ def claude_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterable[tupl
 
 
 def _parse_event(at: JsonObject, start: float, has_failed: bool, notes: ReaderNotes) -> dict[str, Any]:
+    """What `CallBuilder.build` takes; the agent is the sub-agent or the side task, "" for the main thread."""
     model, host = parse_model_name(at.text("model", "") or at.text("gen_ai.request.model", ""), "")
     speed = {"speed": "fast"} if at.data.get("speed") == "fast" else {}
     stated, error = str(at.data.get("status_code") or ""), str(at.data.get("error") or "")
     is_status = stated.isdecimal() and 400 <= int(stated[:4]) <= 599
-    return {
+    call = {
         "body": {"messages": [], "model": model, **speed},
         "usage": None if has_failed else _event_usage(at, notes),
         "timestamp": iso(start),
@@ -206,8 +197,11 @@ def _parse_event(at: JsonObject, start: float, has_failed: bool, notes: ReaderNo
         "session": at.text("session.id", ""),
         "id": at.text("request_id", "") or at.text("client_request_id", ""),
         "line": at.line or 0,
-        "agent": _agent(at),
     }
+    source = at.text("query_source", "")
+    agent = next((source.removeprefix(prefix) for prefix in AGENTS if source.startswith(prefix)), source)
+    is_main = source in MAIN or source.startswith("repl_main_thread")
+    return {**call, "agent": at.text("agent.name", "") or ("" if is_main else agent)}
 
 
 def _event_usage(at: JsonObject, notes: ReaderNotes) -> Usage:
@@ -219,16 +213,6 @@ def _event_usage(at: JsonObject, notes: ReaderNotes) -> Usage:
         short = written - hour
         notes.add("call", NO_TTL)
     return Usage(fresh, read, short, hour, output)
-
-
-def _agent(at: JsonObject) -> str:
-    """The sub-agent or the side task that made a call; "" for the main thread."""
-    source = at.text("query_source", "")
-    if name := at.text("agent.name", ""):
-        return name
-    if source in MAIN or source.startswith("repl_main_thread"):
-        return ""
-    return next((source.removeprefix(prefix) for prefix in AGENTS if source.startswith(prefix)), source)
 
 
 def _event_number(at: JsonObject, name: str) -> float:
