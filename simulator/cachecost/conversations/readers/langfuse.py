@@ -210,9 +210,10 @@ def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
         buckets = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}
         if buckets.get("unit", "TOKENS") == "TOKENS" and any(isinstance(one, int) and one for one in buckets.values()):
             known = [buckets[count] for count in COUNTS if isinstance(buckets.get(count), int) and buckets[count]]
-            fresh, output, total, read, written = known if len(known) == len(COUNTS) else [-1] * len(COUNTS)
-            if fresh + read + output == total and fresh >= written:
-                buckets["input"] = fresh - written
+            if len(known) == len(COUNTS):
+                fresh, output, total, read, written = known
+                is_partly = fresh + read + output == total and fresh >= written
+                buckets["input"] = fresh - written if is_partly else fresh
             return usage_from(buckets, name, "langfuse")
     return None
 

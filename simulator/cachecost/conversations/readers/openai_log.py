@@ -37,7 +37,7 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses, from_responses_output
 from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, request_keys
-from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.bodies import Route, route_of
 from cachecost.conversations.usage_shapes import usage_from, with_searches
@@ -403,13 +403,13 @@ class _RealtimeSession:
         elif kind == "response.create":
             self._own = _stated_in(row.mapping("response", required=False))
         elif kind in ADDED:
-            self._add(row.mapping("item"), row.data.get("previous_item_id"))
+            self._add(row.mapping("item"), str(row.data.get("previous_item_id")))
         elif kind == "conversation.item.deleted":
             self._items.pop(row.text("item_id", ""), None)
         elif kind == "response.done":
             yield self._answer(row)
 
-    def _add(self, item: Body, before: Any) -> None:
+    def _add(self, item: Body, before: str = "") -> None:
         """Put an item after the one `before`, in place of one with its id, or at the end."""
         name = str(item.get("id") or f"item {len(self._items)}")
         if name in self._items or before not in self._items:
@@ -423,12 +423,12 @@ class _RealtimeSession:
 
     def _answer(self, row: JsonObject) -> OpenAIExchange:
         response = row.mapping("response")
-        output = [one for one in response.get("output") or [] if isinstance(one, Mapping)]
+        output = objects_in(response.get("output"))
         answered = {str(one.get("id")) for one in output}
         stated, self._own = {**self._stated, **self._own}, {}
         asked = [item for name, item in self._items.items() if name not in answered]
         for one in output:
-            self._add(one, None)
+            self._add(one)
         usage = object_or_empty(response.get("usage"))
         details = [object_or_empty(usage.get(f"{name}_token_details")) for name in ("input", "output")]
         if any(one.get("audio_tokens") for one in details):
