@@ -87,7 +87,6 @@ failed; or nothing."""
 
 
 def _parse_result(entry: JsonObject) -> Result:
-    """The result of a line with a `result`; what is wrong becomes an error."""
     stated = entry.mapping("result")
     if stated is not entry.data.get("result"):
         return {}
@@ -105,7 +104,6 @@ def _parse_result(entry: JsonObject) -> Result:
 
 
 def _parse_host_result(entry: JsonObject, answer: str) -> Result:
-    """The result of a line of Bedrock or Google Cloud, whose answer is in the field `answer`."""
     if entry.data.get(answer):
         return _parse_answer(entry, answer)
     error = entry.data.get("error")
@@ -116,7 +114,6 @@ def _parse_host_result(entry: JsonObject, answer: str) -> Result:
 
 
 def _parse_answer(place: JsonObject, name: str) -> Result:
-    """The result of a request that was answered with the message in field `name`."""
     message = place.mapping(name)
     if not message:
         return {}

@@ -149,7 +149,6 @@ def expect_any(found: Iterable[T], path: Path, faults: list[Fault], expected: st
 
 
 def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
-    """The objects of one value, or of values that were printed one after another."""
     file, data = str(path), read_input(path)
     try:
         text = data.decode("utf-8-sig")

@@ -471,7 +471,6 @@ class RecordingParser:
         return self._texts.setdefault(text, text)
 
     def _before(self, line: PlainCall | CheckedCall) -> Thread:
-        """The messages that an earlier call had already."""
         after = line.after
         if after is None:
             return self._root
@@ -485,7 +484,6 @@ class RecordingParser:
         return whole.up_to(length)
 
     def _breakpoint(self, value: Any, head: Request, thread: Thread) -> Breakpoint | str:
-        """The breakpoint, or what is wrong with its place."""
         if not _is_place(value):
             return f"{BREAKPOINT}; got {show_found(value)}"
         layer, *message, index, ttl = value

@@ -90,7 +90,6 @@ EVENTS = (
 
 
 def _decode_strings(value: Any) -> Any:
-    """`value` with every string in it decoded from base64."""
     if isinstance(value, dict):
         return {key: _decode_strings(inner) for key, inner in value.items()}
     if isinstance(value, list):

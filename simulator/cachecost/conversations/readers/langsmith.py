@@ -166,7 +166,6 @@ def _start(run: JsonObject, name: str = "start_time") -> str | None:
 
 
 def _first_token(run: JsonObject) -> str | None:
-    """When the first token came: in its own column, or as an event."""
     events = run.objects("events") if run.has("events") else []
     token = next((event for event in events if event.data.get("name") == "new_token"), None)
     return _start(run, "first_token_time") or (_start(token, "time") if token else None)

@@ -126,7 +126,6 @@ def _request(row: JsonObject) -> tuple[Mapping[str, Any], Any]:
 
 
 def _proxy_messages(row: JsonObject) -> Any:
-    """The messages that came to the proxy, where the database keeps its body."""
     body = object_within(row.data, "proxy_server_request")
     return body.get("messages") or body.get("input")
 

@@ -279,7 +279,6 @@ def _created_at(one: OpenAIExchange) -> str | None:
 
 
 def _answer_blocks(answer: Body, kind: str) -> list[dict[str, Any]]:
-    """The blocks of an answer. Raises NotAMessage."""
     if kind == MESSAGE:
         return array_at(answer.get("content") or [], "content")
     if kind == RESPONSE:
@@ -316,8 +315,6 @@ RESULTS = re.compile(r"outputs?|errors?|results?")
 
 
 class _OpenAIBatch:
-    """A batch while it is read."""
-
     def __init__(self, path: Path, warn: Warn) -> None:
         self.path, self.warn = path, warn
         self.requests: dict[str, JsonObject] = {}

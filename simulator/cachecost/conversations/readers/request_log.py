@@ -266,7 +266,6 @@ class RequestLog:
             self._frames.keep(Frame(frame_bytes, heads, call.request, row))
 
     def _read_whole(self, number: int, line: bytes) -> RecordedCall | None:
-        """The call of a line, parsed whole. Errors are collected."""
         if not line.strip():
             return None
         trail = MessageTrail({}, [], [], [])

@@ -385,7 +385,6 @@ def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body
 
 
 def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
-    """What a tool returned: a text, parts, or an object of its own kind."""
     output = item.get("output")
     if isinstance(output, Mapping) or (
         isinstance(output, list)

@@ -31,8 +31,6 @@ class _LineTimes(msgspec.Struct):
 
 
 class _TraceLine(msgspec.Struct):
-    """A line of a Mooncake trace."""
-
     timestamp: float
 
 
@@ -65,7 +63,6 @@ def _bytes(line: BufferLine) -> memoryview:
 
 
 def _until_unclear(times: Times, path: Path) -> Iterator[float]:
-    """The times up to the first line that cannot be understood."""
     try:
         yield from times(path)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotAMessage):

@@ -83,7 +83,6 @@ def _body_pattern(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """WireMock's answer."""
     name = "jsonBody" if "jsonBody" in half.data else "body"
     coded = half.data.get("base64Body")
     if coded is not None:
@@ -98,7 +97,6 @@ def _coded_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _body_parts(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """The parts of httpreplay's request."""
     parts = half.get("BodyParts", "an array of texts", are_texts, [], required=False)
     return b"".join(decode_base64(half, f"BodyParts[{n}]", one) for n, one in enumerate(parts)), "BodyParts"
 

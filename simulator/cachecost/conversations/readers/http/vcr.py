@@ -96,7 +96,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 def _document(path: Path) -> tuple[Any, dict[int, int]]:
-    """What a file holds, and the line of each object in it by its `id()`. Raises InputError."""
     data = read_input(path)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return parse_document(path, data), {}
@@ -143,7 +142,6 @@ def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject
 
 
 def _body(half: JsonObject) -> bytes:
-    """The body's bytes, however they are kept."""
     kept = half.data
     for name in JSON_BODIES:
         if kept.get(name) is not None:

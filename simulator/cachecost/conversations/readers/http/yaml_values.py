@@ -47,8 +47,6 @@ def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
 
 
 class _YamlValues:
-    """Turns nodes into values."""
-
     def __init__(self, file: str) -> None:
         self.file = file
         self.lines: dict[int, int] = {}
@@ -94,7 +92,6 @@ class _YamlValues:
 
 
 def _plain(text: str, tag: str) -> Any:
-    """The value of a word without quotes."""
     if tag == "null":
         return None
     if tag == "bool" and text.lower() in TRUE + FALSE:

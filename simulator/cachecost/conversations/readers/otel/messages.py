@@ -71,7 +71,6 @@ def is_cut(value: Any) -> bool:
 
 
 def _conversation(messages: Iterable[tuple[str, list[Body]]]) -> Body:
-    """`system` and `messages` of (role, blocks) in order."""
     turns = Turns()
     for role, blocks in messages:
         turns.add(ROLES.get(role, role), blocks, result=role in RESULTS)
@@ -190,7 +189,6 @@ def _are_blocks(value: Any) -> bool:
 
 
 def _call(call: Any) -> Body:
-    """A tool call, flat or with OpenAI's `function`."""
     require_object(call, "tool_calls", "a tool call")
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call

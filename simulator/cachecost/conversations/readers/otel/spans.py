@@ -179,7 +179,6 @@ def _parse_printed_record(record: JsonObject) -> OtelSpan:
 
 
 def _nanoseconds(span: JsonObject, name: str) -> float:
-    """Seconds of a time in nanoseconds, a number or a text of digits."""
     return int(span.get(name, "nanoseconds since the epoch", _is_count, "0")) / NANOSECONDS
 
 
@@ -283,7 +282,6 @@ def is_printed(head: bytes) -> bool:
 
 
 def _printed_records(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
-    """The printed log records of a file, in order. A damaged one becomes a fault."""
     text = COLOURS.sub(b"", read_input(path)).decode("utf-8-sig", "replace").replace("\r\n", "\n")
     at, line = 0, 1
     while block := PRINTED.search(text, at):
@@ -300,8 +298,6 @@ def _printed_records(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
 
 
 class _PrintedParser:
-    """Reads one value of the notation. Raises Damaged."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
