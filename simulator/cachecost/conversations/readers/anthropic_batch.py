@@ -14,11 +14,11 @@ a Messages request; then it is skipped, with a note.
 
 Two hosts put both into one line: Bedrock `{"recordId", "modelInput", "modelOutput" or "error"}` (InvokeModel jobs;
 Amazon's pages on batch inference, 2026-11), Google Cloud `{"custom_id", "request", "response", "status"}` (its page on
-batch predictions with Claude, 2026-11). The job names the model there; only answers tell it, so a request without
-one takes the first that the file tells.
+batch predictions with Claude, 2026-11). There the job names the model; in the file only answers do, so a request
+without one gets the first model in the file.
 
-No batch tells times or an order in which requests ran: they are taken as they stand in the file of requests, 2 s
-apart (rule 11). In truth many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
+Batches have neither times nor an order in which requests ran: they count in the order of the file, 2 s apart
+(rule 11). In fact many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
 """
 
 from __future__ import annotations

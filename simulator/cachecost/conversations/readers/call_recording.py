@@ -45,7 +45,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
 
     `RecordedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
-    that was cut off is left out and said to `warn`.
+    that was cut off is skipped, with a note to `warn`.
     """
     parser = RecordingParser(path)
     for number, raw in byte_lines(path):
@@ -82,7 +82,7 @@ class RecordingLines:
 
 
 def title(path: Path) -> Title:
-    """What the header says, as far as it is one. Raises InputError where the file cannot be read."""
+    """The fields of the header, as far as it is one. Raises InputError where the file cannot be read."""
     with open_input(path) as stream:
         first = parse_json(next((raw for raw in stream if raw.strip()), b""))
     parsed = first if isinstance(first, dict) else {}
@@ -259,7 +259,7 @@ def _message_thread(line: JsonObject) -> MessageThread | None:
 
 
 def _day(line: JsonObject) -> date | None:
-    """The day of `seen_on`; a timestamp says it better."""
+    """The day of `seen_on`; a timestamp is more exact."""
     text = line.text("seen_on") if line.has("seen_on") else None
     try:
         day = date.fromisoformat(text) if text else None

@@ -36,10 +36,10 @@ class Reader(Protocol):
 
 
 class ConversationReader(Reader, Protocol):
-    """A module that reads conversations: who said what when."""
+    """A module that reads conversations."""
 
     def read(self, path: Path, warn: Warn = ..., /) -> Conversation:
-        """The conversation; what could not be told goes to `warn`. Raises InputError with every fault."""
+        """The conversation; what the file lacks goes to `warn`. Raises InputError with every fault."""
         ...
 
 
@@ -224,7 +224,7 @@ def read_calls(
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
 
-    With `says_format`, the format that was detected goes to `warn`, and what that format never tells.
+    With `says_format`, the format that was detected goes to `warn`, and what that format never contains.
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
@@ -246,7 +246,7 @@ def calls_in_time(
 ) -> Iterator[RecordedCall]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
-    `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
+    Notes on times go to `warn`, those of the reader to `says`. Raises InputError at the end.
     """
     if note := comment_note(path):
         says(f"{path}: {note}")
@@ -261,5 +261,5 @@ def calls_in_time(
 
 
 def lacks(name: str) -> str:
-    """What recordings in a format never tell, and what stands in for it; empty where they tell all."""
+    """What recordings in a format never contain, and what replaces it; empty where nothing is missing."""
     return str(getattr(READERS[name], "LACKS", ""))

@@ -2,20 +2,20 @@
 
 How jp's events are converted (jp's own storage and Anthropic provider, 2026-03):
 
-- Times are UTC without a zone. jp writes an event when it is *complete*; so a reply's `first_token_s`
-  (first event of the reply − start of the call) bounds the time to the first token from above.
-- A reply is the run of chat_response and tool_call_request events between two inputs. In jp all
-  results of a reply come after all its requests, so a request that follows a result opens a new
-  reply. (In the 14 recorded sessions the gap there is 2.1 s or more, the time of a call; within a
-  run of requests it is 1.6 s or less.) turn_start and config_delta are no input and end no run.
+- Times are UTC without a zone. jp writes an event when it is *complete*, so a reply's `first_token_s` (first event of
+  the reply − start of the call) bounds the time to the first token from above.
+- A reply is the run of chat_response and tool_call_request events between two inputs. In jp all results of a reply come
+  after all its requests, so a request that follows a result opens a new reply. (In the 14 recorded sessions the gap
+  there is 2.1 s or more, the time of a call; within a run of requests it is 1.6 s or less.) turn_start and
+  config_delta are no input and end no run.
 - A reply's call started with the last input before it: the last tool result, or the human message.
-- An inquiry stands where it was asked. k-th questions of a reply's different tool calls share a
-  batch: they could have been asked in parallel, though jp asked one after another. An inquiry
-  without an answer gets its default. Only tools' questions count as inquiries.
+- An inquiry stands where it was asked. k-th questions of a reply's different tool calls share a batch: they could have
+  been asked in parallel, though jp asked one after another. An inquiry without an answer gets its default. Only tools'
+  questions count as inquiries.
 - Reasoning is a thinking block, with its signature if it is Anthropic's: another provider's would not be sent.
-- Strings in arguments, results and metadata are base64, older ones URL-safe; one that does not
-  decode is taken as it is, as jp does.
-- The file holds neither tools nor system prompt as sent, nor the content of attachments.
+- Strings in arguments, results and metadata are base64, older ones URL-safe; a string that does not decode is kept
+  unchanged, as jp does.
+- The file has neither tools nor system prompt as sent, nor the content of attachments.
 """
 
 from __future__ import annotations

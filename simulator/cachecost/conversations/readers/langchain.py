@@ -1,7 +1,7 @@
 """Converts LangChain's messages, serialized or as plain objects, to the Messages body that ChatAnthropic sends.
 
 Source: langchain-core 1.8 (`load.dumpd`, `messages_to_dict`, content blocks) and langchain-anthropic 1.7 (what its
-payload makes of messages), read 2026-11. As there: results of tools and what a person says after them are one user
+payload makes of messages), read 2026-11. As there: results of tools and the user's text after them are one user
 message, a breakpoint inside a result is the result's own, arguments come from `tool_calls`, texts of white space
 and empty answers are not sent, and of a block only what the API takes. Other than there a system message in the
 middle stays where it is: whether it was sent there or put to the head depends on the model's profile.

@@ -134,9 +134,9 @@ def _body(row: View, model: str) -> tuple[Body, str]:
     if messages is None or not all(map(_is_message, messages)):
         return {"messages": text_message(value if messages is None else messages)}, NOT_MESSAGES
     tools = [one["content"] for one in messages if _is_definition(one)]
-    said = [one for one in messages if not _is_definition(one)]
+    spoken = [one for one in messages if not _is_definition(one)]
     more = {"tools": [*(request.get("tools") or []), *tools]} if tools else {}
-    return body_from_request({**request, "messages": said, **more}), ""
+    return body_from_request({**request, "messages": spoken, **more}), ""
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:

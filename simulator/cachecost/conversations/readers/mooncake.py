@@ -1,22 +1,20 @@
-"""Mooncake traces: who asked when, how long the prompt was, and which of its blocks others had too. No content.
+"""Mooncake traces: arrival times, prompt lengths and shared prompt blocks, without content.
 
 JSON Lines in order of arrival, `{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46,
-…]}`: milliseconds since the trace began, tokens, and an id for each 512 tokens of the prompt, the last one for what
-is left. An id stands for its block and all before it, numbered anew by the publisher. (kvcache-ai/Mooncake,
-FAST25-release: README and traces of February 2025; read 2026-11.) Some tools leave out the id of a last block that
-is not full: that block is then never shared.
+…]}`: milliseconds since the trace began, tokens, and an id for each 512 tokens of the prompt, the last one for the
+remainder. An id stands for its block and all before it. (kvcache-ai/Mooncake, FAST25-release: README and traces of
+February 2025; read 2026-11.) Some tools omit the id of a last block that is not full: that block is then never shared.
 
-Conversion: each id is a message of one block with a given token count, so requests with the same ids share their
-thread. The answer is one block too, with the tokens of `output_length`. Nothing was billed. The trace names no
-model, so all calls are of "mooncake-trace", a model of the hosts vllm and sglang alone. It has no breakpoints,
-tools, system prompt or roles, no sessions and no day: `start` counts seconds from its beginning. Of other sizes of
-blocks it says nothing, so they are refused, and so are rows with further fields: the tools that write them mean
-something else by the same ones.
+Each id becomes a message of one block with a given token count, so requests with the same ids share their thread; the
+answer is one block of `output_length` tokens. Nothing was billed. The trace names no model, so all calls are of
+"mooncake-trace", a model of the hosts vllm and sglang alone. It has no breakpoints, tools, system prompt, roles,
+sessions or day: `start` counts seconds from its beginning. The block size is not in the file, so other sizes are
+refused, and so are rows with further fields: the tools that write them give the same fields another meaning.
 
-Limits: a prompt that goes on has another id in the place of a last block that was not full, so a breakpoint on that
-block is never found again, only one before it; and each 512 tokens are a position of the lookback. What two prompts
-have in common is told in whole ids: an engine with smaller blocks may read up to 511 tokens more. Answers come back
-as ids of their own, so none is found that the engine itself wrote.
+Limits: a prompt that continues has another id in place of a last block that was not full, so a breakpoint on that
+block is never found again, only one before it; and each 512 tokens are a position of the lookback. Shared prefixes are
+counted in whole ids: an engine with smaller blocks may read up to 511 tokens more. Answers get ids of their own, so no
+later call reads what the engine itself wrote.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ as one object or as an array:
 
 - `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
   "host", "url", "session" and "workspace" are optional, as in our own request log; without an answer, the endpoint in
-  "url" or the form of a tool tells the API;
+  "url" or the form of a tool shows the API;
 - stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
   them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
   an entry without them is skipped, with a note;
@@ -16,7 +16,7 @@ A log may also hold calls of the Messages API, as one of several providers does:
 
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
 own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
-cannot tell where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
+does not show where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class RawRow(msgspec.Struct):
     def complete_body(self) -> str | None:
         """Put betas, and the model of a Bedrock URL, into the body. Returns the host that the URL names.
 
-        A model in the body stays: the URL then tells the host alone.
+        A model in the body stays: the URL then gives only the host.
         """
         body = self.request
         if bytes(body.betas) == bytes(body.anthropic_beta) == b"null" and INTERLEAVED in bytes(self.anthropic_beta):

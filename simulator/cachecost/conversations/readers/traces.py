@@ -73,7 +73,7 @@ class TraceFormat:
     """What a format's entries are, and where they have what a call is made of; of several paths, the first counts.
 
     An entry is a model call if its field `kind` has one of the values `kinds`. `entries` yields those of a row, `view`
-    is what the paths begin at. `skipped` says of a call why it is none: (noun, reason). `body` makes the Messages body
+    is what the paths begin at. `skipped` is why an entry is no call: (noun, reason). `body` makes the Messages body
     and a note for the user or "", `answer` the blocks that came back, `usage` the bill; all raise NotAMessage. `failed`
     is whether a call without a bill failed, `start` and `first_token` are ISO 8601.
     """

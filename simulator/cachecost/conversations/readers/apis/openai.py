@@ -9,7 +9,7 @@ Instructions at the start (role system or developer) are the system prompt; late
 Results of tools that follow each other are one user message. Parameters that do not affect the prompt are dropped.
 
 Items of Responses become blocks: messages and reasoning, calls of tools and what they returned. An item of another kind
-(searches and runs of OpenAI's own tools, compaction) is a block as it stands, said by the assistant. What a
+(searches and runs of OpenAI's own tools, compaction) is an unchanged block of the assistant. What a
 `previous_response_id` or a `conversation` brings in is on OpenAI's side, and not in the body. How many of the system
 blocks are `instructions` is a parameter, as some models do not cache those.
 """

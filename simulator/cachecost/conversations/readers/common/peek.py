@@ -23,7 +23,7 @@ SOMETHING = re.compile(rb"\S")
 
 
 class _LineTimes(msgspec.Struct):
-    """What of a line tells when its call began; in a recording of ours only lines with `call` are calls."""
+    """The fields of a line that show when its call began; in our recordings only lines with `call` are calls."""
 
     timestamp: str | None = None
     start_s: float | None = None

@@ -5,8 +5,8 @@ Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, to OpenAI's Chat 
 Gemini's generateContent; answers in one piece or streamed. Of the headers only those of `HEADERS` are looked at: no
 key, no cookie is ever kept.
 
-An exchange does not tell which organization or workspace it belonged to. Nor does a server tell when it wrote a cache
-entry: `first_token_s` is when its first byte came. Of betas, interleaved thinking alone changes a prompt.
+An exchange has neither an organization nor a workspace, nor the time when a cache entry was written:
+`first_token_s` is when the first byte came. Of betas, interleaved thinking alone changes a prompt.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
 
 
 def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
-    """What the answer of a route's API says of the call, and its `model` and when it was `created`; empty if the
+    """What `build` takes of the answer of a route's API, and its `model` and when it was `created`; empty if the
     recorder kept no body, the status alone of an error after HTTP status 200. Raises NotAMessage."""
     headers, at, api = exchange.response_headers, exchange.response_at, APIS[route.api]
     data = decode_content(exchange.response, headers.get("content-encoding", ""), at)

@@ -49,7 +49,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 def _exchange(row: JsonObject) -> HttpExchange:
     body, answer = row.mapping("request"), row.data.get("response")
     config, contents = body.get("config"), body.get("contents")
-    body = {**(config if isinstance(config, dict) else {}), **body}  # the SDK has it beside the rest
+    body = {**(config if isinstance(config, dict) else {}), **body}  # the SDK nests it
     if isinstance(contents, str):
         body["contents"] = [{"role": "user", "parts": [{"text": contents}]}]
     if not isinstance(answer, list):

@@ -2,10 +2,10 @@
 
 Read in November 2026: the HAR 1.2 specification (Odvarko; the copy at ahmadnassri/har-spec). One JSON object,
 `log.entries`; an entry has `startedDateTime`, `request` (`postData.text`), `response` (`content.text`, base64 where
-`content.encoding` says so) and `timings` in milliseconds, -1 where one does not apply. Calls are sorted by their start.
+`content.encoding` is "base64") and `timings` in milliseconds, -1 where one does not apply. Calls are sorted by start.
 
 The first byte comes after blocked + dns + connect + send + wait (`ssl` is within `connect`). Browsers drop the bodies
-of streams and of large answers: then a call has no usage. Sessions and workspaces are not told.
+of streams and of large answers: then a call has no usage. There are no sessions and no workspaces.
 """
 
 from __future__ import annotations

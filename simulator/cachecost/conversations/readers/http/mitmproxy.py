@@ -1,12 +1,12 @@
 """Flows that mitmproxy, mitmdump and mitmweb save (`-w FILE`): what any client behind the proxy sent.
 
-Read in November 2026: the source of mitmproxy 12.3 (flow format 21) and its migrations of older flows. What is read of
-a flow has had the same names since format 4 (2018): `type`; of `request` and `response` `headers`, `content` as it
-came, `timestamp_start`; `method`, `scheme`, `authority`, `host`, `path`; `status_code`. Flows stand in the file as they
+Read in November 2026: the source of mitmproxy 12.3 (flow format 21) and its migrations of older flows. The fields read
+have had the same names since format 4 (2018): `type`; of `request` and `response` `headers`, `content` as it came,
+`timestamp_start`; `method`, `scheme`, `authority`, `host`, `path`; `status_code`. Flows are in the order in which they
 ended; calls are sorted by when the request came.
 
-A last flow that is cut off is left out. Flows without an answer (the client hung up) tell nothing of what was billed
-and are left out; so do bodies that the proxy was told to stream tell no usage. The workspace is not told.
+A last flow that is cut off is skipped, and so are flows without an answer (the client hung up). Bodies that the proxy
+streamed have no usage. There is no workspace.
 
 A file has typed netstrings: LENGTH:DATA and a byte for the type, one value after another.
 """

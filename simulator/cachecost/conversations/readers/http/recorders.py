@@ -10,7 +10,7 @@ aimock keep no requests, Polly.js keeps HAR.
     hoverfly    {data: {pairs: [{request: {method: [{matcher, value}], …}, response: {status, body, encodedBody}}]}}
     httpreplay  {Version, Entries: [{Request: {Method, URL, BodyParts}, Response: {StatusCode, Body}}]}, base64
     exchange    {request: {method, url, body …}, response: {status, body …}}, one a file or one a line; bodies are JSON,
-                text, {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream beside them (`chunks`)
+                text, {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream as `chunks`
 
 What these files have as a pattern to match (WireMock, Hoverfly, MockServer) is taken for the request, as their
 recorders write it so; a pattern that is not the whole body has no model call. None has times but for the answer's
@@ -58,7 +58,7 @@ def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _chunks_or_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """The pieces of a stream, which stand beside the halves."""
+    """The pieces of a stream, which are next to request and response."""
     chunks = entry.objects("chunks")
     pieces = b"".join(decode_base64(one, "b64", one.text("b64", "")) for one in chunks)
     return (pieces, "body") if chunks else _body(entry, half)
@@ -91,7 +91,7 @@ def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _coded_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """Hoverfly's answer, in base64 where it says so."""
+    """Hoverfly's answer, in base64 with `encodedBody`."""
     is_coded, body = half.flag("encodedBody"), half.text("body", "")
     return decode_base64(half, "body", body) if is_coded else encode_body(half, "body", body), "body"
 

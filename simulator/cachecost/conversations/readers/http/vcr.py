@@ -10,18 +10,13 @@ Betamax:
 
 ExVCR writes the list itself, with `request_body` and `status_code`; req_cassette `body_json`, google-genai's replays
 `bodySegments` and `statusCode`. pydantic-ai's recorder of September 2026 has `body: {type: json or text, content}`;
-opencode's http-recorder writes JSON that begins with `version` and `metadata`. langchain-tests 1.1 writes all requests,
-then all responses, the n-th of the one answered by the n-th of the other:
+opencode's http-recorder writes JSON that begins with `version` and `metadata`. langchain-tests 1.1 writes a list
+`requests`, then a list `responses` of the same length. `parsed_body`, which projects write for a body that is JSON, is
+that body. Other forms in JSON are in `recorders.py`. Calls are in the order of the file.
 
-    requests: [as above]
-    responses: [as above]
-
-`parsed_body`, which projects write for a body that is JSON, is that body. Other forms in JSON are in `recorders.py`.
-Calls stand in the order of the file.
-
-Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers say: whole seconds, and when the answer
-came rather than when it was asked for. The first byte is told by go-vcr and php-vcr only. Cassettes are often scrubbed,
-and edited by hand; keys of JSON may have been sorted. Sessions and workspaces are not told.
+Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers state: whole seconds, when the answer
+came rather than when the request was sent. Only go-vcr and php-vcr record the first byte. Cassettes are often scrubbed
+and edited by hand; keys of JSON may have been sorted. They have no sessions and no workspaces.
 """
 
 from __future__ import annotations

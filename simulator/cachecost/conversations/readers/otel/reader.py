@@ -2,11 +2,11 @@
 
 Source: the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
 OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the
-tracer was told to write them, breakpoints only where it wrote down the request itself. Spans have no order: calls
-are sorted by their start. It cannot tell 5m from 1h writes (but where the answer's own usage is there), tool choice
-or thinking in most conventions, what was cut at the limit of an attribute's length, or content that was stored
-elsewhere. The events of Claude Code (`claude_code.api_request`, `claude_code.api_error`) have the bills of its calls
-and nothing of what was sent.
+tracer was configured to write them, breakpoints only where it wrote the request itself. Spans have no order: calls
+are sorted by their start. Not there: whether writes were 5m or 1h (except with the answer's own usage), in most
+conventions tool choice and thinking, what was cut at the limit of an attribute's length, and content stored elsewhere.
+The events of Claude Code (`claude_code.api_request`, `claude_code.api_error`) have the bills of its calls and nothing
+of what was sent.
 """
 
 from __future__ import annotations
