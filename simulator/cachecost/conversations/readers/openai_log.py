@@ -202,7 +202,12 @@ class _ExchangeParser:
             with ErrorsAt(one.answer_in, at):
                 billed = with_searches(usage_from(answer["usage"], "usage", "openai"), answer)
         with ErrorsAt(one.answer_in, f"{at}choices.0." if kind == CHAT else at):
-            blocks = _answer_blocks(answer, kind)
+            if kind == MESSAGE:
+                blocks = array_at(answer.get("content") or [], "content")
+            elif kind == CHAT:
+                blocks = chat_answer(answer["choices"] if isinstance(answer.get("choices"), list) else [])
+            elif answer.get("output") is not None:
+                blocks = from_responses_output(answer["output"])
         created = _created_at(one)
         with ErrorsAt(one.entry, one.body_at):
             body = self._body(one, kind)
@@ -276,15 +281,6 @@ def _created_at(one: OpenAIExchange) -> str | None:
         return None if at is None else iso(at)
     answer.fault(name, f"expected seconds since the epoch; got {show_found(one.answer[name])}")
     return None
-
-
-def _answer_blocks(answer: Body, kind: str) -> list[dict[str, Any]]:
-    if kind == MESSAGE:
-        return array_at(answer.get("content") or [], "content")
-    if kind == RESPONSE:
-        return [] if answer.get("output") is None else from_responses_output(answer["output"])
-    choices = answer.get("choices")
-    return chat_answer(choices if isinstance(choices, list) else [])
 
 
 def _error_status(answer: Body) -> int | None:

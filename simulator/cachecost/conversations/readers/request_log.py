@@ -273,8 +273,10 @@ class RequestLog:
             line, raw = decode(self._decode, line)
             call = self._call(number, raw, trail)
         except NotAMessage as fault:
-            other_api = _other_api(line) if fault.path == "messages" else ""
-            self._faults.append(Fault(str(self.path), f"{fault}{other_api}", number))
+            keys = request_keys(line) if fault.path == "messages" else set()
+            api = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")
+            hint = f" (--format {api} reads such requests)" if api else ""
+            self._faults.append(Fault(str(self.path), f"{fault}{hint}", number))
         except (msgspec.DecodeError, UnicodeDecodeError):
             if line.endswith(b"\n"):
                 message = f"expected one JSON object; got a damaged line ({_reason(line.strip())})"
@@ -332,12 +334,6 @@ class RequestLog:
             lengths=None if bytes(raw.lengths) == b"null" else parse_lengths(load(bytes(raw.lengths), "lengths")),
             line=number,
         )
-
-
-def _other_api(line: bytes) -> str:
-    keys = request_keys(line)
-    name = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")
-    return f" (--format {name} reads such requests)" if name else ""
 
 
 def _reason(line: bytes) -> str:

@@ -27,7 +27,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
+from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import RecordedCall
@@ -79,7 +79,11 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
     """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    value, lines = _document(path)
+    data, lines = read_input(path), dict[int, int]()
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        value = parse_document(path, data)
+    else:
+        value, lines = yaml_values.load(data, str(path))
     if isinstance(value, dict) and "requests" in value:
         interactions: Iterable[JsonObject] = _pairs(log, value, lines)
     else:
@@ -88,17 +92,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     for interaction in interactions:
         log.add_entry(interaction, _exchange)
     yield from log.end(warn, by_time=False)
-
-
-def _document(path: Path) -> tuple[Any, dict[int, int]]:
-    data = read_input(path)
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        return parse_document(path, data), {}
-    try:
-        return yaml_values.load(data.decode("utf-8-sig"), str(path))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
 
 
 def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) -> Iterator[JsonObject]:
@@ -120,15 +113,21 @@ def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) ->
 
 def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
+    url, method = request.text("uri" if "uri" in request.data else "url"), request.text("method")
+    sent, status, answered = _body(request), _status(response), _body(response)
+    recorded = interaction.data.get("recorded_at")
+    started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
+    if recorded is not None and started is None:
+        interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
     return HttpExchange(
-        url=request.text("uri") if "uri" in request.data else request.text("url"),
-        method=request.text("method"),
+        url=url,
+        method=method,
         request_headers=request_headers,
-        request=_body(request),
-        status=_status(response),
+        request=sent,
+        status=status,
         response_headers=headers,
-        response=_body(response),
-        started=_start_time(interaction, headers.get("date")),
+        response=answered,
+        started=started,
         first_token_s=_first_byte(response),
         request_at=f"{request.place}body",
         response_at=f"{response.place}body",
@@ -169,16 +168,6 @@ def _status(response: JsonObject) -> int:
             return number
     response.fault("status", f"expected an HTTP status; got {show_found(code if code is not None else status)}")
     return 0
-
-
-def _start_time(interaction: JsonObject, date: str | None) -> str | None:
-    raw = interaction.data.get("recorded_at")
-    if raw is None:
-        return parse_moment(date or "")
-    time = parse_moment(str(raw))
-    if time is None:
-        interaction.fault("recorded_at", f"expected a time; got {show_found(raw)}")
-    return time
 
 
 def parse_moment(text: str) -> str | None:

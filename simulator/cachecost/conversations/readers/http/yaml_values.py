@@ -27,14 +27,18 @@ FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-
 TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
-def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
+def load(data: bytes, file: str) -> tuple[Any, dict[int, int]]:
     """(the document, the line of each object in it by its `id()`). Raises InputError."""
     from yaml import MarkedYAMLError, YAMLError
 
     builder = _YamlValues(file)
     try:
+        text = data.decode("utf-8-sig")
         node = compose(text, (1, 1))
         return (None if node is None else builder.build(node)), builder.lines
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError([Fault(file, "damaged YAML: not UTF-8", line)]) from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(str(error.problem or error.context).split())

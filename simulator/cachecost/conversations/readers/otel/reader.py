@@ -184,11 +184,20 @@ def _parse_event(at: JsonObject, start: float, has_failed: bool, notes: ReaderNo
     """What `CallBuilder.build` takes; the agent is the sub-agent or the side task, "" for the main thread."""
     model, host = parse_model_name(at.text("model", "") or at.text("gen_ai.request.model", ""), "")
     speed = {"speed": "fast"} if at.data.get("speed") == "fast" else {}
+    usage = None
+    if not has_failed:
+        written, hour, short, fresh, read, output = (
+            int(at.get(f"{name}_tokens", "a number of tokens", _are_tokens, 0, required=False)) for name in EVENT_COUNTS
+        )
+        if written > short + hour:
+            short = written - hour
+            notes.add("call", NO_TTL)
+        usage = Usage(fresh, read, short, hour, output)
     stated, error = str(at.data.get("status_code") or ""), str(at.data.get("error") or "")
     is_status = stated.isdecimal() and 400 <= int(stated[:4]) <= 599
     call = {
         "body": {"messages": [], "model": model, **speed},
-        "usage": None if has_failed else _event_usage(at, notes),
+        "usage": usage,
         "timestamp": iso(start),
         "first_token_s": _event_number(at, "ttft_ms") / 1000,
         "host": host_of_provider(at.text("anthropic.provider", "")) or host,
@@ -202,17 +211,6 @@ def _parse_event(at: JsonObject, start: float, has_failed: bool, notes: ReaderNo
     agent = next((source.removeprefix(prefix) for prefix in AGENTS if source.startswith(prefix)), source)
     is_main = source in MAIN or source.startswith("repl_main_thread")
     return {**call, "agent": at.text("agent.name", "") or ("" if is_main else agent)}
-
-
-def _event_usage(at: JsonObject, notes: ReaderNotes) -> Usage:
-    """The bill of a call. Writes that the event does not split by TTL count as 5m."""
-    written, hour, short, fresh, read, output = (
-        int(at.get(f"{name}_tokens", "a number of tokens", _are_tokens, 0, required=False)) for name in EVENT_COUNTS
-    )
-    if written > short + hour:
-        short = written - hour
-        notes.add("call", NO_TTL)
-    return Usage(fresh, read, short, hour, output)
 
 
 def _event_number(at: JsonObject, name: str) -> float:

@@ -307,7 +307,7 @@ class _PrintedParser:
         if kind == "mark" and token in "{[":
             if depth >= DEEPEST:
                 raise Damaged(f"objects more than {DEEPEST} levels deep")
-            return self._object(depth + 1) if token == "{" else self._array(depth + 1)
+            return self._fields(depth + 1) if token == "{" else self._items(depth + 1)
         if kind == "text":
             pieces = [_unescape(token)]
             while self._skips("+"):
@@ -324,7 +324,7 @@ class _PrintedParser:
             return WORDS[token]
         raise Damaged(f"expected a value; got {token[:20]!r}")
 
-    def _object(self, depth: int) -> dict[str, Any]:
+    def _fields(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         while not self._skips("}"):
             kind, name = self._next()
@@ -334,7 +334,7 @@ class _PrintedParser:
             self._skips(",")
         return found
 
-    def _array(self, depth: int) -> list[Any]:
+    def _items(self, depth: int) -> list[Any]:
         found = []
         while not self._skips("]"):
             found.append(self.value(depth))
