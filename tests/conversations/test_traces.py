@@ -97,6 +97,14 @@ def test_errors_have_their_places(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_lines_count_from_the_beginning_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "spans.json"
+    path.write_text(f"\n\n{json.dumps([row(kind=None)])}\n\n{json.dumps(row(kind=None))}")
+    with pytest.raises(InputError) as found:
+        read_traces(FORMAT, path, [].append, True)
+    assert [fault.line for fault in found.value.faults] == [3, 5]
+
+
 def test_a_path_leads_through_json_in_texts() -> None:
     view = {"a": '{"b": {"c": 1, "text": "{cut"}}', "empty": "", "none": None, "list": "[1]", "words": "{}"}
     assert value_at(view, "none", "empty", "a/x", "a/b/c/d", "a/b/c") == 1

@@ -155,8 +155,7 @@ def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     except UnicodeDecodeError as error:
         faults.append(Fault(file, "damaged JSON: not UTF-8", data.count(b"\n", 0, error.start) + 1))
         return
-    line, at = 1, _skip_white(text, 0)
-    last = at
+    line, last, at = 1, 0, _skip_white(text, 0)
     while at < len(text):
         line, last = line + text.count("\n", last, at), at
         try:
