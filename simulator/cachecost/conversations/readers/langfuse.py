@@ -19,12 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from cachecost.base.limits import whole_number
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body
 from cachecost.conversations.readers.apis.formats import answer_of as answer_of_api
@@ -39,7 +36,6 @@ from cachecost.conversations.readers.traces import (
     View,
     moment_of,
     object_within,
-    read_traces,
     text_at,
     text_message,
     value_at,
@@ -86,11 +82,6 @@ def sniff(head: bytes) -> str | None:
 
 def _is_observation(keys: set[str]) -> bool:
     return bool(keys & TRACE_IDS and keys & OWN_KEYS and keys & {"type", "startTime", "start_time"})
-
-
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of time. Raises InputError with every error; what the export lacks goes to `warn`."""
-    yield from read_traces(OBSERVATIONS, path, warn, keep_content)
 
 
 def _observations(row: JsonObject) -> Iterator[JsonObject]:
@@ -243,3 +234,4 @@ OBSERVATIONS = TraceFormat(
     usage=_usage,
     failed=lambda row: row.get("level") == "ERROR",
 )
+calls = OBSERVATIONS.calls

@@ -17,12 +17,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
 from cachecost.conversations.readers.call_builder import parse_json_text
@@ -35,7 +32,6 @@ from cachecost.conversations.readers.traces import (
     View,
     moment_of,
     object_within,
-    read_traces,
     text_message,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -70,11 +66,6 @@ def sniff(head: bytes) -> str | None:
     if {"event", "run_id"} <= keys and keys & {"data", "metadata", "parent_ids"}:
         return 'its first object has an "event" and a "run_id"'
     return 'its first object has LangChain "inputs"' if "inputs" in keys and SERIALIZED.search(head) else None
-
-
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their start. Raises InputError with every error; what the runs lack goes to `warn`."""
-    yield from read_traces(RUNS, path, warn, keep_content)
 
 
 def _runs(row: JsonObject) -> Iterator[JsonObject]:
@@ -242,3 +233,4 @@ RUNS = TraceFormat(
     usage=_usage,
     failed=lambda run: bool(run.get("error") or run.get("status") == "error"),
 )
+calls = RUNS.calls

@@ -14,7 +14,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, status_in
 from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, objects, parse_json_text
@@ -96,24 +96,23 @@ class TraceFormat:
     view: Callable[[JsonObject], View] = attrgetter("data")
     skipped: Callable[[View], tuple[str, str] | None] = lambda view: None
 
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+        """The calls of a file by their start. Raises InputError with every error.
 
-def read_traces(form: TraceFormat, path: Path, warn: Warn, keep_content: bool) -> list[RecordedCall]:
-    """The calls of a file by their start. Raises InputError with every error.
-
-    What was skipped, and what the export does not contain, goes to `warn`.
-    """
-    faults: list[Fault] = []
-    builder, notes = CallBuilder(keep_content), ReaderNotes()
-    found = list[tuple[RecordedCall, str]]()
-    for row in objects(path, faults, warn, form.expected):
-        for entry in form.entries(row):
-            with ErrorsAt(entry):
-                found += _calls(form, entry, builder, notes)
-    if faults:
-        raise InputError(faults)
-    calls = _distinct_calls(found, notes)
-    notes.report(path, warn)
-    return calls
+        What was skipped, and what the export does not contain, goes to `warn`.
+        """
+        faults: list[Fault] = []
+        builder, notes = CallBuilder(keep_content), ReaderNotes()
+        found = list[tuple[RecordedCall, str]]()
+        for row in objects(path, faults, warn, self.expected):
+            for entry in self.entries(row):
+                with ErrorsAt(entry):
+                    found += _calls(self, entry, builder, notes)
+        if faults:
+            raise InputError(faults)
+        calls = _distinct_calls(found, notes)
+        notes.report(path, warn)
+        yield from calls
 
 
 def _calls(

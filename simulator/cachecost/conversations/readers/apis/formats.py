@@ -24,7 +24,7 @@ from cachecost.conversations.readers.apis.streams import (
     join_message,
     join_response,
 )
-from cachecost.conversations.readers.common.json_values import objects_in
+from cachecost.conversations.readers.common.json_values import array_at, objects_in, require_object
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, content_blocks
 from cachecost.providers.hosts import host_of_model, parse_model_name
@@ -47,48 +47,39 @@ class ApiFormat(NamedTuple):
     host: str = ""
 
 
-def _at(value: Mapping[str, Any], name: str, kind: type) -> Any:
-    found = value.get(name)
-    if not isinstance(found, kind):
-        raise NotAMessage(name, "an array" if kind is list else "an object", found)
-    return found
-
-
 def chat_answer(choices: Sequence[Any]) -> list[Body]:
     """The blocks of the first of the choices of a chat completion; none where it has no message."""
     message = choices[0].get("message") if choices and isinstance(choices[0], Mapping) else None
     return from_chat_message(message) if isinstance(message, Mapping) else []
 
 
+def _converse_answer(whole: Mapping[str, Any]) -> list[Body]:
+    message = require_object(require_object(whole.get("output"), "output").get("message"), "message")
+    return from_converse_blocks(message.get("content") or [], "output.message.content")
+
+
 APIS: Mapping[Api, ApiFormat] = {
     "messages": ApiFormat(
         "Anthropic's Messages API",
         lambda body, model: {**body, "model": model or None},
-        lambda whole: list(_at(whole, "content", list)),
+        lambda whole: list(array_at(whole.get("content"), "content")),
         join_message,
         "anthropic",
     ),
     "converse": ApiFormat(
-        "Bedrock's Converse API",
-        from_converse,
-        lambda whole: from_converse_blocks(
-            _at(_at(whole, "output", dict), "message", dict).get("content") or [], "output.message.content"
-        ),
-        join_converse,
-        "bedrock",
-        host="bedrock",
+        "Bedrock's Converse API", from_converse, _converse_answer, join_converse, "bedrock", host="bedrock"
     ),
     "chat": ApiFormat(
         "OpenAI's Chat Completions API",
         lambda body, model: from_chat({**body, "model": model or None}),
-        lambda whole: chat_answer(_at(whole, "choices", list)),
+        lambda whole: chat_answer(array_at(whole.get("choices"), "choices")),
         join_completion,
         "openai",
     ),
     "responses": ApiFormat(
         "OpenAI's Responses API",
         lambda body, model: from_responses({**body, "model": model or None}),
-        lambda whole: from_responses_output(_at(whole, "output", list)),
+        lambda whole: from_responses_output(array_at(whole.get("output"), "output")),
         join_response,
         "openai",
         "input",
