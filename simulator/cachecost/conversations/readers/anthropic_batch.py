@@ -33,14 +33,13 @@ from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, objects
+from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, content_blocks, show_found
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-LIST = re.compile(rb"\s*\[\s*(?={)")
 POSTED = re.compile(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"')
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
@@ -50,8 +49,7 @@ UNREADABLE = "refused by the API, and not a valid request"
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a batch; None if they do not."""
-    opening = LIST.match(head)
-    keys = set(top_keys(head[opening.end() :] if opening else head))
+    keys = first_keys(head)
     if "requests" in keys and POSTED.search(head):
         return 'it has "requests", each with a "custom_id"'
     for field in ("params", "result", "request"):

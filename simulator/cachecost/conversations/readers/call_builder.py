@@ -12,12 +12,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachecost.base.errors import Fault
+from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import OutOfLimits, json_prefix, json_value
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, first_line, read_input
-from cachecost.conversations.json_object import JsonObject, json_lines
+from cachecost.conversations.json_object import JsonObject, json_lines, parse_json, reason
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.start_times import StartTimes
@@ -126,6 +126,14 @@ def request_keys(head: bytes) -> set[str]:
     return set(top_keys(head[start.end() :])) if start else set()
 
 
+def parse_document(path: Path, data: bytes) -> Any:
+    """The JSON value of a file. Raises InputError."""
+    value = parse_json(data)
+    if isinstance(value, ValueError):
+        raise InputError([Fault(str(path), reason(value))])
+    return value
+
+
 def objects(path: Path, faults: list[Fault], warn: Warn, expected: str = "") -> Iterator[JsonObject]:
     """The objects of a file, in order; those of an array one by one. JSON Lines are read line by line.
 
@@ -161,8 +169,8 @@ def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
         try:
             value, end = json_prefix(text, at)
         except json.JSONDecodeError as error:
-            reason = f"damaged JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
-            faults.append(Fault(file, reason, error.lineno))
+            message = f"damaged JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
+            faults.append(Fault(file, message, error.lineno))
             return
         except OutOfLimits as error:
             faults.append(Fault(file, str(error), line))

@@ -31,8 +31,9 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.readers.call_builder import parse_document
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import block_of, show_found, text_block
@@ -65,10 +66,8 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
     Raises InputError with every error and its place, as in `events[17].timestamp`.
     """
     file, faults, builder = str(path), list[Fault](), ConversationBuilder()
-    value = parse_json(read_input(Path(path)))
-    if isinstance(value, ValueError):
-        faults.append(Fault(file, reason(value)))
-    elif not isinstance(value, list) or not value:
+    value = parse_document(Path(path), read_input(Path(path)))
+    if not isinstance(value, list) or not value:
         faults.append(Fault(file, f"expected an array of events; got {'none' if value == [] else show_found(value)}"))
     for number, item in enumerate(value if isinstance(value, list) else []):
         data = item if isinstance(item, dict) else {}

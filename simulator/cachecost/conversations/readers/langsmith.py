@@ -22,9 +22,9 @@ from typing import Any
 from cachecost.base.times import iso
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
-from cachecost.conversations.readers.call_builder import parse_json_text
+from cachecost.conversations.readers.call_builder import first_keys, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.langchain import answer_blocks, body_from_request, plain
 from cachecost.conversations.readers.traces import (
     NOT_MESSAGES,
@@ -60,7 +60,7 @@ LANGCHAIN_USAGE = tuple(f"{place}/usage_metadata" for place in ("message", "outp
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` holds runs; None if it does not."""
-    keys = set(top_keys(PAGE.sub(b"", head.removeprefix(b"\xef\xbb\xbf")).lstrip().removeprefix(b"[")))
+    keys = first_keys(PAGE.sub(b"", head.removeprefix(b"\xef\xbb\xbf")))
     if "run_type" in keys and keys & OTHER_KEYS:
         return 'its first object has a "run_type"'
     if {"event", "run_id"} <= keys and keys & {"data", "metadata", "parent_ids"}:

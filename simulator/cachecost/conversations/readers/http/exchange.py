@@ -24,7 +24,7 @@ from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, iteration_of
 from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
@@ -211,14 +211,6 @@ def encode_body(half: JsonObject, name: str, value: Any, is_json: bool = False) 
     except TypeError:
         half.fault(name, "expected values of JSON; got bytes")
         return b""
-
-
-def parse_document(path: Path, data: bytes) -> Any:
-    """The JSON value of a file. Raises InputError."""
-    value = parse_json(data)
-    if isinstance(value, ValueError):
-        raise InputError([Fault(str(path), reason(value))])
-    return value
 
 
 def is_status(value: Any, *others: int) -> bool:

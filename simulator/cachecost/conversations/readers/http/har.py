@@ -19,6 +19,7 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.call_builder import parse_document
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import (
     ExchangeLog,
@@ -26,7 +27,6 @@ from cachecost.conversations.readers.http.exchange import (
     encode_body,
     headers_of,
     is_status,
-    parse_document,
 )
 from cachecost.prompts.request import show_found
 

@@ -33,6 +33,7 @@ from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.call_builder import parse_document
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import (
@@ -40,7 +41,6 @@ from cachecost.conversations.readers.http.exchange import (
     HttpExchange,
     encode_body,
     headers_of,
-    parse_document,
 )
 from cachecost.prompts.request import show_found
 
