@@ -200,27 +200,27 @@ class CheckedCall:
 
 
 def _usage(parsed: JsonObject) -> Usage:
-    uses = parsed.get("tool_uses", "an array of [tool, number]", _are_uses, [], required=False)
-    charged = parsed.get("charged_usd", "USD, a decimal number in a text", _is_amount, None, required=False)
+    uses = parsed.get(
+        "tool_uses",
+        "an array of [tool, number]",
+        lambda value: are_pairs(value) and all(type(tool) is str and _is_count(number) for tool, number in value),
+        [],
+        required=False,
+    )
+    charged = parsed.get(
+        "charged_usd",
+        "USD, a decimal number in a text",
+        lambda value: isinstance(value, str) and bool(AMOUNT.fullmatch(value)),
+        None,
+        required=False,
+    )
     counts = (parsed.whole(name, 0) or 0 for name in TOKENS)
     tool_uses = tuple((tool, number) for tool, number in uses)
     return usage_of(counts, tool_uses, None if charged is None else Decimal(charged))
 
 
-def _are_uses(value: object) -> bool:
-    return are_pairs(value) and all(isinstance(tool, str) and _is_count(uses) for tool, uses in value)  # type: ignore[attr-defined]
-
-
-def _is_amount(value: object) -> bool:
-    return isinstance(value, str) and AMOUNT.fullmatch(value) is not None
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _are_two_counts(value: object) -> bool:
@@ -228,7 +228,7 @@ def _are_two_counts(value: object) -> bool:
 
 
 def _seconds(line: JsonObject, name: str = "first_token_s") -> float:
-    return float(line.get(name, "a number", _is_number, 0.0, required=False))
+    return float(line.get(name, "a number", lambda value: type(value) in (int, float), 0.0, required=False))
 
 
 def _billed(line: JsonObject) -> Usage | None:

@@ -70,7 +70,12 @@ class _MooncakeTrace:
 
     def call(self, line: JsonObject) -> RecordedCall:
         thread = self._thread(line)
-        at: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
+        at: float = line.get(
+            "timestamp",
+            "milliseconds since the trace began",
+            lambda value: type(value) in (int, float) and 0 <= value < LATEST * 1000,
+            self._arrived,
+        )
         if at < self._arrived:
             line.fault(
                 "timestamp", f"expected {self._arrived:.15g} or later (lines are in order of arrival); got {at:.15g}"
@@ -84,7 +89,9 @@ class _MooncakeTrace:
     def _thread(self, line: JsonObject) -> Thread:
         """The prompt. What others had before costs a look-up an id."""
         before, thread = len(line.faults), self._root
-        tokens: int = line.get("input_length", "a whole number from 1", _is_length, 1)
+        tokens: int = line.get(
+            "input_length", "a whole number from 1", lambda value: type(value) is int and value > 0, 1
+        )
         ids = line.wholes("hash_ids")
         whole, rest = divmod(tokens, BLOCK_TOKENS)
         if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
@@ -109,11 +116,3 @@ class _MooncakeTrace:
 
 def _message_of_size(name: str, tokens: int) -> Message:
     return Message.of("user", (given_block("text", "user", name, tokens),))
-
-
-def _is_moment(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LATEST * 1000
-
-
-def _is_length(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0

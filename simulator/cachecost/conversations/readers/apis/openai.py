@@ -377,7 +377,11 @@ def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body
         arguments = item.get("arguments" if kind == "function_call" else "input")
         turns.add("assistant", [tool_use(item.get("call_id"), str(item.get("name")), arguments)], joins=True)
     elif kind == "reasoning":
-        turns.add("assistant", [_reasoning(item)], joins=True)
+        # the summary is what is shown, the encrypted content what is sent
+        pieces = [piece for name in ("summary", "content") for piece in objects_in(item.get(name))]
+        shown = "\n\n".join(str(piece.get("text") or "") for piece in pieces)
+        sealed = {"signature": item["encrypted_content"]} if item.get("encrypted_content") else {}
+        turns.add("assistant", [{"type": "thinking", "thinking": shown, **sealed}], joins=True)
     elif isinstance(kind, str) or "id" in item:
         turns.add("assistant", [{"type": "item_reference", **item}], joins=True)
     else:
@@ -392,11 +396,3 @@ def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[B
     ):
         return [{"type": "text", "text": json.dumps(output)}]
     return parts(output, f"{path}.output", breakpoint)
-
-
-def _reasoning(item: Mapping[str, Any]) -> Body:
-    """A thinking block: the summary is what is shown, the encrypted content what is sent."""
-    lists = [item[name] for name in ("summary", "content") if isinstance(item.get(name), list)]
-    pieces = [str(piece.get("text") or "") for one in lists for piece in one if isinstance(piece, Mapping)]
-    sealed = {"signature": item["encrypted_content"]} if item.get("encrypted_content") else {}
-    return {"type": "thinking", "thinking": "\n\n".join(pieces), **sealed}

@@ -165,8 +165,11 @@ def _parse_printed_record(record: JsonObject) -> OtelSpan:
     elif isinstance(record.data.get("timestamp"), str):
         start = record.time("timestamp")
     else:
-        expected = "microseconds since the epoch"
-        start = float(record.get("timestamp", expected, _are_microseconds, 0, required=False)) / 10**6
+        expected, most = "microseconds since the epoch", LATEST * 10**6
+        microseconds = record.get(
+            "timestamp", expected, lambda value: _is_count(value) and int(value) < most, 0, required=False
+        )
+        start = float(microseconds) / 10**6
     return OtelSpan(
         record,
         record.text("eventName", "") or record.text("event_name", "") or name,
@@ -186,10 +189,6 @@ def _is_count(value: object) -> bool:
     if isinstance(value, str):
         return value.isdecimal() and len(value) < 21
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
-
-
-def _are_microseconds(value: object) -> bool:
-    return _is_count(value) and int(str(value)) < LATEST * 10**6
 
 
 def _attributes(span: JsonObject) -> Attributes:
