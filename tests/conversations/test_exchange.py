@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Iteration, Call
 from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
 from cachecost.prompts.request import NotAMessage
@@ -122,7 +122,7 @@ def test_a_call_is_told_with_its_usage_and_its_answer() -> None:
     assert (found.host, found.status, found.session, found.line) == ("anthropic", 200, "s1", 4)
     assert (found.timestamp, found.first_token_s) == ("2026-03-07T10:00:00Z", 1.5)
     made = read(one, CallBuilder().build)
-    assert isinstance(made, RecordedCall) and made.workspace == ""
+    assert isinstance(made, Call) and made.workspace == ""
     assert [(breakpoint.layer, breakpoint.index, breakpoint.ttl) for breakpoint in made.request.breakpoints] == [
         ("system", 0, "5m")
     ]

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
@@ -58,7 +58,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "modelInput"' if "modelInput" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the requests, until the first error; then the rest is only checked.
 
     Raises InputError with every error, each with its line; one of them may be that requests are missing.
@@ -143,14 +143,14 @@ class _AnthropicBatch:
                 name = _unique(known, self.results)
                 self.results[name] = (entry.line, _parse_result(known))
 
-    def calls_in(self, request_file: Path) -> Iterator[RecordedCall]:
+    def calls_in(self, request_file: Path) -> Iterator[Call]:
         self.request_file = request_file
         for entry in _entries(request_file, self.faults, self.warn):
             call = self._call(entry)
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: JsonObject) -> RecordedCall | None:
+    def _call(self, entry: JsonObject) -> Call | None:
         host_field = next((field for field in HOSTS if field in entry.data), "")
         if "params" in entry.data:
             name = _unique(entry, self.requested)
@@ -170,9 +170,7 @@ class _AnthropicBatch:
             entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
         return None
 
-    def _build_call(
-        self, entry: JsonObject, field: str, body: Mapping[str, Any], result: Result
-    ) -> RecordedCall | None:
+    def _build_call(self, entry: JsonObject, field: str, body: Mapping[str, Any], result: Result) -> Call | None:
         """None where the body is no object, or no request; where the API refused it, that is a note."""
         if not isinstance(entry.data[field], dict):
             return None

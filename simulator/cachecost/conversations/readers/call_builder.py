@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import OutOfLimits, json_prefix, json_value
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, first_line, read_input
 from cachecost.conversations.json_object import JsonObject, json_lines, parse_json, reason
 from cachecost.conversations.readers.common.message_threads import MessageThreads
@@ -54,20 +54,20 @@ class CallBuilder:
         answer_id: str = "",
         served: Mapping[str, Any] = NOTHING,
         **fields: Any,
-    ) -> RecordedCall:
+    ) -> Call:
         """The call of a Messages API body. Raises NotAMessage with the path of what is wrong in the body, the answer
         or the time.
 
         `answer` is the content blocks of the response (a list, or a text). `timestamp` is ISO 8601 (None: unknown),
         `seen_on` the day by which the call was recorded: it picks rules and prices where there is no timestamp. Message
         threads continue from `answer_id`. `served` is the answer with its usage: the service tier and the region that
-        it names take the place of those in the body. `fields` are the other fields of `RecordedCall`.
+        it names take the place of those in the body. `fields` are the other fields of `Call`.
         """
         content = content_blocks(answer if isinstance(answer, str) else list(answer), "response.content")
         start = self._starts.next(timestamp)
         request = self._intake.body(served_params(body, served))
         response = answer_blocks(content, request.deferred, self._keep)
-        return RecordedCall(
+        return Call(
             self._threads.complete(request, start, answer_id, response, usage is not None),
             start,
             seen_on if timestamp is None else None,
@@ -95,7 +95,7 @@ class ErrorsAt:
         return is_ours
 
 
-def sort_by_start(calls: Iterable[RecordedCall], traces: Collection[str]) -> list[RecordedCall]:
+def sort_by_start(calls: Iterable[Call], traces: Collection[str]) -> list[Call]:
     """The calls by their start. A session that is one of `traces` and that only one call has is none: tracers and
     gateways make up an id for every request, and calls of different sessions never go on from each other."""
     found = sorted(calls, key=attrgetter("start"))

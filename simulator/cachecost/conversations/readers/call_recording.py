@@ -21,7 +21,7 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Iteration, Call
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs, json_line, parse_json
 from cachecost.conversations.model import CONTENTS, BlockReader
@@ -41,10 +41,10 @@ PLACES = {"tools": 3, "system": 3, "messages": 4}
 BLOCK, CALL = b'{"block":', b'{"call":'
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
 
-    `RecordedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
+    `Call.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
     that was cut off is skipped, with a note to `warn`.
     """
     parser = RecordingParser(path)
@@ -69,9 +69,9 @@ class RecordingLines:
         self._number = 0
         self._parser = RecordingParser(path)
 
-    def read(self, lines: bytes) -> list[RecordedCall]:
+    def read(self, lines: bytes) -> list[Call]:
         """The calls in the next lines, which are whole. Raises InputError."""
-        found: list[RecordedCall] = []
+        found: list[Call] = []
         for raw in lines.splitlines():
             self._number += 1
             call = self._parser.read_line(self._number, raw, quiet)
@@ -328,7 +328,7 @@ class RecordingParser:
         self._texts: dict[str, str] = {}
         self._breakpoints: dict[tuple[object, ...], Breakpoint] = {}
 
-    def read_line(self, number: int, raw: bytes, warn: Warn) -> RecordedCall | None:
+    def read_line(self, number: int, raw: bytes, warn: Warn) -> Call | None:
         """The call in a line, if it is one. Errors go to `faults`."""
         call = self.read_plain_line(number, raw)
         if call is not False:
@@ -336,7 +336,7 @@ class RecordingParser:
         line = json_line(self.path, number, raw, self.faults, warn)
         return self._read_fields(line) if line else None
 
-    def read_plain_line(self, number: int, raw: bytes) -> RecordedCall | bool:
+    def read_plain_line(self, number: int, raw: bytes) -> Call | bool:
         """The call in this line, True for a block, which is kept; False where nothing was read."""
         began = self._starts.last
         try:
@@ -361,7 +361,7 @@ class RecordingParser:
         self._table.blocks[line.block] = block
         return True
 
-    def _read_fields(self, line: JsonObject) -> RecordedCall | None:
+    def _read_fields(self, line: JsonObject) -> Call | None:
         if self.header is None:
             self._header(line)
             self.is_refused = self.header is None
@@ -410,7 +410,7 @@ class RecordingParser:
         self._heads[number] = Request(model, self._root, parts[0], parts[1], params=dict(params.data))
         line.refuse_unknown_keys()
 
-    def _call(self, line: PlainCall | CheckedCall, number: int) -> RecordedCall:
+    def _call(self, line: PlainCall | CheckedCall, number: int) -> Call:
         """The call of a line. Its fields are asked for in the order in which their errors are listed."""
         expected, call = self._last + 1, line.call
         if call is not None and call != expected:
@@ -443,7 +443,7 @@ class RecordingParser:
             line.request_fault,
             message_thread=line.message_thread,
         )
-        made = RecordedCall(
+        made = Call(
             request,
             start,
             timestamp=timestamp,

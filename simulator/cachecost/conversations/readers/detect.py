@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import LINE
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, comment_note, open_input, quiet, skip_comments
 from cachecost.conversations.readers.common.peek import TIMES
 from cachecost.conversations.start_times import order_by_time
@@ -46,7 +46,7 @@ class ConversationReader(Reader, Protocol):
 class CallReader(Reader, Protocol):
     """A module that reads calls: what was sent and what it cost."""
 
-    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[RecordedCall]:
+    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[Call]:
         """The calls in order, until the first fault; at the end, raises InputError with every fault."""
         ...
 
@@ -219,7 +219,7 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
-) -> Iterator[RecordedCall]:
+) -> Iterator[Call]:
     """The calls in a file in time order; what is not known is a request log.
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
@@ -241,9 +241,7 @@ def read_calls(
     return calls_in_time(path, name, warn, keep_content, warn)
 
 
-def calls_in_time(
-    path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet
-) -> Iterator[RecordedCall]:
+def calls_in_time(path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet) -> Iterator[Call]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
     Notes on times go to `warn`, those of the reader to `says`. Raises InputError at the end.
@@ -252,7 +250,7 @@ def calls_in_time(
         says(f"{path}: {note}")
     file = str(path)
 
-    def calls_with_file() -> Iterator[RecordedCall]:
+    def calls_with_file() -> Iterator[Call]:
         for call in CALLS[name].calls(path, says, keep_content):
             set_field(call, "file", file)  # it is fresh from the reader; a copy takes time
             yield call

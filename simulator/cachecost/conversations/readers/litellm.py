@@ -17,7 +17,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import is_number, whole_number
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import FAILED, Body, answer_of, from_messages, is_anthropic
@@ -54,10 +54,10 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has a "call_type" and a "response_cost"' if "response_cost" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their start. Raises InputError with every error; what the log lacks goes to `warn`."""
     faults: list[Fault] = []
-    found, traces = list[RecordedCall](), set[str]()
+    found, traces = list[Call](), set[str]()
     builder, notes = CallBuilder(keep_content), ReaderNotes()
     for row in objects(path, faults, warn, EXPECTED):
         call_type = row.text("call_type")
@@ -78,9 +78,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     yield from sort_by_start(found, traces)
 
 
-def _build_call(
-    row: JsonObject, call_type: str, builder: CallBuilder, notes: ReaderNotes, traces: set[str]
-) -> RecordedCall:
+def _build_call(row: JsonObject, call_type: str, builder: CallBuilder, notes: ReaderNotes, traces: set[str]) -> Call:
     """The call of a row. The session is the client's id, else the trace id, which LiteLLM generates if there is none
     and which is added to `traces`; a spend log does not distinguish the two. Raises NotAMessage."""
     parameters, messages = _request(row)

@@ -31,7 +31,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
@@ -87,7 +87,7 @@ def sniff(head: bytes) -> str | None:
     return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file, those of a batch in the order of time. After the first error, the rest is
     only checked. Raises InputError with every error."""
     faults: list[Fault] = []
@@ -191,7 +191,7 @@ class _ExchangeParser:
         self._earlier: dict[str, list[Any]] = {}
         self.notes = ReaderNotes()
 
-    def call(self, one: OpenAIExchange) -> RecordedCall | None:
+    def call(self, one: OpenAIExchange) -> Call | None:
         """The call; None if it is not a model call, or if there are errors in it."""
         kind, answer, at = kind_of(one.body, one.answer), one.answer, one.answer_at
         if not kind:

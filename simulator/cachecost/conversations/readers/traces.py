@@ -13,7 +13,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, status_in
@@ -96,14 +96,14 @@ class TraceFormat:
     view: Callable[[JsonObject], View] = attrgetter("data")
     skipped: Callable[[View], tuple[str, str] | None] = lambda view: None
 
-    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
         """The calls of a file by their start. Raises InputError with every error.
 
         What was skipped, and what the export does not contain, goes to `warn`.
         """
         faults: list[Fault] = []
         builder, notes = CallBuilder(keep_content), ReaderNotes()
-        found = list[tuple[RecordedCall, str]]()
+        found = list[tuple[Call, str]]()
         for row in objects(path, faults, warn, self.expected):
             for entry in self.entries(row):
                 with ErrorsAt(entry):
@@ -117,7 +117,7 @@ class TraceFormat:
 
 def _calls(
     form: TraceFormat, entry: JsonObject, builder: CallBuilder, notes: ReaderNotes
-) -> Iterator[tuple[RecordedCall, str]]:
+) -> Iterator[tuple[Call, str]]:
     """The call of an entry if it is one, and the id of the entry around it. Raises NotAMessage."""
     kind = entry.text(form.kind)
     if kind.lower() not in form.kinds:
@@ -151,9 +151,9 @@ def _calls(
     yield call, text_at(view, form.parent)
 
 
-def _distinct_calls(found: list[tuple[RecordedCall, str]], notes: ReaderNotes) -> list[RecordedCall]:
+def _distinct_calls(found: list[tuple[Call, str]], notes: ReaderNotes) -> list[Call]:
     """The calls by when they began, each once: exports have no order and pages of them overlap."""
-    kept: dict[object, tuple[RecordedCall, str]] = {}
+    kept: dict[object, tuple[Call, str]] = {}
     for number, one in enumerate(found):
         key = one[0].id or number
         if key not in kept or (kept[key][0].billed is None and one[0].billed is not None):

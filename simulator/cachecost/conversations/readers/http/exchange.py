@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, iteration_of
@@ -229,7 +229,7 @@ class ExchangeLog:
         self.faults: list[Fault] = []
         self.notes = ReaderNotes()
         self._builder = CallBuilder(keep_content)
-        self._calls: list[RecordedCall] = []
+        self._calls: list[Call] = []
 
     def entries(
         self, items: Any, place: str, lines: Mapping[int, int] | None = None, what: str = "entries"
@@ -284,7 +284,7 @@ class ExchangeLog:
         else:
             self._calls.append(found)
 
-    def end(self, warn: Warn, by_time: bool) -> list[RecordedCall]:
+    def end(self, warn: Warn, by_time: bool) -> list[Call]:
         """The calls, in the order of time or of the file. Raises InputError with every error."""
         if self.faults:
             raise InputError(self.faults)

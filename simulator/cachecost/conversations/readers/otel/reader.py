@@ -18,7 +18,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import is_number, is_tokens, whole_number
 from cachecost.base.times import iso, seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import status_in
@@ -75,13 +75,13 @@ def sniff(head: bytes) -> str | None:
     return "it has printed log records" if is_printed(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes, builder = ReaderNotes(), CallBuilder(keep_content)
     found = read_spans(path, faults, warn, EXPECTED)
     others = [span for span in found if event_name(span) is None]
-    calls = list[RecordedCall]()
+    calls = list[Call]()
     for span, parsed in (
         *claude_calls((span for span in found if event_name(span) is not None), notes),
         *((span, None) for span in model_calls(others, notes)),
