@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.calls import Iteration, Call
+from cachecost.conversations.calls import Call, Iteration
 from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
 from cachecost.prompts.request import NotAMessage

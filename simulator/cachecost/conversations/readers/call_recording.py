@@ -21,7 +21,7 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
-from cachecost.conversations.calls import Iteration, Call
+from cachecost.conversations.calls import Call, Iteration
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs, json_line, parse_json
 from cachecost.conversations.model import CONTENTS, BlockReader

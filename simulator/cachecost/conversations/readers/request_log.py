@@ -19,14 +19,7 @@ from cachecost.conversations.readers.call_builder import request_keys
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.repeated_lines import (
-    CUT,
-    Frame,
-    Frames,
-    Gaps,
-    IncrementalParser,
-    frame_bytes_of,
-)
+from cachecost.conversations.readers.repeated_lines import CUT, Frame, Frames, Gaps, IncrementalParser, frame_bytes_of
 from cachecost.conversations.start_times import BufferLine, StartTimes, lines_in_place, parse_time
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.exact_json import decode, load, out_of_limits
@@ -37,7 +30,7 @@ from cachecost.providers.prices import served_params
 
 MOST_FAULTS = 20
 
-FRAME_FIELDS = Call.__match_args__[4:-1]
+FRAME_FIELDS = Call.__match_args__[4 : Call.__match_args__.index("line")]
 """The fields between the timestamp and the line number: a frame has them with any timestamp and messages."""
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that no log contains."""
