@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -20,7 +20,7 @@ from cachecost.base.structs import value
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand
-from cachecost.conversations.calls import BillTotal, Call, Call
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.start_times import in_file_order
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from cachecost.views.replay.tables import Billed
 
 
-AnyCall = TypeVar("AnyCall", bound=Call)
-
-
 class ModelDays:
     """The models that calls ran on, each with its host and the last day of its calls that is known."""
 
@@ -61,7 +58,7 @@ class ModelDays:
         if call.day is not None and call.day > self._days.get(key, date.min):
             self._days[key] = call.day
 
-    def of_calls(self, calls: Iterable[AnyCall]) -> Iterator[AnyCall]:
+    def of_calls(self, calls: Iterable[Call]) -> Iterator[Call]:
         """The calls, which are added as they pass."""
         for call in calls:
             self.add(call)

@@ -276,7 +276,8 @@ class QuestionPlanner:
             purpose = "retry" if attempt else "inquiry"
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
-            yield Call(request, at, output=tuple(answer), purpose=purpose, turn=turn, inquiry=number)
+            output = tuple(answer)
+            yield Call(request, at, output=output, purpose=purpose, turn=turn, inquiry=number, is_simulated=True)
             if not self._fails(attempt):
                 return
 
@@ -580,6 +581,7 @@ class _CallPlanner:
             output_tokens=reply.output_tokens,
             purpose=purpose,
             turn=self._turn,
+            is_simulated=True,
         )
 
     def _ask(self, asked: list[Inquiry]) -> Iterator[Call]:
