@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import groupby
 
 from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.advice import Advice
-from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, summarize
+from cachecost.analysis.bill.summary import PERIODS, BillRow, summarize
 from cachecost.analysis.bill.timeline import LONG_IDLE_S, TimelineCall, fold_timeline, session_timelines
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column
 from cachecost.base.version import __version__
@@ -40,15 +39,11 @@ from cachecost.views.bill.words import (
 )
 from cachecost.views.html.frame import render_page
 from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.columns import MOST, CallColumn, most_spots
+from cachecost.views.timeline.columns import HEIGHT, MOST, CallColumn, gap_path, most_spots, step_path
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_key, timeline_view
 
-HEIGHT = 200
-"""Units of the highest bar."""
 FEWEST_UNITS = 6
 """Units that a picture is wide at least, so that a few bars are no walls."""
-GAPS_UP_TO = 140
-"""Bars that are wide enough for a gap between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,51 +81,6 @@ class BarChart:
     def filled(self) -> int:
         """Percent of its width that bars take."""
         return round(100 * len(self.bars) / self.width)
-
-
-def bar_chart(
-    anchor: str,
-    title: str,
-    says: str,
-    bars: Sequence[StackedBar],
-    names: Sequence[tuple[str, str]],
-    axis: Sequence[str],
-    table: Table,
-) -> BarChart:
-    """The picture of these bars; `names` are the colour class and the name of each part, from the bottom up."""
-    highest = max((sum(bar.parts, ZERO) for bar in bars), default=ZERO)
-    return BarChart(
-        anchor,
-        title,
-        says,
-        max(len(bars), FEWEST_UNITS),
-        list(_part_paths(bars, names, highest)),
-        "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(bars))) if len(bars) <= GAPS_UP_TO else "",
-        bars,
-        dollars(highest),
-        axis,
-        table,
-    )
-
-
-def _part_paths(
-    bars: Sequence[StackedBar], names: Sequence[tuple[str, str]], highest: Decimal
-) -> Iterator[tuple[str, str, str]]:
-    """Class, path and name of the parts that occur, the uppermost first."""
-    for number in reversed(range(len(names))):
-        if any(bar.parts[number] > 0 for bar in bars):
-            tops = [(round(sum(bar.parts[: number + 1], ZERO) * HEIGHT / highest) if highest else 0) for bar in bars]
-            colour, name = names[number]
-            yield colour, _steps(tops), name
-
-
-def _steps(heights: Sequence[int]) -> str:
-    """A closed step line from the ground up."""
-    path, end = f"M0 {HEIGHT}", 0
-    for value, run in groupby(heights):
-        end += len(list(run))
-        path += f"V{HEIGHT - value}H{end}"
-    return f"{path}V{HEIGHT}z"
 
 
 def session_timeline(
@@ -210,35 +160,42 @@ def days_chart(account: BillAccount, total: BillRow) -> BarChart | None:
         return None
     first, last = (datetime.fromtimestamp(at, account.zone).date() for at in (total.first, total.last))
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    by, keys = next(
-        found
-        for by in PERIODS
-        if len((found := (by, list(dict.fromkeys(day.strftime(PERIODS[by]) for day in days))))[1]) <= MOST_BARS
-        or by == "month"
-    )
-    summary = summarize(account, by)
+    keys_by = {by: list(dict.fromkeys(day.strftime(form) for day in days)) for by, form in PERIODS.items()}
+    by = next(by for by, keys in keys_by.items() if len(keys) <= MOST_BARS or by == "month")
+    keys, summary = keys_by[by], summarize(account, by)
     rows = {row.key: row for row in summary.rows}
-    bars = [_bar(key, rows.get(key)) for key in keys]
+    bars = []
+    for key in keys:
+        if row := rows.get(key):
+            again = f", {dollars(row.rewritten, CENTS)} of it rewritten" if row.rewritten else ""
+            says = f"{key}: {dollars(row.cost, CENTS)} in {count_text(row.calls, 'call')}{again}"
+            bars.append(StackedBar((row.necessary, row.rewritten), says))
+        else:
+            bars.append(StackedBar((ZERO, ZERO), f"{key}: no calls"))
+    highest = max(sum(bar.parts, ZERO) for bar in bars)
     most = max(summary.rows, key=lambda row: row.cost)
-    says = f"{count_text(len(rows), by)} with calls; the most expensive is {most.key} with {dollars(most.cost, CENTS)}"
-    return bar_chart(
+    return BarChart(
         "days-chart",
         f"Dollars a {by}",
-        says,
+        f"{count_text(len(rows), by)} with calls; the most expensive is {most.key} with {dollars(most.cost, CENTS)}",
+        max(len(bars), FEWEST_UNITS),
+        bar_parts(bars, highest),
+        gap_path(len(bars)),
         bars,
-        PARTS,
+        dollars(highest),
         [keys[0]] if len(keys) == 1 else [keys[0], keys[-1]],
         rows_table(summary, []),
     )
 
 
-def _bar(key: str, row: BillRow | None) -> StackedBar:
-    if row is None:
-        return StackedBar((ZERO, ZERO), f"{key}: no calls")
-    says = f"{key}: {dollars(row.cost, CENTS)} in {count_text(row.calls, 'call')}"
-    if row.rewritten:
-        says += f", {dollars(row.rewritten, CENTS)} of it rewritten"
-    return StackedBar((row.necessary, row.rewritten), says)
+def bar_parts(bars: Sequence[StackedBar], highest: Decimal) -> list[tuple[str, str, str]]:
+    """Class, path and name of the parts that occur, the uppermost first."""
+    found = []
+    for number, (colour, name) in reversed(list(enumerate(PARTS))):
+        if any(bar.parts[number] > 0 for bar in bars):
+            tops = [round(sum(bar.parts[: number + 1], ZERO) * HEIGHT / highest) if highest else 0 for bar in bars]
+            found.append((colour, step_path(tops), name))
+    return found
 
 
 TIMELINES = 8
@@ -275,80 +232,47 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
         )
         for number, (row, title) in enumerate(zip(rows, titles, strict=True), 1)
     ]
-    lines = cause_lines(summary)
+    total, lines = summary.total, cause_lines(summary)
     costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
     highest = max((one.cost for one in lines), default=ZERO)
     notes = note_cells(lines, account.rewrites)
+    widths = [f"{float(100 * one.cost / highest) if highest else 0.0:.1f}" for one in lines]
+    necessary = (
+        f"{dollars(total.necessary)} of it was necessary"
+        if total.rewritten
+        else "nothing was spent re-caching what was already cached"
+    )
+    share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
+    hit_rate = f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
+    changes = [
+        Column("change", "change", [one.change for one in advice], right=False),
+        Column("saved", "saved", dollar_column([one.saved for one in advice])),
+        Column("how", "how", [how_words(one) for one in advice], right=False),
+    ]
+    sessions = rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)
     return render_page(
         "bill.html",
-        title=" · ".join(filter(None, ("Bill", period(summary.total, account.zone)))),
+        title=" · ".join(filter(None, ("Bill", period(total, account.zone)))),
         question=QUESTION,
-        answer=_answer(summary),
-        saving=_rewritten(summary),
-        more=[f"{line.rstrip('.')}." for line in _facts(summary) if line],
+        answer=f"{dollars(total.cost)} in {count_text(summary.sessions, 'session')}"
+        f" and {count_text(total.calls, 'call')}; {necessary}.",
+        saving=(dollars(total.rewritten), f"was spent re-caching content that was already cached{share}")
+        if total.rewritten
+        else None,
+        more=[f"{line.rstrip('.')}." for line in (class_words(total), hit_rate, *accounted(summary)) if line],
         causes=[
-            CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, f"{_share(one.cost, highest):.1f}", note)
-            for one, cost, tokens, note in zip(lines, costs, counts, notes, strict=True)
+            CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, width, note)
+            for one, cost, tokens, width, note in zip(lines, costs, counts, widths, notes, strict=True)
         ],
-        changes=_changes(advice) if advice else None,
-        days=days_chart(account, summary.total),
-        sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
+        changes=Table(changes, "Each alone, with everything else as it was") if advice else None,
+        days=days_chart(account, total),
+        # a narrow window shows the first columns: the answer comes before what may be compared
+        sessions=replace(
+            sessions, columns=sorted(sessions.columns, key=lambda one: LATER.index(one.key) if one.key in LATER else -1)
+        ),
         timelines=timelines,
         key=timeline_key(timelines),
-        note=list_price_note(summary.total),
+        note=list_price_note(total),
         again=again,
         version=__version__,
-    )
-
-
-def _answer(summary: BillSummary) -> str:
-    total = summary.total
-    calls, sessions = count_text(total.calls, "call"), count_text(summary.sessions, "session")
-    if not total.rewritten:
-        return f"{dollars(total.cost)} in {sessions} and {calls}; nothing was spent re-caching what was already cached."
-    return f"{dollars(total.cost)} in {sessions} and {calls}; {dollars(total.necessary)} of it was necessary."
-
-
-def _rewritten(summary: BillSummary) -> tuple[str, str] | None:
-    """What was rewritten in large type, and its words."""
-    total = summary.total
-    if not total.rewritten:
-        return None
-    share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
-    return dollars(total.rewritten), f"was spent re-caching content that was already cached{share}"
-
-
-def _facts(summary: BillSummary) -> Iterator[str]:
-    """What else is to be said of the total; some of it may be empty."""
-    yield class_words(summary.total)
-    yield _caching(summary)
-    yield from accounted(summary)
-
-
-def _caching(summary: BillSummary) -> str:
-    total = summary.total
-    return f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
-
-
-def _changes(advice: Sequence[Advice]) -> Table:
-    """What to change, and what it would have saved."""
-    return Table(
-        [
-            Column("change", "change", [one.change for one in advice], right=False),
-            Column("saved", "saved", dollar_column([one.saved for one in advice])),
-            Column("how", "how", [how_words(one) for one in advice], right=False),
-        ],
-        "Each alone, with everything else as it was",
-    )
-
-
-def _share(part: Decimal, whole: Decimal) -> float:
-    """In percent."""
-    return float(100 * part / whole) if whole else 0.0
-
-
-def _cost_first(table: Table) -> Table:
-    """The answer before what may be compared: a narrow window shows the first columns."""
-    return replace(
-        table, columns=sorted(table.columns, key=lambda one: LATER.index(one.key) if one.key in LATER else -1)
     )

@@ -51,9 +51,6 @@ def placed_changes(check: CheckObject) -> list[tuple[CheckObject, CheckObject]]:
     return [(one, change) for one, change in pairs if change["file"] and Decimal(change["cost_usd"])]
 
 
-# ---------------------------------------------------------------------------------------------- sessions
-
-
 def before_and_now(before: str | None, now: str) -> str:
     """ "$0.20 → $0.79"; only the second where the first is not known."""
     amount = dollars(Decimal(now))
@@ -85,21 +82,10 @@ def volume_words(session: CheckObject) -> str:
     day, month = (
         before_and_now(session[f"baseline_usd_per_{span}"], session[f"usd_per_{span}"]) for span in ("day", "month")
     )
-    return f"{day} a day and {month} a month of 30 days at {_rate_words(volume)}"
-
-
-def _rate_words(volume: CheckObject) -> str:
-    rate = Decimal(volume["sessions_per_day"])
-    shown_rate = f"{rate:,.1f}".removesuffix(".0")
-    sessions = f"{shown_rate} {'session' if shown_rate == '1' else 'sessions'} a day"
-    return sessions if volume["days"] is None else f"{sessions}, as in the recording of {_days(volume['days'])}"
-
-
-def _days(days: int) -> str:
-    return count_text(days, "day")
-
-
-# ----------------------------------------------------------------------------------------------- changes
+    rate = f"{Decimal(volume['sessions_per_day']):,.1f}".removesuffix(".0")
+    recorded = "" if volume["days"] is None else f", as in the recording of {count_text(volume['days'], 'day')}"
+    sessions = f"{rate} {'session' if rate == '1' else 'sessions'} a day{recorded}"
+    return f"{day} a day and {month} a month of 30 days at {sessions}"
 
 
 def cost_words(change: CheckObject) -> str:
@@ -115,17 +101,41 @@ def place_words(change: CheckObject) -> str:
 
 def prompt_change_words(change: CheckObject) -> str:
     """ "system.0.text differs from character 14 on in 6 calls; calls 2–6 pay again for what was cached"."""
-    return f"{_what(change)}{_where(change)}{_effect(change)}{_more(change)}"
+    calls, where = change["calls"], ""
+    if calls != 1:
+        since = f" since call {change['call']}" if change["call"] > 1 else ""
+        where = f" in {calls:,} calls{since}{', different in each' if change['varies'] else ''}"
+    elif change["layer"] != "calls":
+        where = f" in call {change['call']}"
+    effects = []
+    if rewritten := change["rewritten"]:
+        verb = "pays" if len(rewritten) == 1 else "pay"
+        effects.append(f"{call_ranges(rewritten)} {verb} again for what was cached")
+    if change["refused"]:
+        effects.append(f"{count_text(change['refused'], 'call')} refused by the API")
+    parts = [f"{_what_changed(change)}{where}", ", ".join(effects)]
+    if change["more"]:
+        parts.append(f"and {count_text(change['more'], 'more change')} that share these dollars")
+    return "; ".join(filter(None, parts))
 
 
-def _what(change: CheckObject) -> str:
+def change_sentence(change: CheckObject) -> str:
+    """ "+$0.58 a session: system.0.text differs from character 14 on in 6 calls"."""
+    return f"{cost_words(change)} a session: {prompt_change_words(change)}"
+
+
+def _what_changed(change: CheckObject) -> str:
     kind, path = change["kind"], change["path"] + (f" ({change['name']})" if change["name"] else "")
     if change["layer"] == "calls":
         return "calls that are not in the accepted recording" if kind == "added" else "calls that are no longer made"
     if kind in ("model_changed", "parameter_changed"):
         return f"{path} changed from {change['before'] or 'nothing'} to {change['after'] or 'nothing'}"
     if kind == "breakpoint_moved":
-        return _moved(change["before"], change["after"])
+        before, after = change["before"], change["after"]
+        noun = "breakpoints" if "," in f"{before}{after}" else "a breakpoint"
+        if before is None or after is None:
+            return f"{'no more' if after is None else 'new:'} {noun} at {before or after}"
+        return f"{noun} moved from {before} to {after}"
     if kind == "reordered":
         return f"the order of {change['layer']} changed from {path} on"
     if kind == "changed":
@@ -134,41 +144,12 @@ def _what(change: CheckObject) -> str:
     return f"{path} {'is new' if kind == 'added' else 'is gone'}{_sizes(change)}"
 
 
-def _moved(before: str | None, after: str | None) -> str:
-    noun = "breakpoints" if "," in f"{before}{after}" else "a breakpoint"
-    if before is None or after is None:
-        return f"{'no more' if after is None else 'new:'} {noun} at {before or after}"
-    return f"{noun} moved from {before} to {after}"
-
-
 def _sizes(change: CheckObject) -> str:
     before, after = change["tokens_before"], change["tokens_after"]
     known = [f"{size:,}" for size in (before, after) if size is not None]
     if not known or before == after:
         return ""
     return f" ({' → '.join(known)} tokens)"
-
-
-def _where(change: CheckObject) -> str:
-    if change["calls"] == 1:
-        return "" if change["layer"] == "calls" else f" in call {change['call']}"
-    since = f" since call {change['call']}" if change["call"] > 1 else ""
-    varies = ", different in each" if change["varies"] else ""
-    return f" in {change['calls']:,} calls{since}{varies}"
-
-
-def _effect(change: CheckObject) -> str:
-    parts = []
-    if change["rewritten"]:
-        verb = "pays" if len(change["rewritten"]) == 1 else "pay"
-        parts.append(f"{call_ranges(change['rewritten'])} {verb} again for what was cached")
-    if change["refused"]:
-        parts.append(f"{count_text(change['refused'], 'call')} refused by the API")
-    return f"; {', '.join(parts)}" if parts else ""
-
-
-def _more(change: CheckObject) -> str:
-    return f"; and {count_text(change['more'], 'more change')} that share these dollars" if change["more"] else ""
 
 
 def call_ranges(calls: Sequence[int]) -> str:

@@ -27,14 +27,25 @@ CheckObject = Mapping[str, Any]
 def text_lines(check: CheckObject) -> list[str]:
     """A line a verdict, what broke first, each with the calls and blocks behind it; those of a scenario that hold
     together in one; then what accepts the rest, and the projection if there is one."""
+    projections = [f"  {projection_words(one)}" for one in check.get("project", ())]
     if not check["budgets"]:
-        return ["No budget is set, so nothing was checked.", *_projection_lines(check)]
+        return ["No budget is set, so nothing was checked.", *projections]
     ranked = ranked_budgets(check)
-    lines = [line for one in with_changes_once(ranked) for line in _broken_lines(one)]
-    lines += _passed_lines([one for one in ranked if one["verdict"] == "pass"])
-    lines += (line for comparison in shown_comparisons(check) for line in _comparison_lines(check, comparison))
+    lines = []
+    for one in with_changes_once(ranked):
+        lines.append(f"{SIGNS[one['verdict']]} {one['scenario']}: {one['message']}")
+        lines += [f"  {change_words(change)}" for change in one["changes"]]
+    passed: dict[str, list[str]] = {}
+    for one in ranked:
+        if one["verdict"] == "pass":
+            passed.setdefault(one["scenario"], []).append(one["message"])
+    for scenario, messages in passed.items():
+        words = messages[0] if len(messages) == 1 else f"{len(messages)} limits hold."
+        lines.append(f"{SIGNS['pass']} {scenario}: {words}")
+    for comparison in shown_comparisons(check):
+        lines += _comparison_lines(check, comparison)
     lines += (f"  accept it with: {command}" for command in check["accept"])
-    return [inert(line) for line in (*lines, *_projection_lines(check))]
+    return [inert(line) for line in (*lines, *projections)]
 
 
 def ranked_budgets(check: CheckObject) -> list[CheckObject]:
@@ -52,12 +63,6 @@ def with_changes_once(ranked: Sequence[CheckObject]) -> Iterator[CheckObject]:
             seen.append(key)
 
 
-def _broken_lines(one: CheckObject) -> Iterator[str]:
-    yield f"{SIGNS[one['verdict']]} {one['scenario']}: {one['message']}"
-    for change in one["changes"]:
-        yield f"  {change_words(change)}"
-
-
 def change_words(change: CheckObject) -> str:
     """ "since call 18: tool x changed → tools written again: $1.74"; "and 3 more calls: $0.18"."""
     cost = dollars(Decimal(change["cost_usd"]))
@@ -72,15 +77,6 @@ def change_words(change: CheckObject) -> str:
     return f"{since}: {change['what']}{effect}{times}: {cost}{code}{place}"
 
 
-def _passed_lines(budgets: Sequence[CheckObject]) -> Iterator[str]:
-    by_scenario: dict[str, list[CheckObject]] = {}
-    for one in budgets:
-        by_scenario.setdefault(one["scenario"], []).append(one)
-    for scenario, passed in by_scenario.items():
-        words = passed[0]["message"] if len(passed) == 1 else f"{len(passed)} limits hold."
-        yield f"{SIGNS['pass']} {scenario}: {words}"
-
-
 def _comparison_lines(check: CheckObject, comparison: CheckObject) -> Iterator[str]:
     """What changed in the prompts of a strategy, the most expensive change first."""
     session = session_of(check, comparison)
@@ -92,11 +88,6 @@ def _comparison_lines(check: CheckObject, comparison: CheckObject) -> Iterator[s
         yield from (f"      {excerpt}" for excerpt in excerpt_lines(change))
     if rest := rest_words(comparison):
         yield f"    {rest}"
-
-
-def _projection_lines(check: CheckObject) -> Iterator[str]:
-    for one in check.get("project", ()):
-        yield f"  {projection_words(one)}"
 
 
 def projection_words(one: CheckObject) -> str:
