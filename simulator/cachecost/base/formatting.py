@@ -188,6 +188,11 @@ def rough_dollars(amount: Decimal) -> str:
     return "$" + _two_places_at_least(_round(amount, places))
 
 
+def margin_text(share: Decimal | float, usd: Decimal | None = None) -> str:
+    """An error margin with its sign: "±5.9%", "±5.9% → ±$0.78" with what it is in `usd`; "" where there is none."""
+    return f"±{percent(share)}{'' if usd is None else f' → ±{rough_dollars(usd)}'}" if share else ""
+
+
 def exact_dollars(amount: Decimal) -> str:
     """Every digit of an amount: "$0.59375", "$0.95"."""
     return _formatting_sign(amount) + "$" + _two_places_at_least(abs(amount))

@@ -24,25 +24,8 @@ LONGEST_NAME = 40
 
 
 FIELDS = (
-    "code",
-    "name",
-    "severity",
-    "path",
-    "request",
-    "call",
-    "calls",
-    "message",
-    "why",
-    "fix",
-    "source",
-    "tokens",
-    "offset",
-    "excerpt",
-    "session",
-    "file",
-    "line",
-    "bill",
-    "explains_as",
+    *("code", "name", "severity", "path", "request", "call", "calls", "message", "why"),
+    *("fix", "source", "tokens", "offset", "excerpt", "session", "file", "line", "bill", "explains_as"),
 )
 
 
@@ -81,46 +64,34 @@ def lint_text(
         force_terminal=coloured,
         legacy_windows=False,
     )
-    for part in (*_parts(findings, requests), *_next_step(findings, pricing)):
+    for part in _lint_parts(findings, requests, pricing):
         console.print(part, highlight=False)
     text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
     return encodable(text, encoding)
 
 
-def _parts(findings: Sequence[LintFinding], requests: int) -> Iterator[RenderableType]:
-    yield Text(_headline(findings, requests), "bold")
+def _lint_parts(findings: Sequence[LintFinding], requests: int, pricing: str) -> Iterator[RenderableType]:
+    many = Counter[str](one.severity for one in findings)
+    counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
+    yield Text(" · ".join([count_text(requests, "request"), *(counts or ["nothing found"])]), "bold")
     shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
     for one in findings:
+        row = Table.grid(padding=(0, 2, 0, 0))
+        row.add_column(no_wrap=True)
+        row.add_column()
+        words = Text.assemble((one.name, "bold"), "  ", one.path)
+        if more := _how_much(one, shows_request):
+            words.append(f"  {more}")
+        row.add_row(Text(one.code, SEVERITY_STYLES[one.severity]), words)
         yield Text()
-        yield _title(one, shows_request)
+        yield row
         yield _prose(one.message)
         if one.severity != "note":
             yield _prose(f"→ {one.fix}")
-
-
-def _next_step(findings: Sequence[LintFinding], pricing: str) -> Iterator[RenderableType]:
-    """The command that prices what was found, and the codes under which it does."""
     codes = sorted({one.explains_as for one in findings if one.explains_as and one.severity != "note"})
     if pricing and codes:
         yield Text()
         yield Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")
-
-
-def _headline(findings: Sequence[LintFinding], requests: int) -> str:
-    many = Counter[str](one.severity for one in findings)
-    counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
-    return " · ".join([count_text(requests, "request"), *(counts or ["nothing found"])])
-
-
-def _title(one: LintFinding, shows_request: bool) -> RenderableType:
-    row = Table.grid(padding=(0, 2, 0, 0))
-    row.add_column(no_wrap=True)
-    row.add_column()
-    words = Text.assemble((one.name, "bold"), "  ", one.path)
-    if more := _how_much(one, shows_request):
-        words.append(f"  {more}")
-    row.add_row(Text(one.code, SEVERITY_STYLES[one.severity]), words)
-    return row
 
 
 def _how_much(one: LintFinding, shows_request: bool) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from rich.text import Text
 
 from cachecost.base.formatting import (
+    UNKNOWN,
     all_of,
     count_text,
     dollar_places,
@@ -36,7 +37,6 @@ from cachecost.views.tables.table import (
     COUNT,
     LOWER_BOUND,
     Column,
-    FittedTable,
     Table,
     fit_table,
     hidden_note,
@@ -164,7 +164,7 @@ def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[Sw
         ({**_point_object(axes, line), "fault": line.fault} for line in lines_of(rows) if line.fault), stream
     )
     stream.write(',\n  "rows": ')
-    _print_list((_object(axes, line) for line in lines_of(rows) if line.strategy), stream)
+    _print_list((_line_object(axes, line) for line in lines_of(rows) if line.strategy), stream)
     stream.write("\n}\n")
     return bool(faults)
 
@@ -195,7 +195,7 @@ def _point_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     return {"at": dict(zip(axes, line.labels, strict=True)), "strategy": line.strategy or None}
 
 
-def _object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
+def _line_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     if not line.has_seeds:
         counts = {name: getattr(line.first, name) for name in COUNTS}
         return {**_point_object(axes, line), **counts, **_cost(line)}
@@ -246,14 +246,9 @@ class SweepSummary:
                 self.faults += [line] if self.fault_count <= MOST_FAULTS else []
         good = [line for line in point if line.strategy and not line.first.errors]
         if good:
-            least = min(line.cost for line in good)
-            self._count_winners([line for line in good if line.cost == least])
-
-    def _count_winners(self, lines: Sequence[SweepLine]) -> None:
-        """The cheapest at a point; several where they tie."""
-        cost = lines[0].cost
-        self.least, self.most = (min(self.least, cost), max(self.most, cost)) if self.winners else (cost, cost)
-        self.winners[tuple(line.strategy for line in lines)] += 1
+            cost = min(line.cost for line in good)
+            self.least, self.most = (min(self.least, cost), max(self.most, cost)) if self.winners else (cost, cost)
+            self.winners[tuple(line.strategy for line in good if line.cost == cost)] += 1  # several where they tie
 
 
 def print_sweep(
@@ -266,90 +261,62 @@ def print_sweep(
     console = inert_console(stream, highlight=False, soft_wrap=True)
     grid = f"{' × '.join(axes)} · " if axes else ""
     console.print(Text(f"{name}   {grid}{count_text(cells, 'cell')}"))
-    for sentence in _answer(summary):
+    for sentence in filter(None, [_answer(summary), BEST_EFFORT if summary.may_miss else ""]):
         console.print(Text(sentence))
-    if summary.may_miss:
-        console.print(Text(BEST_EFFORT))
-    fitted = _fit(axes, summary.lines, console.width)
+    fitted = fit_table(_sweep_table(axes, summary.lines, console.width), console.width, LEAST_STRATEGY)
     if summary.lines:
         console.print()
         console.print(render_table(fitted), soft_wrap=False)
-    for sentence in _rest(axes, summary, out):
+    for sentence in _closing(axes, summary, out):
         console.print(Text(sentence))
     if note := hidden_note([fitted], "--out F.csv"):
         console.print(Text(note))
     return bool(summary.faults)
 
 
-def _answer(summary: SweepSummary) -> Iterator[str]:
-    ranked = summary.winners.most_common()
-    points, seeds = (
-        summary.winners.total(),
-        (f", means of {len(summary.lines[0].costs):,} seeds" if summary.lines and summary.lines[0].has_seeds else ""),
-    )
-    if len(ranked) == 1:
-        cheapest = _cheapest_words(ranked[0][0], summary)
-        if len({line.strategy for line in summary.lines}) == 1 and not summary.is_priced:
-            return
-        low, high = (
-            (dollars(amount) if summary.is_priced else tokens(int(amount))) for amount in (summary.least, summary.most)
-        )
-        span = low + (f" to {high}" if points > 1 else "")
-        yield f"{cheapest}{' everywhere' if points > 1 else ''}: {span}{seeds}."
-    elif ranked:
-        places = ", ".join(f"{_tie_words(names)} at {times}" for names, times in ranked)
-        what = "Who is cheapest" if summary.is_priced else "Who has least to compute"
-        yield f"{what} depends on the point: {places} of {points}{seeds}."
+def _answer(summary: SweepSummary) -> str:
+    """ "a is cheapest everywhere: $0.10 to $0.20.", "Who is cheapest depends on the point: a at 3, b at 1 of 4."."""
+    ranked, points, is_priced = summary.winners.most_common(), summary.winners.total(), summary.is_priced
+    first = summary.lines[0] if summary.lines else None
+    seeds = f", means of {len(first.costs):,} seeds" if first and first.has_seeds else ""
+    if len(ranked) > 1:
+        ties = ((names[0] if len(names) == 1 else f"a tie of {all_of(names)}", times) for names, times in ranked)
+        places = ", ".join(f"{who} at {times}" for who, times in ties)
+        what = "Who is cheapest" if is_priced else "Who has least to compute"
+        return f"{what} depends on the point: {places} of {points}{seeds}."
+    if not ranked or (len({line.strategy for line in summary.lines}) == 1 and not is_priced):
+        return ""
+    names = ranked[0][0]
+    verb = "tie with least to compute" if len(names) > 1 else "has least to compute"
+    if is_priced:
+        verb = f"{'tie as the cheapest' if len(names) > 1 else 'is cheapest'}{AT_BEST * summary.may_miss}"
+    low, high = (dollars(amount) if is_priced else tokens(int(amount)) for amount in (summary.least, summary.most))
+    several = points > 1
+    return f"{all_of(names)} {verb}{' everywhere' * several}: {low}{f' to {high}' * several}{seeds}."
 
 
-def _cheapest_words(names: Sequence[str], summary: SweepSummary) -> str:
-    """ "a is cheapest", "a and b tie as the cheapest"."""
-    if summary.is_priced:
-        verb = "tie as the cheapest" if len(names) > 1 else "is cheapest"
-        return f"{all_of(names)} {verb}{AT_BEST * summary.may_miss}"
-    return f"{all_of(names)} {'tie with' if len(names) > 1 else 'has'} least to compute"
-
-
-def _tie_words(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"a tie of {all_of(names)}"
-
-
-def _fit(axes: Sequence[str], lines: Sequence[SweepLine], width: int) -> FittedTable:
-    """The strategies with the point that each line is of, and its figures, in `width` cells."""
-    names = Column("name", "strategy", [line.strategy for line in lines], right=False)
-    points = [_axis_column(axis, [line.labels[number] for line in lines], width) for number, axis in enumerate(axes)]
-    return fit_table(Table([names, *points, *_number_columns(lines)]), width, LEAST_STRATEGY)
-
-
-def _axis_column(axis: str, labels: Sequence[str], width: int) -> Column:
-    """An axis, by the last word of its path where the table is narrow."""
-    header = axis.rpartition(".")[2] if width < NARROW else axis
-    cells = [
-        shorten_middle(Path(label).stem if label.endswith(RECORDINGS) else label, LONGEST_LABEL) for label in labels
-    ]
-    return Column(f"axis {axis}", header, cells, right=False, leads=True)
-
-
-def _number_columns(lines: Sequence[SweepLine]) -> list[Column]:
-    """The columns of figures."""
+def _sweep_table(axes: Sequence[str], lines: Sequence[SweepLine], width: int) -> Table:
+    """The strategies with the point that each line is of, and its figures; narrow, an axis has its path's last word."""
+    columns = [Column("name", "strategy", [line.strategy for line in lines], right=False)]
+    for number, axis in enumerate(axes):
+        labels = [line.labels[number] for line in lines]
+        stems = [Path(label).stem if label.endswith(RECORDINGS) else label for label in labels]
+        cells = [shorten_middle(stem, LONGEST_LABEL) for stem in stems]
+        header = axis.rpartition(".")[2] if width < NARROW else axis
+        columns.append(Column(f"axis {axis}", header, cells, right=False, leads=True))
     is_priced = all(line.is_priced for line in lines)
-    shares = (
-        []
-        if is_priced
-        else [_column("cache hit rate", percent_column([one.cache_hit_rate for one in lines]), COMPARISON)]
-    )
+    rates = percent_column([one.cache_hit_rate for one in lines])
+    shares = [] if is_priced else [_column("cache hit rate", rates, COMPARISON)]
     costs = _costs(lines, [(line.cost, line.most) for line in lines])
     if not lines or not lines[0].has_seeds:
         calls = _column("calls", [f"{line.first.calls:,}" for line in lines], COUNT)
-        return [calls, *shares, _column("cost" if is_priced else "prefill to do", costs)]
-    settled = [f"± {percent(line.convergence)}" if line.convergence is not None else "–" for line in lines]
-    spread = [_percentile(at, lines) for at in PERCENTILES]
-    return [*shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND), *spread]
-
-
-def _percentile(at: int, lines: Sequence[SweepLine]) -> Column:
-    cells = _costs(lines, [(line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
-    return _column(f"p{at}", cells, COMPARISON if at in SPREAD else COUNT)
+        return Table([*columns, calls, *shares, _column("cost" if is_priced else "prefill to do", costs)])
+    settled = [f"± {percent(line.convergence)}" if line.convergence is not None else UNKNOWN for line in lines]
+    columns += [*shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND)]
+    for at in PERCENTILES:
+        cells = _costs(lines, [(line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
+        columns.append(_column(f"p{at}", cells, COMPARISON if at in SPREAD else COUNT))
+    return Table(columns)
 
 
 def _column(head: str, cells: list[str], rank: int = ANSWER) -> Column:
@@ -365,7 +332,7 @@ def _costs(lines: Sequence[SweepLine], amounts: Sequence[tuple[Decimal, Decimal 
     ]
 
 
-def _rest(axes: Sequence[str], summary: SweepSummary, out: Path | None) -> Iterator[str]:
+def _closing(axes: Sequence[str], summary: SweepSummary, out: Path | None) -> Iterator[str]:
     where = f" in {out}" if out else "; --out F.parquet keeps all"
     if summary.count > MOST_LINES:
         yield f"… {summary.count - MOST_LINES:,} more{where}"

@@ -138,16 +138,14 @@ def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
     """A bar a call; the longest prompt has `width` characters."""
     prompts = [prompt_parts(one) for one in calls]
     longest = max(map(sum, prompts), default=0)
-    return [_bar(prompt, longest, width) for prompt in prompts]
-
-
-def _bar(prompt: PromptParts, longest: int, width: int) -> str:
-    """Each part ends where it ends in the prompt, rounded: a part of less than half a character is not seen."""
-    bar, end = "", 0
-    for part, sign in zip(prompt, (READ, AGAIN, WRITTEN, UNCACHED), strict=True):
-        end += part
-        bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
-    return bar
+    bars = []
+    for prompt in prompts:
+        bar, end = "", 0
+        for part, sign in zip(prompt, (READ, AGAIN, WRITTEN, UNCACHED), strict=True):
+            end += part  # where it ends in the prompt, rounded: a part of less than half a character is not seen
+            bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
+        bars.append(bar)
+    return bars
 
 
 WIDEST_BAR = 40

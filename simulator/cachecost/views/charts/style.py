@@ -1,12 +1,10 @@
 """How charts look, independent of the machine's matplotlib settings, and how they become bytes.
 
 The fonts are matplotlib's own DejaVu, drawn as outlines, so a chart looks the same in every viewer;
-ids are salted with a fixed word and nothing tells a date or a version, so the same figure is the
+ids are made with a fixed key and nothing states a date or a version, so the same figure is the
 same bytes. The background is white paper, since viewers differ in what they put behind a picture.
 
-matplotlib's SVG made part of a page: the page's colours, ids of its own, no more digits than are seen.
-
-matplotlib's SVG as a file of its own, for light and dark pages, with a title for who cannot see it.
+matplotlib's SVG becomes part of a page (`inline`) or a file of its own for light and dark pages (`standalone_svg`).
 """
 
 from __future__ import annotations
@@ -172,18 +170,14 @@ def inline(figure: Figure, name: str, says: str) -> Markup:
     text = svg(figure).decode("utf-8")
     text = text[text.index("<svg") :].strip()
     text = DROPPED.sub("", text)
+    # a tenth of a point in coordinates, also in those of glyphs, whose units are small
+    text = PLACED.sub(lambda found: found[1] + NUMBER.sub(r"\1", " ".join(found[2].split())), text)
     text = NAMED.sub(
-        lambda found: f"{found[1].removeprefix('xlink:')}{name}-{found[2].replace('DejaVuSans', 'g')}",
-        PLACED.sub(_short, text),
+        lambda found: f"{found[1].removeprefix('xlink:')}{name}-{found[2].replace('DejaVuSans', 'g')}", text
     )
     text = COLOUR.sub(lambda found: f"var(--{VARIABLES[found[0]]})", text)
     opening = Markup('<svg role="img" aria-label="{}" ').format(says)
     return opening + Markup(re.sub(r"\n\s*", "\n", text.removeprefix("<svg ")))
-
-
-def _short(found: re.Match[str]) -> str:
-    """A tenth of a point in coordinates, also in those of glyphs, whose units are small."""
-    return found[1] + NUMBER.sub(r"\1", " ".join(found[2].split()))
 
 
 def dark_style() -> str:

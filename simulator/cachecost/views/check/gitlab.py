@@ -26,6 +26,7 @@ CheckObject = Mapping[str, Any]
 def render(check: CheckObject) -> str:
     """The text of the JSON file."""
     findings = []
+    about: tuple[str, ...]
     for one in with_changes_once(ranked_budgets(check)):
         about = one["scenario"], one["strategy"]
         words = "; ".join([one["message"], *map(change_words, one["changes"])])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.base.atomic_files import write_text, write_whole
@@ -54,39 +54,25 @@ def residual_figure(fidelity: Fidelity, title: str) -> Figure:
         figure = Figure(figsize=(WIDTH, HEIGHT))
         top = draw_title(figure, title) if title else 0.0
         axes = figure.add_axes((0.09, 0.13, 0.88, 1 - 0.13 - (top + MARGIN + 0.2) / HEIGHT))
-        _draw(axes, fidelity)
-        return figure
-
-
-def _draw(axes: Axes, fidelity: Fidelity) -> None:
-    for kind, (colour, marker) in KINDS.items():
-        points = [one for one in fidelity.judgements if one.kind == kind and one.billed.total_input]
-        if points:
-            axes.scatter(
-                [one.billed.total_input for one in points],
-                [signed_error(one) for one in points],
-                c=colour,
-                marker=marker,
-                s=16,
-                linewidths=1.0,
-                alpha=0.75,
-                label=f"{kind}, {len(points):,}",
-            )
-    axes.axhline(0, color=RULE, linewidth=1, zorder=0)
-    axes.set_xscale("log")
-    axes.set_xticks(TICKS, [f"{tick:,}" for tick in TICKS])
-    axes.set_xlim(*_reach(fidelity))
-    axes.minorticks_off()
-    axes.set_yscale("symlog", linthresh=LOWER_BOUND_HEADING)
-    axes.set_ylim(-1.2, 1.2)
-    axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100%", "−10%", "−1%", "0", "+1%", "+10%", "+100%"])
-    axes.set_xlabel("billed input tokens of the call", color=MUTED)
-    axes.legend(loc="upper left", bbox_to_anchor=(0, 1.13), ncols=len(KINDS), frameon=False, fontsize=SMALL_SIZE)
-
-
-def _reach(fidelity: Fidelity) -> tuple[float, float]:
-    lengths = [one.billed.total_input for one in fidelity.judgements if one.billed.total_input] or [1]
-    return min(lengths) / 1.5, max(lengths) * 1.5
+        with_input = [one for one in fidelity.judgements if one.billed.total_input]
+        for kind, (colour, marker) in KINDS.items():
+            points = [one for one in with_input if one.kind == kind]
+            if points:
+                lengths, errors = [one.billed.total_input for one in points], list(map(signed_error, points))
+                look: dict[str, Any] = {"c": colour, "marker": marker, "s": 16, "linewidths": 1.0, "alpha": 0.75}
+                axes.scatter(lengths, errors, label=f"{kind}, {len(points):,}", **look)
+        axes.axhline(0, color=RULE, linewidth=1, zorder=0)
+        axes.set_xscale("log")
+        axes.set_xticks(TICKS, [f"{tick:,}" for tick in TICKS])
+        reach = [one.billed.total_input for one in with_input] or [1]
+        axes.set_xlim(min(reach) / 1.5, max(reach) * 1.5)
+        axes.minorticks_off()
+        axes.set_yscale("symlog", linthresh=LOWER_BOUND_HEADING)
+        axes.set_ylim(-1.2, 1.2)
+        axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100%", "−10%", "−1%", "0", "+1%", "+10%", "+100%"])
+        axes.set_xlabel("billed input tokens of the call", color=MUTED)
+        axes.legend(loc="upper left", bbox_to_anchor=(0, 1.13), ncols=len(KINDS), frameon=False, fontsize=SMALL_SIZE)
+    return figure
 
 
 def signed_error(one: Judgement) -> float:

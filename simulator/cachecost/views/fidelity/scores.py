@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePath
 from statistics import median
 
 from cachecost.analysis.fidelity.validation import is_held_out
-from cachecost.base.formatting import count_text, percent
+from cachecost.base.formatting import count_text, margin_text, percent
 from cachecost.ledger.results import Fidelity, Judgement, is_thin
 from cachecost.providers.usage import ZERO
 
@@ -206,14 +206,14 @@ def of_part(judgements: Iterable[Judgement], part: str) -> list[Judgement]:
 
 def host_parts(fidelity: Fidelity) -> list[HostPart]:
     """Two rows for each host that was recorded, fitted and held out; transcripts have rows of their own."""
-    kinds = sorted({(one.host, one.is_identity) for one in fidelity.judgements})
-    return [_host_part(host, part, identity, fidelity.judgements) for host, identity in kinds for part in PARTS]
-
-
-def _host_part(host: str, part: str, is_identity: bool, judgements: Sequence[Judgement]) -> HostPart:
-    own = of_part((one for one in judgements if (one.host, one.is_identity) == (host, is_identity)), part)
-    files, clients = {one.source for one in own}, {one.client for one in own}
-    return HostPart(host, part, len(files), len(clients), score(host, own), is_identity)
+    rows = []
+    for host, is_identity in sorted({(one.host, one.is_identity) for one in fidelity.judgements}):
+        judgements = [one for one in fidelity.judgements if (one.host, one.is_identity) == (host, is_identity)]
+        for part in PARTS:
+            own = of_part(judgements, part)
+            files, clients = {one.source for one in own}, {one.client for one in own}
+            rows.append(HostPart(host, part, len(files), len(clients), score(host, own), is_identity))
+    return rows
 
 
 def coverages(fidelity: Fidelity) -> list[Coverage]:
@@ -222,27 +222,23 @@ def coverages(fidelity: Fidelity) -> list[Coverage]:
     Of a margin: calls of one pass whose whole prompt, with no length from a bill, is billed within it. The results of
     server tools and what an explicit cache object holds are in no request: calls with them tell nothing of a counter.
     """
-    return [*_ranges(fidelity.judgements), *_margins(fidelity.estimates)]
-
-
-def _ranges(judgements: Sequence[Judgement]) -> Iterator[Coverage]:
-    ranged = [one for one in judgements if one.has_range]
+    found = []
+    ranged = [one for one in fidelity.judgements if one.has_range]
     for host, share in sorted({(one.host, one.coverage) for one in ranged}):
         own = [one for one in ranged if (one.host, one.coverage) == (host, share)]
         stated = f"{percent(share)} of calls" if 0 < share < 1 else "from nothing to the ideal"
-        yield _coverage(f"{host}: tokens read", stated, own, lambda one: one.holds)
-
-
-def _margins(estimates: Sequence[Judgement]) -> Iterator[Coverage]:
+        found.append(_coverage(f"{host}: tokens read", stated, own, lambda one: one.holds))
     measured = [
-        one for one in estimates if one.error_margin and one.way != "named" and SERVER_TOOLS not in one.features
+        one
+        for one in fidelity.estimates
+        if one.error_margin and one.way != "named" and SERVER_TOOLS not in one.features
     ]
     for tokenizer in sorted({one.tokenizer for one in measured}):
         own = [one for one in measured if one.tokenizer == tokenizer]
-        stated = f"±{percent(median(one.error_margin for one in own))} (median) in 9 of 10"
-        yield _coverage(
-            f"{tokenizer}: tokens of a prompt", stated, own, lambda one: one.token_error <= one.error_margin
-        )
+        stated = f"{margin_text(median(one.error_margin for one in own))} (median) in 9 of 10"
+        what = f"{tokenizer}: tokens of a prompt"
+        found.append(_coverage(what, stated, own, lambda one: one.token_error <= one.error_margin))
+    return found
 
 
 def _coverage(what: str, stated: str, judgements: Sequence[Judgement], holds: Callable[[Judgement], bool]) -> Coverage:

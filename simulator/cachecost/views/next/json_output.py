@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from cachecost.analysis.next_message.choices import COLD, KeepAliveAdvice, NextAlternative, NextChoice
-from cachecost.analysis.next_message.state import CompactionPrice, Price, SessionState
+from cachecost.analysis.next_message.choices import COLD, NextAlternative, NextChoice
+from cachecost.analysis.next_message.state import Price, SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, exact_or_none, token_column, tokens
 from cachecost.base.times import iso, iso_or_none
 from cachecost.views.bill.text import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
@@ -21,6 +21,7 @@ def next_object(
     choice: NextChoice, state: SessionState, at: float, new_tokens: int, is_simulated: bool
 ) -> dict[str, Any]:
     """The next message, what could be done instead, and the session that it continues."""
+    compaction, advice = choice.compaction, choice.keep_alive
     return {
         "format": FORMAT,
         "at": iso(at),
@@ -30,8 +31,25 @@ def next_object(
         **price_object(choice.message.price),
         "cold": price_object(choice.message.cold),
         "alternatives": [alternative_object(one) for one in choice.alternatives],
-        "compaction": _compaction(choice.compaction),
-        "keep_alive": _keep_alive(choice.keep_alive),
+        "compaction": compaction
+        and {
+            "summary": price_object(compaction.summary),
+            "message": price_object(compaction.message),
+            "kept_tokens": compaction.kept_tokens,
+            "saved_per_message_usd": exact_or_none(compaction.saved),
+            "breaks_even_after": compaction.breaks_even_after,
+        },
+        "keep_alive": advice
+        and {
+            "cost_usd": exact(advice.cost),
+            "worth_up_to": advice.worth_up_to,
+            "advised": advice.advised,
+            "saved_usd": exact(advice.saved),
+            "pauses": advice.pauses,
+            "send_at": iso_or_none(advice.send_at),
+            "interval_s": advice.interval_s,
+            "stop_at": iso_or_none(advice.stop_at),
+        },
         "session": state_object(state),
     }
 
@@ -72,33 +90,6 @@ def state_object(state: SessionState) -> dict[str, Any]:
         "typical_new_tokens": state.typical_new_tokens,
         "typical_output_tokens": state.typical_output_tokens,
         "calls_per_message": state.calls_per_message,
-    }
-
-
-def _compaction(found: CompactionPrice | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "summary": price_object(found.summary),
-        "message": price_object(found.message),
-        "kept_tokens": found.kept_tokens,
-        "saved_per_message_usd": exact_or_none(found.saved),
-        "breaks_even_after": found.breaks_even_after,
-    }
-
-
-def _keep_alive(advice: KeepAliveAdvice | None) -> dict[str, Any] | None:
-    if advice is None:
-        return None
-    return {
-        "cost_usd": exact(advice.cost),
-        "worth_up_to": advice.worth_up_to,
-        "advised": advice.advised,
-        "saved_usd": exact(advice.saved),
-        "pauses": advice.pauses,
-        "send_at": iso_or_none(advice.send_at),
-        "interval_s": advice.interval_s,
-        "stop_at": iso_or_none(advice.stop_at),
     }
 
 

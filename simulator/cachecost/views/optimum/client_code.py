@@ -16,8 +16,7 @@ from cachecost.base.formatting import change, change_text, count_text, dollar_co
 from cachecost.base.times import iso
 from cachecost.base.version import __version__
 from cachecost.conversations.calls import Call, KnownLengths, RecordedCall, billed_lengths
-from cachecost.prompts.passes import Body, body_of
-from cachecost.prompts.request import Request, wire_path
+from cachecost.prompts.passes import body_of
 from cachecost.providers.assumptions import show_assumption
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.placements import (
@@ -32,7 +31,7 @@ from cachecost.strategies.placements import (
     SystemBlock,
     TurnBoundary,
 )
-from cachecost.views.optimum.text import cost_now, extra_words
+from cachecost.views.optimum.text import breakpoint_objects, cost_now, extra_words
 
 WIDTH = 100
 HEAD = '''"""{what}
@@ -95,7 +94,12 @@ LAST_HUMAN = """    kinds = [{block["type"] for block in blocks} - {"tool_result
 def client_code(rule: OnlineRule) -> str:
     """The text of the module: `place_breakpoints(body)`, and `keep_alive_body(body)` where the rule has keep-alives."""
     what = fill(f"Cache breakpoints: {rule_words(rule)}.", WIDTH)
-    text = HEAD.format(what=what, version=__version__, wanted="\n".join(_wanted(rule)))
+    placement = rule.placement
+    kinds = {type(primitive) for primitive in placement.primitives}
+    wanted = [OWN_TOOLS] * (LastTool in kinds) + [LAST_HUMAN] * (TurnBoundary in kinds)
+    blocks = [f'        ({_block_of(one)}, "{placement.ttl_of(one)}"),' for one in placement.primitives]
+    wanted += ["    wanted = [", *blocks, "    ]"]  # in order of priority
+    text = HEAD.format(what=what, version=__version__, wanted="\n".join(wanted))
     if rule.keep_alive is not None:
         text += KEEP_ALIVE.format(every_s=rule.keep_alive.every_s, times=rule.keep_alive.times)
     return text
@@ -106,20 +110,6 @@ def rule_words(rule: OnlineRule) -> str:
     placement = rule.placement
     parts = [f"{_words(one)} ({placement.ttl_of(one)})" for one in placement.primitives]
     return ", ".join(parts) or "none, as none pays off"
-
-
-def _wanted(rule: OnlineRule) -> Iterator[str]:
-    """The lines that list the blocks to mark, in order of priority."""
-    placement = rule.placement
-    kinds = {type(primitive) for primitive in placement.primitives}
-    if LastTool in kinds:
-        yield OWN_TOOLS
-    if TurnBoundary in kinds:
-        yield LAST_HUMAN
-    yield "    wanted = ["
-    for one in placement.primitives:
-        yield f'        ({_block_of(one)}, "{placement.ttl_of(one)}"),'
-    yield "    ]"
 
 
 def _block_of(primitive: Primitive) -> str:
@@ -173,14 +163,22 @@ def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequ
     `calls` are those that were planned, as they were sent: their bills show lengths up to their own breakpoints. Raises
     CannotEvaluate for a call whose content was not recorded.
     """
-    as_sent = _calls_as_sent(plan, calls)
+    as_sent, waiting = dict[BareCall, Call](), iter(calls)
+    for sent in (step.sent for step in plan if not step.sent.is_extra):
+        same = (call for call in waiting if (call.request.thread, call.start) == (sent.call.request.thread, sent.start))
+        if (found := next(same, None)) is not None:
+            as_sent[sent] = found
     for step, output in zip(plan, outputs, strict=True):
         call = build_call(step)
         content = [dict(block.content) for block in call.response if block.content is not None]
+        was = as_sent.get(step.sent)
+        lengths = was.lengths if isinstance(was, RecordedCall) else None
+        if isinstance(was, RecordedCall) and was.billed is not None:
+            lengths = billed_lengths(was)
         fields = {
             "timestamp": _timestamp(step, call),
-            "request": _body(call.request),
-            "lengths": _lengths(as_sent.get(step.sent), output).wire() or None,
+            "request": {name: value for name, value in body_of(call.request).items() if name != THREAD},
+            "lengths": (lengths or KnownLengths(output=output or None)).wire() or None,
             "most_read": call.most_read,
             "response": ({"content": content} if content else None),
             "first_token_s": call.first_token_s or None,
@@ -197,37 +195,14 @@ def breakpoint_lines(plan: Sequence[PlanStep]) -> Iterator[dict[str, Any]]:
     """Where the breakpoints of each call go, by path: what a plan says of calls without content."""
     for step in plan:
         call = build_call(step)
-        request = call.request
-        places = [{"path": wire_path(request, one), "ttl": one.ttl} for one in request.breakpoints]
+        places = breakpoint_objects(call.request)
         origin = {"file": call.file, "line": call.line} if call.file else {}
         yield {"timestamp": _timestamp(step, call), "purpose": call.purpose, "breakpoints": places, **origin}
-
-
-def _calls_as_sent(plan: Sequence[PlanStep], calls: Sequence[Call]) -> dict[BareCall, Call]:
-    """The call that each planned one was, with the breakpoints that it had. Both are in the same order."""
-    found, waiting = dict[BareCall, Call](), iter(calls)
-    for sent in (step.sent for step in plan if not step.sent.is_extra):
-        same = (call for call in waiting if (call.request.thread, call.start) == (sent.call.request.thread, sent.start))
-        if (call := next(same, None)) is not None:
-            found[sent] = call
-    return found
 
 
 def _timestamp(step: PlanStep, call: Call) -> str | None:
     """As recorded; that of an additional call to the microsecond, since it must not come after an expiry."""
     return iso(call.start) if step.sent.is_extra and call.timestamp else call.timestamp
-
-
-def _body(request: Request) -> Body:
-    return {name: value for name, value in body_of(request).items() if name != THREAD}
-
-
-def _lengths(call: Call | None, output: int) -> KnownLengths:
-    if isinstance(call, RecordedCall) and call.billed is not None:
-        return billed_lengths(call)
-    if isinstance(call, RecordedCall) and call.lengths is not None:
-        return call.lengths
-    return KnownLengths(output=output or None)
 
 
 NAME = "optimized"
@@ -295,10 +270,10 @@ class PlanFacts:
 
 def plan_readme(facts: PlanFacts) -> str:
     """The text of README.md."""
-    return "\n".join(_lines(facts)) + "\n"
+    return "\n".join(_readme_lines(facts)) + "\n"
 
 
-def _lines(facts: PlanFacts) -> Iterator[str]:
+def _readme_lines(facts: PlanFacts) -> Iterator[str]:
     yield MARK
     yield f"# Cache plan for {facts.arguments}"
     yield ""

@@ -78,10 +78,8 @@ def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError([Fault(str(folder), "expected a folder for --emit; got a file")])
     if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
-        words = (
-            "expected a new or an empty folder, or one that --emit wrote; it has other files, which stay as they are"
-        )
-        raise InputError([Fault(str(folder), words)])
+        words = "expected a new or an empty folder, or one that --emit wrote; it has other files, which stay"
+        raise InputError([Fault(str(folder), f"{words} as they are")])
 
 
 def _is_ours(folder: Path) -> bool:
@@ -97,7 +95,8 @@ def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
 
     Raises InputError where the folder cannot be written.
     """
-    rule = cheapest_rule(_evaluator(source.workload), optimum.presets, optimum.with_pings)
+    evaluator = PlanEvaluator.of(source.workload.calls, source.workload.setup)
+    rule = cheapest_rule(evaluator, optimum.presets, optimum.with_pings)
     missing = _write_requests(folder, optimum, source)
     about = [f"{rule_words(rule.rule)}.", f"Replayed on {source.arguments}: {dollars(rule.usd)}."]
     write_text(folder / STRATEGY, strategy_yaml(rule.rule, [*about, "An item of `strategies:` in a scenario."]))
@@ -111,10 +110,6 @@ def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
         f"{folder} written: {log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
     ]
     return [*words, *([f"no {REQUESTS}: {missing}"] if missing else [])]
-
-
-def _evaluator(workload: Workload) -> PlanEvaluator:
-    return PlanEvaluator.of(workload.calls, workload.setup)
 
 
 def _write_requests(folder: Path, optimum: Optimum, source: PlanSource) -> str:

@@ -41,10 +41,13 @@ def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
 def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table:
     recorded = [] if optimum.recorded_usd is None else [(optimum.first, optimum.recorded_usd)]
     rows = [(PLAN, optimum.usd), *sorted([*costs, *recorded], key=lambda row: row[1])]
-    bounds = _lower_bounds(optimum)
+    bounds = [(LOWER_BOUND, optimum.lower_bound_usd)]
+    if optimum.with_pings and optimum.lower_bound.usd != optimum.lower_bound_usd:
+        bounds.append((f"{LOWER_BOUND}, without keep-alives", optimum.lower_bound.usd))
     blank = [""] * len(bounds)
     above = percent_column([change(usd, optimum.lower_bound_usd) for _, usd in rows], signed=True)
-    saved = percent_column([_saved_share(optimum, usd) for _, usd in rows])
+    shares = [change(optimum.usd, usd) for _, usd in rows]
+    saved = percent_column([-share if share else None for share in shares])
     columns = [
         Column("name", "strategy", [name for name, _ in (*rows, *bounds)], right=False),
         Column("cost", "cost", dollar_column([usd for _, usd in (*rows, *bounds)])),
@@ -52,17 +55,3 @@ def _cost_table(optimum: Optimum, costs: Sequence[tuple[str, Decimal]]) -> Table
         Column("saved", "saved by this plan", [*saved, *blank]),
     ]
     return Table(columns, "Dollars for these calls", strong=frozenset({0}))
-
-
-def _lower_bounds(optimum: Optimum) -> list[tuple[str, Decimal]]:
-    if optimum.with_pings and optimum.lower_bound.usd != optimum.lower_bound_usd:
-        return [
-            (LOWER_BOUND, optimum.lower_bound_usd),
-            (f"{LOWER_BOUND}, without keep-alives", optimum.lower_bound.usd),
-        ]
-    return [(LOWER_BOUND, optimum.lower_bound_usd)]
-
-
-def _saved_share(optimum: Optimum, usd: Decimal) -> Decimal | None:
-    saved = change(optimum.usd, usd)
-    return -saved if saved else None

@@ -95,7 +95,16 @@ class Bar:
 def dollars_figure(summary: Summary) -> Figure:
     """What the session costs under each strategy, by token class; in tokens where no price is known."""
     groups = _groups(summary, summary.lines, lambda line: (line.money, line.total, line.usage), _session_end)
-    bars = [_group_bar(group, _session_bar(group.line, summary), _session_end) for group in groups]
+    bars = []
+    for group in groups:
+        line = group.line
+        tokens = {name: float(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
+        parts = _parts(line.cost, 1) if summary.is_priced else tokens
+        label = line.money if summary.is_priced else percent(line.cache_hit_rate)
+        remark = _remark(line) or (percent(line.vs_first, signed=True) if line.vs_first is not None else "")
+        is_pale = bool(line.refused) or line.is_apart
+        bar = Bar(line.name, parts, label, remark, line in summary.best_lines, is_pale)
+        bars.append(_group_bar(group, bar, _session_end))
     return _figure(dollars_title(summary), bars, summary.shown_classes)
 
 
@@ -105,14 +114,14 @@ def question_figure(summary: Summary) -> Figure:
     known = [line.question for line in ranked(asking) if line.question is not None]
     cheapest = min(known, default=None)
     groups = _groups(summary, asking, lambda line: (line.question_money, line.question_cost), _question_end)
-    bars = [
-        _group_bar(
-            group,
-            _question_bar(group.line, strong=not group.line.is_apart and group.line.question == cheapest),
-            _question_end,
-        )
-        for group in groups
-    ]
+    bars = []
+    for group in groups:
+        line = group.line
+        # without a length where a refused call leaves the cost of a question unknown
+        parts = _parts(line.question_cost, line.questions) if line.question is not None else {}
+        strong = not line.is_apart and line.question == cheapest
+        bar = Bar(line.name, parts, line.question_money, _remark(line), strong, pale=line.is_apart)
+        bars.append(_group_bar(group, bar, _question_end))
     return _figure(question_title(summary), bars, summary.shown_classes)
 
 
@@ -145,20 +154,6 @@ def _question_end(line: StrategyLine) -> Decimal:
     return line.question or ZERO
 
 
-def _session_bar(line: StrategyLine, summary: Summary) -> Bar:
-    change = percent(line.vs_first, signed=True) if line.vs_first is not None else ""
-    remark, strong = _remark(line) or change, line in summary.best_lines
-    parts = _parts(line.cost, 1) if summary.is_priced else _tokens(line, summary)
-    label = line.money if summary.is_priced else percent(line.cache_hit_rate)
-    return Bar(line.name, parts, label, remark, strong, bool(line.refused) or line.is_apart)
-
-
-def _question_bar(line: StrategyLine, *, strong: bool) -> Bar:
-    """Without a length where a refused call leaves the cost of a question unknown."""
-    parts = _parts(line.question_cost, line.questions) if line.question is not None else {}
-    return Bar(line.name, parts, line.question_money, _remark(line), strong, pale=line.is_apart)
-
-
 def _remark(line: StrategyLine) -> str:
     """Why a bar is not compared with the others; "" where it is."""
     if line.refused:
@@ -170,10 +165,6 @@ def _parts(cost: Cost, among: int) -> dict[str, float]:
     return {name: float(amount / among) for name, amount in cost.by_class().items()}
 
 
-def _tokens(line: StrategyLine, summary: Summary) -> dict[str, float]:
-    return {name: float(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
-
-
 def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figure:
     with house_style():
         classes = {name: words for name, words in classes.items() if any(bar.shows(name, bars) for bar in bars)}
@@ -181,7 +172,12 @@ def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figu
         height = head + ROW * max(len(bars), 1) + MARGIN
         figure = Figure(figsize=(WIDTH, height))
         draw_title(figure, title)
-        _legend(figure, classes, height - MARGIN - title_height(title) - LEGEND / 2)
+        y, x = (height - MARGIN - title_height(title) - LEGEND / 2) / height, MARGIN
+        for name, words in classes.items():  # squares with their names, in one line under the title
+            figure.text(x / WIDTH, y, "■", color=CLASS_COLOURS[name], va="center_baseline", size=TEXT_SIZE + 2)
+            x += 0.2
+            figure.text(x / WIDTH, y, words, color=INK, va="center_baseline", size=SMALL_SIZE)
+            x += text_width(words, SMALL_SIZE) + 0.22
         _draw(_axes(figure, bars, head, height), bars)
     return figure
 
@@ -201,40 +197,21 @@ def _axes(figure: Figure, bars: Sequence[Bar], head: float, height: float) -> Ax
 
 
 def _draw(axes: Axes, bars: Sequence[Bar]) -> None:
+    end = axes.get_xlim()[1]
     for row, bar in enumerate(bars):
-        start = 0.0
-        for name, width in _visible_parts(bar, axes.get_xlim()[1]).items():
-            axes.barh(
-                row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=PALE if bar.pale else 1
-            )
-            start += width
-        if bar.reach > start + axes.get_xlim()[1] * WHISKER:
+        start, alpha = 0.0, PALE if bar.pale else 1
+        for name, width in bar.parts.items():
+            if width > end * HAIRLINE:  # less would come and go with the rounding of pixels
+                axes.barh(row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=alpha)
+                start += width
+        if bar.reach > start + end * WHISKER:
             axes.plot([start, bar.reach], [row, row], color=MUTED, linewidth=1.2, solid_capstyle="butt")
             axes.plot([bar.reach, bar.reach], [row - BAR / 4, row + BAR / 4], color=MUTED, linewidth=1.2)
-        _words(axes, row, bar)
-
-
-def _visible_parts(bar: Bar, whole: float) -> dict[str, float]:
-    """The parts that are wide enough to be seen: a hairline would come and go with the rounding of pixels."""
-    return {name: width for name, width in bar.parts.items() if width > whole * HAIRLINE}
-
-
-def _words(axes: Axes, row: int, bar: Bar) -> None:
-    weight = "bold" if bar.strong else "normal"
-    name = "\n".join(wrap_text(bar.name, NAME_WIDTH, bold=bar.strong))
-    annotate_beside(axes, name, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
-    annotate_beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
-    annotate_beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
-
-
-def _legend(figure: Figure, classes: Mapping[str, str], y: float) -> None:
-    """Squares with their names, in one line under the title."""
-    height, x = figure.get_size_inches()[1], MARGIN
-    for name, words in classes.items():
-        figure.text(x / WIDTH, y / height, "■", color=CLASS_COLOURS[name], va="center_baseline", size=TEXT_SIZE + 2)
-        x += 0.2
-        figure.text(x / WIDTH, y / height, words, color=INK, va="center_baseline", size=SMALL_SIZE)
-        x += text_width(words, SMALL_SIZE) + 0.22
+        weight = "bold" if bar.strong else "normal"
+        shown = "\n".join(wrap_text(bar.name, NAME_WIDTH, bold=bar.strong))
+        annotate_beside(axes, shown, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
+        annotate_beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
+        annotate_beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
 
 
 def figures(summary: Summary, variants: Sequence[Summary] = ()) -> dict[str, Figure]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import pairwise
 
 from rich.text import Text
 
-from cachecost.analysis.comparison.summary import MOST_COLUMNS, StrategyLine, Summary, ranked, variant_name
+from cachecost.analysis.comparison.summary import StrategyLine, Summary, ranked, variant_name
 from cachecost.base.formatting import UNKNOWN, change, count_text, dollar_range, percent, quote
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import ZERO
 from cachecost.views.charts.palette import CLASS_COLOURS
-from cachecost.views.tables.table import Table, build_table
+from cachecost.views.run.tables import strategies_by_variant
+from cachecost.views.tables.table import Table
 from cachecost.views.timeline.columns import MOST, columns_of, most_columns, most_spots, paths_of, rewritten_by_call
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, timeline_view, usage_sentence
 
@@ -104,24 +105,20 @@ def group_lines(
     for line in lines:
         found.setdefault(look(line), []).append(line)
     groups = sorted(found.values(), key=lambda group: (bool(group[0].refused), end(group[0])))
+
+    def gap(at: int) -> tuple[bool, bool, Decimal]:
+        """How little two neighbours belong together: refused lines and those of `kept` stay apart as others do not."""
+        pair = groups[at], groups[at + 1]
+        both_kept = all(any(line in kept for line in group) for group in pair)
+        ends = [end(line) for group in pair for line in group]
+        return bool(pair[0][0].refused) != bool(pair[1][0].refused), both_kept, max(ends) - min(ends)
+
     while len(groups) > MOST_NAMED:
-        at = min(range(len(groups) - 1), key=lambda at: _gap(groups[at], groups[at + 1], end, kept))
+        at = min(range(len(groups) - 1), key=gap)
         groups[at : at + 2] = [groups[at] + groups[at + 1]]
     places = {line.name: place for place, line in enumerate(lines)}
     named = [LineGroup(sorted(group, key=lambda line: (line not in kept, places[line.name]))) for group in groups]
     return sorted(named, key=lambda group: min(places[line.name] for line in group.lines))
-
-
-def _gap(
-    group: Sequence[StrategyLine],
-    other: Sequence[StrategyLine],
-    end: Callable[[StrategyLine], Decimal],
-    kept: Sequence[StrategyLine],
-) -> tuple[bool, bool, Decimal]:
-    """How little two neighbours belong together: refused lines and those of `kept` stay apart as long as others do."""
-    both_kept = all(any(line in kept for line in lines) for lines in (group, other))
-    ends = [end(line) for line in (*group, *other)]
-    return bool(group[0].refused) != bool(other[0].refused), both_kept, max(ends) - min(ends)
 
 
 def providers_title(summaries: Sequence[Summary]) -> str:
@@ -159,31 +156,12 @@ def question_variants(summaries: Sequence[Summary]) -> Table | None:
     """
     if len(summaries) < 2 or not summaries[0].has_questions:
         return None
-    names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
-    variants = [variant_name(summary.comparison) for summary in summaries]
-    cells = [[_cell(summary, name) for name in names] for summary in summaries]
-    best = [_best(summary) for summary in summaries]
-    if len(variants) > MOST_COLUMNS:
-        rows = [[variant, *row] for variant, row in zip(variants, cells, strict=True)]
-        bold = [[name in winners for winners in best] for name in names]
-        return _with_bold(build_table(TITLE, ["variant", *names], rows, wraps=True), bold)
-    rows = [[name, *(column[number] for column in cells)] for number, name in enumerate(names)]
-    bold = [[name in winners for name in names] for winners in best]
-    return _with_bold(build_table(TITLE, ["strategy", *variants], rows), bold)
-
-
-def _with_bold(table: Table, bold: Sequence[Sequence[bool]]) -> Table:
-    """`bold` says of each column but the first which of its cells are."""
-    rows = [frozenset[int](), *(frozenset(n for n, is_bold in enumerate(column) if is_bold) for column in bold)]
-    columns = [replace(column, bold=numbers) for column, numbers in zip(table.columns, rows, strict=True)]
-    return replace(table, columns=columns)
-
-
-def _best(summary: Summary) -> set[str]:
-    """The strategies whose questions cost least, of those that are compared."""
-    costs = {line.name: line.question for line in ranked(summary.lines) if line.question is not None}
-    least = min(costs.values(), default=Decimal(0))
-    return {name for name, cost in costs.items() if cost == least}
+    best = []
+    for summary in summaries:
+        costs = {line.name: line.question for line in ranked(summary.lines) if line.question is not None}
+        least = min(costs.values(), default=ZERO)
+        best.append({name for name, cost in costs.items() if cost == least})
+    return strategies_by_variant(TITLE, summaries, _cell, best)
 
 
 def _cell(summary: Summary, name: str) -> str:
@@ -194,8 +172,6 @@ def _cell(summary: Summary, name: str) -> str:
     return line.question_money if against is None else f"{line.question_money} ({percent(against, signed=True)})"
 
 
-Rewritten = Mapping[str, Mapping[int, Decimal]]
-"""USD by strategy and number of the call."""
 SHOWN = 6
 """Pictures that have a place of their own; further ones are folded away together."""
 
@@ -204,44 +180,27 @@ def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) ->
     """The first and the best strategy open, then the others in their order; `explanations` tell what was rewritten."""
     ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
     shown = [line.name for line in (summary.first, summary.best) if line is not None]
-    order = sorted(ledgers, key=lambda ledger: (_place(ledger.strategy, shown), ledgers.index(ledger)))
+    order = sorted(ledgers, key=lambda one: shown.index(one.strategy) if one.strategy in shown else len(shown))
     longest = max((row.usage.total_input for ledger in ledgers for row in ledger.rows), default=0)
     rewritten = {one.strategy: rewritten_by_call(one) for one in explanations}
-    groups = _alike(order, longest)
+    groups: dict[tuple[object, ...], list[Ledger]] = {}  # those whose columns are the same to the eye
+    for ledger in order:
+        paths = paths_of(columns_of(ledger, MOST), longest)
+        groups.setdefault((len(ledger.rows), *paths.states, paths.refused), []).append(ledger)
     others = len(groups) - len(set(shown))
     anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
-    return [
-        _timeline(group, anchors[group[0].strategy], longest, group[0].strategy in shown, others, rewritten)
-        for group in groups
-    ]
+    views = []
+    for group in groups.values():
+        ledger, names = group[0], [one.strategy for one in group]
+        is_open = ledger.strategy in shown
+        scale = TimelineScale(longest) if is_open else TimelineScale(longest, most_columns(others), most_spots(others))
+        calls = columns_of(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
+        says = usage_sentence(len(ledger.rows), ledger.usage, ledger.cost.total if ledger.is_priced else None)
+        view = timeline_view(group_name(names), anchors[ledger.strategy], says, calls, scale, is_open=is_open)
+        views.append(replace(view, members=names))
+    return views
 
 
 def anchors_of(timelines: Sequence[TimelineView]) -> dict[str, str]:
     """Where the timeline of each strategy is."""
     return {name: view.anchor for view in timelines for name in (view.members or (view.name,))}
-
-
-def _place(name: str, shown: Sequence[str]) -> int:
-    return shown.index(name) if name in shown else len(shown)
-
-
-def _alike(ledgers: Sequence[Ledger], longest: int) -> list[list[Ledger]]:
-    """The strategies in groups whose columns are the same to the eye; where breakpoints stand makes no difference."""
-    groups: dict[tuple[object, ...], list[Ledger]] = {}
-    for ledger in ledgers:
-        paths = paths_of(columns_of(ledger, MOST), longest)
-        groups.setdefault((len(ledger.rows), *paths.states, paths.refused), []).append(ledger)
-    return list(groups.values())
-
-
-def _timeline(
-    group: Sequence[Ledger], anchor: str, longest: int, is_open: bool, others: int, rewritten: Rewritten
-) -> TimelineView:
-    ledger = group[0]
-    scale = TimelineScale(longest) if is_open else TimelineScale(longest, most_columns(others), most_spots(others))
-    calls = columns_of(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
-    cost = ledger.cost.total if ledger.is_priced else None
-    says = usage_sentence(len(ledger.rows), ledger.usage, cost)
-    names = [one.strategy for one in group]
-    view = timeline_view(group_name(names), anchor, says, calls, scale, is_open=is_open)
-    return replace(view, members=names)

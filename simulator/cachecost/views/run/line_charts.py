@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cachecost.analysis.comparison.summary import CLASS_NAMES, StrategyLine, Summary, cumulative_title
+from cachecost.analysis.comparison.summary import CLASS_NAMES, Summary, cumulative_title
 from cachecost.base.formatting import dollars
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import CallRow
@@ -29,8 +29,8 @@ from cachecost.views.charts.style import (
     title_height,
     widest,
 )
-from cachecost.views.run.files import LineGroup, group_lines
-from cachecost.views.run.tables import Split, cost_by_class, cost_by_layer, running_parts, sample_numbers
+from cachecost.views.run.files import group_lines
+from cachecost.views.run.tables import Split, cost_by_class, cost_by_layer, running_parts, running_sums, sample_numbers
 
 PLOT_HEIGHT = 3.4
 AXIS_LABELS = 0.5
@@ -111,7 +111,9 @@ def _curves(summary: Summary) -> list[Curve]:
     """In the scenario's order; the cheapest strategy has the first colour."""
     lines = [line for line in summary.lines if line.total is not None and line.calls]
     ledgers = {ledger.strategy: ledger for ledger in summary.comparison.ledgers}
-    running = {line.name: _running(ledgers[line.name]) for line in lines}
+    running = {
+        line.name: list(map(float, running_sums(ledgers[line.name].rows, lambda row: row.cost.total))) for line in lines
+    }
     top = max((values[-1] for values in running.values()), default=0.0) or 1.0
     groups = group_lines(
         lines,
@@ -121,46 +123,25 @@ def _curves(summary: Summary) -> list[Curve]:
     )
     order = sorted(groups, key=lambda group: summary.best not in group.lines)
     numbers = {group.name: number for number, group in enumerate(order)}
-    return [_curve(group, running, numbers[group.name], summary.best) for group in groups]
-
-
-def _curve(group: LineGroup, running: dict[str, list[float]], number: int, best: StrategyLine | None) -> Curve:
-    money = group.money(lambda line: line.total, group.line.places)
-    label = f"{cut(group.name, NAME_WIDTH, SMALL_SIZE)}  {money}"
-    colour, dashed = LINE_COLOURS[number % len(LINE_COLOURS)], number >= len(LINE_COLOURS)
-    values = running[group.line.name]
-    ends = [_padded(running[line.name], len(values)) for line in group.lines]
-    low, high = list(map(min, zip(*ends, strict=True))), list(map(max, zip(*ends, strict=True)))
-    return Curve(label, values, low, high, colour, dashed, strong=best in group.lines)
-
-
-def _padded(values: list[float], length: int) -> list[float]:
-    """`length` values: the last one goes on."""
-    return [*values, *[values[-1]] * (length - len(values))][:length]
-
-
-def _running(ledger: Ledger) -> list[float]:
-    total, values = ZERO, [0.0]
-    for row in ledger.rows:
-        total += row.cost.total
-        values.append(float(total))
-    return values
+    curves = []
+    for group in groups:
+        number, values = numbers[group.name], running[group.line.name]
+        money = group.money(lambda line: line.total, group.line.places)
+        label = f"{cut(group.name, NAME_WIDTH, SMALL_SIZE)}  {money}"
+        colour, dashed = LINE_COLOURS[number % len(LINE_COLOURS)], number >= len(LINE_COLOURS)
+        others = [running[line.name] for line in group.lines]  # a shorter one stays at its last value
+        ends = [[one[min(at, len(one) - 1)] for one in others] for at in range(len(values))]
+        low, high = list(map(min, ends)), list(map(max, ends))
+        curves.append(Curve(label, values, low, high, colour, dashed, strong=summary.best in group.lines))
+    return curves
 
 
 def _axes(figure: Figure, curves: Sequence[Curve], plot: float, height: float) -> Axes:
     top = (max((curve.end for curve in curves), default=0) or 1) * 1.03
-    ticks, labels = dollar_ticks(top)
-    left = MARGIN + widest(labels, SMALL_SIZE) + 0.1
+    left = MARGIN + widest(dollar_ticks(top)[1], SMALL_SIZE) + 0.1
     right = LEADER + widest([curve.label for curve in curves], SMALL_SIZE, bold=True) + MARGIN
     axes = figure.add_axes((left / WIDTH, AXIS_LABELS / height, (WIDTH - left - right) / WIDTH, plot / height))
-    axes.set_xlim(0, max((len(curve.values) - 1 for curve in curves), default=0) or 1)
-    axes.set_ylim(0, top)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.set_yticks(ticks, labels)
-    axes.set_xlabel("calls", loc="left")
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(length=0)
+    _set_scales(axes, max((len(curve.values) - 1 for curve in curves), default=0), top, 6)
     return axes
 
 
@@ -175,16 +156,12 @@ def _draw(axes: Axes, curves: Sequence[Curve]) -> None:
     for curve in curves:
         style = (0, (5, 2)) if curve.dashed else "-"
         width, order = (2.6, 3) if curve.strong else (1.5, 2)
-        at = _points(len(curve.values))
+        last = len(curve.values) - 1
+        at = [*range(0, last, -(-len(curve.values) // POINTS)), last]  # the first and the last among them
         low, values, high = ([ys[number] for number in at] for ys in (curve.low, curve.values, curve.high))
         if low != high:
             axes.fill_between(at, low, high, color=curve.colour, alpha=PALE, linewidth=0, zorder=1)
         axes.plot(at, values, color=curve.colour, linewidth=width, linestyle=style, zorder=order)
-
-
-def _points(count: int) -> list[int]:
-    """At most so many as are drawn, the first and the last among them."""
-    return [*range(0, count - 1, -(-count // POINTS)), count - 1]
 
 
 def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
@@ -224,8 +201,8 @@ def area_figure(ledger: Ledger, top: float) -> Figure:
         right.set_title("By layer of the prompt", **TITLE)
         _stack(left, ledger.rows, cost_by_class, CLASS_COLOURS, CLASS_NAMES, top)
         _stack(right, ledger.rows, cost_by_layer, LAYER_COLOURS, {name: name for name in LAYER_COLOURS}, top)
-        _axis(left, len(ledger.rows), top)
-        _axis(right, len(ledger.rows), top)
+        _set_scales(left, len(ledger.rows), top, 5)
+        _set_scales(right, len(ledger.rows), top, 5)
     return figure
 
 
@@ -258,11 +235,12 @@ def _stack(
         )
 
 
-def _axis(axes: Axes, calls: int, top: float) -> None:
+def _set_scales(axes: Axes, calls: int, top: float, steps: int) -> None:
+    """Calls from left to right in at most `steps` steps, dollars upwards."""
     ticks, labels = dollar_ticks(top)
     axes.set_xlim(0, calls or 1)
     axes.set_ylim(0, top)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(steps, integer=True))
     axes.set_yticks(ticks, labels)
     axes.set_xlabel("calls", loc="left")
     axes.grid(axis="y", color=RULE, linewidth=0.6)

@@ -15,7 +15,6 @@ from cachecost.analysis.comparison.summary import (
     CLASS_FIELDS,
     CLASS_NAMES,
     TTL_NAMES,
-    StrategyLine,
     Summary,
     apart_sentences,
     bold_words,
@@ -32,6 +31,7 @@ from cachecost.analysis.comparison.verdict import seeds_sentence
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import RunResult
+from cachecost.providers.usage import ZERO
 from cachecost.views.charts.style import inline
 from cachecost.views.explain.text import findings_table, group_findings, headline
 from cachecost.views.html.frame import render_page
@@ -52,7 +52,7 @@ from cachecost.views.run.tables import (
 )
 from cachecost.views.tables.output import lower_bound_sentence, rank_column
 from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.picture import TimelineView, timeline_key
+from cachecost.views.timeline.picture import timeline_key
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 BILLED = "billed"
@@ -108,6 +108,20 @@ def run_page(
     timelines = run_timelines(main, result.explanations)
     columns = _columns(main, with_ranks)
     rows = _rows(main, columns, anchors_of(timelines), billed)
+    opened = sorted(timelines, key=lambda view: not view.is_open)
+    questions = question_variants(summaries)
+    variants = [variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else []
+    variants += [questions] if questions else []
+    providers = None
+    if compares_providers(summaries):
+        title = providers_title(summaries)
+        picture = inline(providers_figure(summaries, headed=False), "providers", title)
+        providers = ChartView("providers", title, picture, questions or variant_costs(summaries))
+    findings = []
+    for explanation in result.explanations:
+        groups = group_findings(explanation)
+        line = next(iter(headline(explanation, groups)))
+        findings.append((line, findings_table(explanation) if groups else None))
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(
         "run.html",
@@ -128,14 +142,14 @@ def run_page(
         bold=bold_words(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
-        timelines=_open_first(timelines)[:SHOWN],
-        more_timelines=_open_first(timelines)[SHOWN:],
+        timelines=opened[:SHOWN],
+        more_timelines=opened[SHOWN:],
         strip_key=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), TTL_NAMES)),
-        providers=_providers(summaries),
-        charts=[*_cumulative(main), *_parts(main)],
+        providers=providers,
+        charts=_charts(main),
         layers=layer_table(main) if main.lines else None,
-        findings=[_finding_section(explanation) for explanation in result.explanations],
-        variants=_variants(summaries),
+        findings=findings,
+        variants=variants,
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
         rests=summary_sentence(result.assumptions),
@@ -159,102 +173,78 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     return change_text(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
 
-def _open_first(timelines: Sequence[TimelineView]) -> list[TimelineView]:
-    return sorted(timelines, key=lambda view: not view.is_open)
-
-
 def _rows(
     summary: Summary, columns: Sequence[Column], anchors: Mapping[str, str], billed: BilledRow | None
 ) -> list[StrategyRow]:
-    amounts = [_length(line, summary) for line in summary.lines]
-    largest = max([*amounts, *([billed.cost] if billed else [])], default=Decimal(0))
-    first = [_billed_row(billed, columns, largest)] if billed and summary.is_priced else []
-    return first + [
-        StrategyRow(
-            line.name,
-            anchors.get(line.name, "strategies"),
-            [(column.key, column.cells[number].strip()) for column in columns],
-            _bar(line, largest, summary),
-            line in summary.best_lines,
-            bool(line.refused) or line.is_apart,
-            APART if line.is_apart else "",
-        )
-        for number, line in enumerate(summary.lines)
+    """A row a strategy, after that of the bill; a bar is in USD, or in tokens where no price is known."""
+    is_priced = summary.is_priced
+    names = CLASS_NAMES if is_priced else summary.class_names
+    parts = [
+        line.cost.by_class()
+        if is_priced
+        else {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
+        for line in summary.lines
     ]
-
-
-def _billed_row(billed: BilledRow, columns: Sequence[Column], largest: Decimal) -> StrategyRow:
-    cells = [(column.key, billed.cells.get(column.key, "")) for column in columns]
-    width = f"{billed.cost / largest * 100:.2f}" if largest else "0"
-    return StrategyRow(BILLED, "", cells, [(BILLED, width, f"billed {dollars(billed.cost)}")], False, False)
+    amounts = [
+        line.cost.total if is_priced else sum(found.values(), ZERO)
+        for line, found in zip(summary.lines, parts, strict=True)
+    ]
+    largest = max([*amounts, *([billed.cost] if billed else [])], default=ZERO)
+    rows = []
+    if billed and is_priced:
+        cells = [(column.key, billed.cells.get(column.key, "")) for column in columns]
+        width = f"{billed.cost / largest * 100:.2f}" if largest else "0"
+        bar = [(BILLED, width, f"billed {dollars(billed.cost)}")]
+        rows.append(StrategyRow(BILLED, "", cells, bar, False, False))
+    for number, (line, found) in enumerate(zip(summary.lines, parts, strict=True)):
+        bar = [
+            (
+                name,
+                f"{amount / largest * 100:.2f}",
+                f"{names[name]} {dollars(amount) if is_priced else tokens(int(amount))}",
+            )
+            for name, amount in found.items()
+            if amount > largest * HAIRLINE
+        ]
+        rows.append(
+            StrategyRow(
+                line.name,
+                anchors.get(line.name, "strategies"),
+                [(column.key, column.cells[number].strip()) for column in columns],
+                bar,
+                line in summary.best_lines,
+                bool(line.refused) or line.is_apart,
+                APART if line.is_apart else "",
+            )
+        )
+    return rows
 
 
 def _columns(summary: Summary, with_ranks: bool) -> list[Column]:
     """The columns of every other view, what it costs first: that is what a narrow page shows."""
-    if not summary.lines:
+    lines = summary.lines
+    if not lines:
         return []
-    margins = Column("error_margin", "error margin", _error_margins(summary.lines))
-    ranks = (
-        [rank_column(summary, [line.name for line in summary.lines])] if with_ranks and len(summary.lines) > 1 else []
-    )
-    columns = [*strategy_table(summary).columns[1:], *ranks, margins]
+    places = lines[0].places
+    errors = [dollars(None if line.total is None else line.error, places) for line in lines]
+    errors = [cell if cell.startswith(("<", UNKNOWN)) else f"±{cell}" for cell in errors]
+    ranks = [rank_column(summary, [line.name for line in lines])] if with_ranks and len(lines) > 1 else []
+    columns = [*strategy_table(summary).columns[1:], *ranks, Column("error_margin", "error margin", errors)]
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 
-def _error_margins(lines: Sequence[StrategyLine]) -> list[str]:
-    """In the precision of the costs: "±$0.04", "<$0.01"."""
-    places = next((line.places for line in lines), None)
-    cells = [dollars(None if line.total is None else line.error, places) for line in lines]
-    return [cell if cell.startswith(("<", UNKNOWN)) else f"±{cell}" for cell in cells]
-
-
-def _length(line: StrategyLine, summary: Summary) -> Decimal:
-    """How long the bar of a line is: in USD, or in tokens where no price is known."""
-    return line.cost.total if summary.is_priced else sum(_tokens_by_class(line, summary).values(), Decimal(0))
-
-
-def _tokens_by_class(line: StrategyLine, summary: Summary) -> dict[str, Decimal]:
-    return {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
-
-
-def _bar(line: StrategyLine, largest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
-    parts = line.cost.by_class() if summary.is_priced else _tokens_by_class(line, summary)
-    names = CLASS_NAMES if summary.is_priced else summary.class_names
-    return [
-        (name, f"{amount / largest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
-        for name, amount in parts.items()
-        if amount > largest * HAIRLINE
-    ]
-
-
-def _amount(amount: Decimal, summary: Summary) -> str:
-    return dollars(amount) if summary.is_priced else tokens(int(amount))
-
-
-def _providers(summaries: Sequence[Summary]) -> ChartView | None:
-    """What it costs on each provider, where the variants are several; their table stands below."""
-    if not compares_providers(summaries):
-        return None
-    title = providers_title(summaries)
-    picture = inline(providers_figure(summaries, headed=False), "providers", title)
-    return ChartView("providers", title, picture, question_variants(summaries) or variant_costs(summaries))
-
-
-def _cumulative(summary: Summary) -> list[ChartView]:
-    if not summary.is_priced or not any(line.cost.total for line in summary.lines):
-        return []
-    title = cumulative_title(summary)
-    picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
-    return [ChartView("cumulative", title, picture, cumulative_table(summary))]
-
-
-def _parts(summary: Summary) -> list[ChartView]:
+def _charts(summary: Summary) -> list[ChartView]:
+    """Dollars so far of all strategies, then of the first and the best by token class and layer."""
     if not summary.is_priced:
         return []
+    charts = []
+    if any(line.cost.total for line in summary.lines):
+        title = cumulative_title(summary)
+        picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
+        charts.append(ChartView("cumulative", title, picture, cumulative_table(summary)))
     shown = dict.fromkeys(line.name for line in (summary.first, summary.best) if line is not None and line.cost.total)
     ledgers = {ledger.strategy: ledger for ledger in summary.comparison.ledgers}
     top = max((float(ledgers[name].cost.total) for name in shown), default=0.0) * 1.03
-    charts = []
     for number, name in enumerate(shown, 1):
         title = f"“{name}”: dollars so far by token class, and by layer of the prompt"
         picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)

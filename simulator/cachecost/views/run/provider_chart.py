@@ -54,19 +54,29 @@ def compares_providers(summaries: Sequence[Summary]) -> bool:
 def providers_figure(summaries: Sequence[Summary], headed: bool = True) -> Figure:
     """A row a variant, in the scenario's order; strategies that cost the same everywhere are one dot."""
     names = _strategies(summaries)
-    rows = [_dots(summary, names) for summary in summaries]
+    rows = []
+    for summary in summaries:
+        found = [_usd(summary.line(name), has_questions=summary.has_questions) for name, _ in names]
+        rows.append([Dot(number, float(usd[0]), float(usd[1])) for number, usd in enumerate(found) if usd])
     title = providers_title(summaries)
     with house_style():
         head = MARGIN + (title_height(title) if headed else 0)
-        legend = _legend_places([shown for _, shown in names])
-        top = head + LEGEND_LINE * (1 + legend[-1][1]) + 0.12
+        legend = [cut(shown, STRATEGY_WIDTH, SMALL_SIZE) for _, shown in names]
+        places = _legend_places(legend)
+        top = head + LEGEND_LINE * (1 + places[-1][1]) + 0.12
         height = top + ROW * len(rows) + AXIS_LABELS
         figure = Figure(figsize=(WIDTH, height))
         if headed:
             draw_title(figure, title)
-        _draw_legend(figure, legend, [shown for _, shown in names], height - head)
-        axes = _axes(figure, summaries, rows, top, height)
-        _draw(axes, rows)
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_axis_off()
+        axes.set_xlim(0, WIDTH)
+        axes.set_ylim(0, height)
+        for number, (name, (x, line)) in enumerate(zip(legend, places, strict=True)):
+            y = height - head - LEGEND_LINE * (line + 0.5)
+            _dot(axes, x + 0.07, y, number)
+            axes.text(x + 0.2, y, name, size=SMALL_SIZE, va="center_baseline")
+        _draw(_axes(figure, summaries, rows, top, height), rows)
     return figure
 
 
@@ -90,37 +100,16 @@ def _strategies(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
     return [(group.line.name, group.name) for group in groups]
 
 
-def _dots(summary: Summary, names: Sequence[tuple[str, str]]) -> list[Dot]:
-    found = []
-    for number, (name, _) in enumerate(names):
-        usd = _usd(summary.line(name), has_questions=summary.has_questions)
-        if usd is not None:
-            found.append(Dot(number, float(usd[0]), float(usd[1])))
-    return found
-
-
 def _legend_places(names: Sequence[str]) -> list[tuple[float, int]]:
-    """Inches from the left, and the line, of each entry."""
+    """Inches from the left, and the line, of each entry of the legend."""
     places, x, line = [], MARGIN, 0
     for name in names:
-        width = 0.2 + text_width(cut(name, STRATEGY_WIDTH, SMALL_SIZE), SMALL_SIZE) + 0.25
+        width = 0.2 + text_width(name, SMALL_SIZE) + 0.25
         if x + width > WIDTH and x > MARGIN:
             x, line = MARGIN, line + 1
         places.append((x, line))
         x += width
     return places
-
-
-def _draw_legend(figure: Figure, places: Sequence[tuple[float, int]], names: Sequence[str], top: float) -> None:
-    height = figure.get_size_inches()[1]
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.set_xlim(0, WIDTH)
-    axes.set_ylim(0, height)
-    for number, (name, (x, line)) in enumerate(zip(names, places, strict=True)):
-        y = top - LEGEND_LINE * (line + 0.5)
-        _dot(axes, x + 0.07, y, number)
-        axes.text(x + 0.2, y, cut(name, STRATEGY_WIDTH, SMALL_SIZE), size=SMALL_SIZE, va="center_baseline")
 
 
 def _axes(
@@ -137,7 +126,11 @@ def _axes(
     axes.set_xscale("log")
     axes.set_xlim(min(ends) / 1.25, max(ends) * 1.25)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    ticks = _ticks(min(ends), max(ends))
+    powers = [10.0**power for power in range(-6, 6)]
+    ticks = [tick for tick in powers if min(ends) / 1.25 <= tick <= max(ends) * 1.25]
+    if len(ticks) < 3:  # halves between powers of ten
+        halves = sorted(tick for power in powers for tick in (power, 2 * power, 5 * power))
+        ticks = [tick for tick in halves if min(ends) / 1.25 <= tick <= max(ends) * 1.25]
     axes.set_xticks(ticks, [dollars(Decimal(f"{tick:.6g}")) for tick in ticks])
     axes.minorticks_off()
     axes.set_yticks([])
@@ -152,17 +145,6 @@ def _axes(
         _beside(axes, name, (0, row), -GAP, ha="right")
         _beside(axes, _range_words(dots), (1, row), GAP, size=SMALL_SIZE, color=MUTED)
     return axes
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten within the range, with halves between them where there are few."""
-    powers = [10.0**power for power in range(-6, 6)]
-    tens = [tick for tick in powers if low / 1.25 <= tick <= high * 1.25]
-    if len(tens) > 2:
-        return tens
-    return sorted(
-        tick for power in powers for tick in (power, 2 * power, 5 * power) if low / 1.25 <= tick <= high * 1.25
-    )
 
 
 def _range_words(dots: Sequence[Dot]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -70,14 +70,20 @@ def strategy_table(summary: Summary) -> Table:
     if any(line.described_in for line in lines):
         columns.append(_detail_column("described in", [line.described_in for line in lines]))
     columns.append(Column("calls", "calls", [f"{line.calls:,}" for line in lines], rank=COUNT))
-    columns += [_class_column(summary, name) for name in summary.classes]
+    for name in summary.classes:  # tokens; a class that is zero everywhere may be hidden, one that counts never
+        key = PREFILL if name == "input" and not summary.is_priced else name
+        counts = [None if line.is_empty else getattr(line.usage, CLASS_FIELDS[name]) for line in lines]
+        rank = ANSWER if any(counts) or key == PREFILL else ZERO_CLASS
+        columns.append(Column(key, summary.class_names[name], token_column(counts), rank=rank))
     if not summary.is_priced:
         columns.append(
             Column("cache_hit_rate", "cache hit rate", percent_column([line.cache_hit_rate for line in lines]))
         )
     columns.append(Column("cost", "cost", point_aligned([line.money for line in lines])))
     if len(lines) > 1:
-        columns.append(Column("vs_first", summary.against, _comparison_cells(lines), rank=COMPARISON))
+        against = percent_column([line.vs_first for line in lines], signed=True)
+        cells = [REFUSED if line.refused else cell for line, cell in zip(lines, against, strict=True)]
+        columns.append(Column("vs_first", summary.against, cells, rank=COMPARISON))
     if have_own_bounds(summary.comparison.ledgers):
         above = percent_column([line.above_lower_bound for line in lines], signed=True)
         columns.append(Column("lower_bound", "above lower bound", above, rank=LOWER_BOUND))
@@ -116,21 +122,35 @@ def question_table(summary: Summary) -> Table:
 
 def layer_table(summary: Summary) -> Table:
     """Dollars of input by layer of the prompt, and of output; they add up to the cost."""
-    with_rest = any(abs(_outside_layers(line)) > DUST for line in summary.lines)
+    lines = summary.lines
+    rests = [line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO) for line in lines]
+    with_rest = any(abs(rest) > DUST for rest in rests)
     headers = ["strategy", *(layer.value for layer in Layer), *["not in a layer"] * with_rest, "output", "cost"]
-    rows = [_layer_cells(line, with_rest) for line in summary.lines]
+    rows = []
+    for line, rest in zip(lines, rests, strict=True):
+        amounts = [*(line.by_layer.get(layer, ZERO) for layer in Layer), *[rest] * with_rest]
+        amounts += [line.cost.output, line.cost.total]
+        rows.append([shown_name(line), *(dollars(None if line.total is None else amount) for amount in amounts)])
     return replace(build_table("Dollars by layer of the prompt", headers, rows), strong=_best_rows(summary))
 
 
 def cause_table(summary: Summary) -> Table | None:
     """Dollars of writes and uncached input by the cause of their call, most expensive cause first; None without any."""
-    by_strategy = {ledger.strategy: _costs_by_cause(ledger) for ledger in summary.comparison.ledgers}
     sums: dict[str, Decimal] = {}
-    for causes in by_strategy.values():
-        for cause, (amount, _) in causes.items():
-            sums[cause] = sums.get(cause, ZERO) + amount
+    by_strategy: dict[str, dict[str, tuple[Decimal, int]]] = {}
+    for ledger in summary.comparison.ledgers:
+        costs = by_strategy[ledger.strategy] = {}
+        for row in ledger.rows:
+            if row.cause is not None:
+                amount, count = costs.get(row.cause, (ZERO, 0))
+                spent = row.cost.write_5m + row.cost.write_1h + row.cost.input
+                costs[row.cause] = (amount + spent, count + 1)
+                sums[row.cause] = sums.get(row.cause, ZERO) + spent
     order = sorted((cause for cause in sums if sums[cause]), key=lambda cause: (-sums[cause], cause))
-    rows = [[name, *(_cause_cell(causes.get(cause)) for cause in order)] for name, causes in by_strategy.items()]
+    rows = [
+        [name, *(f"{dollars(costs[cause][0])} ({costs[cause][1]:,})" if cause in costs else "" for cause in order)]
+        for name, costs in by_strategy.items()
+    ]
     headers = ["strategy", *(cause.replace("_", " ") for cause in order)]
     return build_table("Dollars of what was not read, by cause", headers, rows) if order else None
 
@@ -166,23 +186,30 @@ def terminal_variant_table(summaries: Sequence[Summary]) -> Table:
 
 
 def variant_costs(summaries: Sequence[Summary]) -> Table:
-    """What each strategy costs in each variant, and against the first strategy there; the cheapest are bold.
+    """What each strategy costs in each variant, and against the first strategy there; the cheapest are bold."""
+    best = [set(summary.winners) for summary in summaries]
+    return strategies_by_variant("Cost of each strategy in each variant", summaries, _variant_cell, best)
+
+
+def strategies_by_variant(
+    title: str, summaries: Sequence[Summary], cell: Callable[[Summary, str], str], best: Sequence[Collection[str]]
+) -> Table:
+    """A `cell` for each strategy and variant; those of the `best` strategies of a variant are bold.
 
     Many variants are rows, few are columns.
     """
     names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
-    best = [true_rows(name in summary.winners for name in names) for summary in summaries]
-    cells = [[_variant_cell(summary, name) for name in names] for summary in summaries]
+    cells = [[cell(summary, name) for name in names] for summary in summaries]
     variants = [variant_name(summary.comparison) for summary in summaries]
     if len(variants) > MOST_COLUMNS:
         rows = [[variant, *row] for variant, row in zip(variants, cells, strict=True)]
-        bold = [frozenset[int](), *(true_rows(number in winners for winners in best) for number in range(len(names)))]
-        table = build_table("Cost of each strategy in each variant", ["variant", *names], rows, wraps=True)
+        bold = [true_rows(name in winners for winners in best) for name in names]
+        table = build_table(title, ["variant", *names], rows, wraps=True)
     else:
         rows = [[name, *(column[number] for column in cells)] for number, name in enumerate(names)]
-        bold = [frozenset[int](), *best]
-        table = build_table("Cost of each strategy in each variant", ["strategy", *variants], rows)
-    columns = [replace(column, bold=winners) for column, winners in zip(table.columns, bold, strict=True)]
+        bold = [true_rows(name in winners for name in names) for winners in best]
+        table = build_table(title, ["strategy", *variants], rows)
+    columns = [replace(column, bold=one) for column, one in zip(table.columns, [frozenset[int](), *bold], strict=True)]
     return replace(table, columns=columns)
 
 
@@ -276,21 +303,6 @@ def sample_numbers(count: int, most: int = POINTS) -> list[int]:
     return [round(number * count / most) for number in range(most + 1)]
 
 
-def _class_column(summary: Summary, name: str) -> Column:
-    """Tokens of a class. One that is zero everywhere may be hidden, one that counts never."""
-    field, lines = CLASS_FIELDS[name], summary.lines
-    key = PREFILL if name == "input" and not summary.is_priced else name
-    counts = [None if line.is_empty else getattr(line.usage, field) for line in lines]
-    rank = ANSWER if any(counts) or key == PREFILL else ZERO_CLASS
-    return Column(key, summary.class_names[name], token_column(counts), rank=rank)
-
-
-def _comparison_cells(lines: Sequence[StrategyLine]) -> list[str]:
-    """Each line against the first; a cross where refused calls make it not comparable."""
-    cells = percent_column([line.vs_first for line in lines], signed=True)
-    return [REFUSED if line.refused else cell for line, cell in zip(lines, cells, strict=True)]
-
-
 def _detail_column(header: str, cells: list[str]) -> Column:
     return Column(header, header, cells, right=False, rank=DETAIL)
 
@@ -307,31 +319,6 @@ def _question_cells(line: StrategyLine, summary: Summary) -> list[str]:
     base = summary.first.question if summary.first and line is not summary.first else None
     against = percent(change(line.question, base), signed=True)
     return [*counts, *(tokens(round(mean)) for mean in means), line.question_money, against]
-
-
-def _outside_layers(line: StrategyLine) -> Decimal:
-    return line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO)
-
-
-def _layer_cells(line: StrategyLine, with_rest: bool) -> list[str]:
-    rest = [_outside_layers(line)] if with_rest else []
-    amounts = [*(line.by_layer.get(layer, ZERO) for layer in Layer), *rest, line.cost.output, line.cost.total]
-    return [shown_name(line), *(dollars(None if line.total is None else amount) for amount in amounts)]
-
-
-def _costs_by_cause(ledger: Ledger) -> dict[str, tuple[Decimal, int]]:
-    """USD and number of calls by cause."""
-    costs: dict[str, tuple[Decimal, int]] = {}
-    for row in ledger.rows:
-        if row.cause is not None:
-            amount, count = costs.get(row.cause, (ZERO, 0))
-            spent = row.cost.write_5m + row.cost.write_1h + row.cost.input
-            costs[row.cause] = (amount + spent, count + 1)
-    return costs
-
-
-def _cause_cell(cost: tuple[Decimal, int] | None) -> str:
-    return f"{dollars(cost[0])} ({cost[1]:,})" if cost else ""
 
 
 def _variant_cell(summary: Summary, name: str) -> str:

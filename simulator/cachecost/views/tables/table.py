@@ -13,6 +13,7 @@ from cachecost.base.formatting import all_of, inert, quote
 from cachecost.views.streams import report_console
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.padding import Padding
     from rich.text import Text
 
@@ -142,7 +143,8 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     Columns of a rank above ANSWER are hidden, the highest rank first, while names would have less than `narrow`
     cells. Names take what the columns leave, and lose their middle where that is less than they need.
     """
-    first, *others = map(_in_one_line, table.columns)
+    # inert cells, so that no foreign text begins another line
+    first, *others = (replace(column, cells=list(map(inert, column.cells))) for column in table.columns)
     columns = [column for column in others if column.rank != DETAIL]
     headed = [
         replace(column, header=shorten_middle(column.header, LONGEST_HEADER)) if column.right else column
@@ -158,11 +160,6 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     names = replace(first, cells=[shorten_middle(name, room) for name in first.cells])
     hidden = [column for column in columns if column.key not in keys]
     return FittedTable(names, shown, hidden, width, max(0, first.width - room), table.strong)
-
-
-def _in_one_line(column: Column) -> Column:
-    """The column with inert cells, so that no foreign text begins another line."""
-    return replace(column, cells=list(map(inert, column.cells)))
 
 
 def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
@@ -232,6 +229,30 @@ def render_table(
     return Padding(table, (0, 0, 0, INDENT), expand=False)
 
 
+def indented(text: RenderableType, width: int, indent: int = INDENT) -> Padding:
+    """`text` from column `indent` on, wrapped between words before cell `width`."""
+    from rich.padding import Padding
+    from rich.table import Table
+
+    holder = Table.grid()
+    holder.add_column(width=width - indent)
+    holder.add_row(text)
+    return Padding(holder, (0, 0, 0, indent))
+
+
+def facts_grid(facts: Iterable[tuple[str, str]], width: int) -> Padding:
+    """Labels, and beside them sentences that wrap before cell `width`."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    grid.add_column(no_wrap=True, min_width=len("tokens"))
+    grid.add_column()
+    for label, sentence in facts:
+        grid.add_row(Text(label), Text(sentence))
+    return indented(grid, width)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], hide: Sequence[str] = ()) -> None:
     """Print a table of words to stdout; words wrap, but neither a word nor a number breaks.
 
@@ -243,7 +264,11 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
     console = report_console(sys.stdout, PIPE_WIDTH)
     lines = [list(row) for row in rows]
-    least = [_least_width([name, *(row[number] for row in lines)]) for number, name in enumerate(columns)]
+    least = []  # cells that a column needs so that no number and no word breaks; a very long word does
+    for number, name in enumerate(columns):
+        cells = [name, *(row[number] for row in lines)]
+        parts = [part for cell in cells for part in ([cell] if NUMBER.fullmatch(cell) else cell.split() or [""])]
+        least.append(min(max(map(len, parts)), LONGEST_WORD))
     ranks = [COMPARISON + len(hide) - hide.index(name) if name in hide else ANSWER for name in columns]
     wanted = [
         Column(str(number), name.ljust(least[number]), [], False, ranks[number]) for number, name in enumerate(columns)
@@ -258,9 +283,3 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     console.print(table)
     if note := hidden_note([replace(fitted, missing=0)], "--json"):
         console.print(re.sub(r" +,", ",", re.sub(r" +;", ";", note)), markup=False)
-
-
-def _least_width(cells: Sequence[str]) -> int:
-    """Cells that a column needs so that no number and no word breaks; a very long word does."""
-    parts = (part for cell in cells for part in ([cell] if NUMBER.fullmatch(cell) else cell.split() or [""]))
-    return min(max(map(len, parts)), LONGEST_WORD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from heapq import nsmallest
@@ -23,7 +23,6 @@ from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
 from cachecost.conversations.input_files import EVENTS
-from cachecost.prompts.blocks import Block
 from cachecost.prompts.compare import diff_texts
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import SimulatedCall
@@ -77,30 +76,28 @@ def scenario_yaml(replay: SessionReplay, choices: Mapping[str, str], facts: Scen
 
     Its figures are near those of the replay and not the same: a preset is not what was sent.
     """
-    return "\n".join(_lines(replay, choices, facts)) + "\n"
-
-
-def _lines(replay: SessionReplay, choices: Mapping[str, str], facts: ScenarioFacts) -> Iterator[str]:
     session, files = replay.session, replay.session.files
     own = CLIENT_PRESETS.get(session.calls[0].file.client, OTHER_PRESET)
     short = NOT_IN_NAMES.sub("-", session.id[:SHORT]).strip("-")
     changed = " and ".join(f"{KINDS[kind]} {value}" for kind, value in choices.items()) or AS_SENT
-    recording = files[0]
-    if len(files) > 1:
-        recording = CUT_FILE
-        yield f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"
-    yield f"# cachecost run FILE.yaml; the breakpoints of {own} stand for those that were sent"
-    yield "format: 1"
-    yield f"name: session-{short}"
-    yield f"question: {dumps(f'What does session {short} cost with {changed}?')}"
-    yield f"host: {choices.get('host', facts.host)}"
-    yield f"model: {dumps(facts.model)}"
-    yield f"conversation: {{recording: {dumps(recording)}}}"
-    yield "strategies:"
-    yield f"  - {dumps({'name': AS_SENT, **_placement(own)})}"
+    joined = [f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"] if len(files) > 1 else []
+    strategies = [{"name": AS_SENT, **_placement(own)}]
     if set(choices) - {"host"}:
-        yield f"  - {dumps({'name': 'what if', **_strategy(own, choices, facts)})}"
-    yield f"compare_to: {AS_SENT}"
+        strategies.append({"name": "what if", **_strategy(own, choices, facts)})
+    lines = [
+        *joined,
+        f"# cachecost run FILE.yaml; the breakpoints of {own} stand for those that were sent",
+        "format: 1",
+        f"name: session-{short}",
+        f"question: {dumps(f'What does session {short} cost with {changed}?')}",
+        f"host: {choices.get('host', facts.host)}",
+        f"model: {dumps(facts.model)}",
+        f"conversation: {{recording: {dumps(CUT_FILE if joined else files[0])}}}",
+        "strategies:",
+        *(f"  - {dumps(one)}" for one in strategies),
+        f"compare_to: {AS_SENT}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _placement(name: str) -> dict[str, Any]:
@@ -117,20 +114,14 @@ def _strategy(own: str, choices: Mapping[str, str], facts: ScenarioFacts) -> dic
         made["ttl"] = ttl
     if model := choices.get("model"):
         made["model"] = model
-    if changes := list(_changes(choices, facts)):
-        made["changes"] = changes
-    return made
-
-
-def _changes(choices: Mapping[str, str], facts: ScenarioFacts) -> Iterator[dict[str, Any]]:
+    changes: list[dict[str, Any]] = []
     if limit := choices.get("compaction"):
         tokens = int(limit.removesuffix("k")) * (1000 if limit.endswith("k") else 1)
-        yield {"compaction": {"at": 1.0, "window_tokens": tokens, "min_turns": 1, "keep_last": 1}}
-    if habit := choices.get("keep_alive"):
-        every, _, most = habit.partition(":")
-        times = int(most) if most else facts.pings
-        if times:
-            yield {"keep_alive": {"every_s": float(every.removesuffix("s")), "times": times}}
+        changes.append({"compaction": {"at": 1.0, "window_tokens": tokens, "min_turns": 1, "keep_last": 1}})
+    every, _, most = choices.get("keep_alive", "").partition(":")
+    if every and (times := int(most) if most else facts.pings):
+        changes.append({"keep_alive": {"every_s": float(every.removesuffix("s")), "times": times}})
+    return made | ({"changes": changes} if changes else {})
 
 
 UNKNOWN: Cause = "unknown"
@@ -181,14 +172,12 @@ def simulated_columns(made: Sequence[SimulatedCall | None], causes: NameList) ->
         **usage_columns(row.usage if row else Usage() for row in known),
         "cost_usd": [exact(row.cost.total) if row and row.is_priced else None for row in known],
         "cause": [causes.place((row.cause if row else None) or UNKNOWN) for row in known],
-        "breakpoints": [_breakpoints(one) for one in made],
+        # tokens and TTL of each one of the first pass: a whole timeline would read the prompt of every call
+        "breakpoints": [
+            [(first.sizes.of(at.prefix), at.ttl) for at in first.outcome.breakpoints] if first else []
+            for first in (one.passes[0] if one and one.passes else None for one in made)
+        ],
     }
-
-
-def _breakpoints(one: SimulatedCall | None) -> list[tuple[int, str]]:
-    """Tokens and TTL of each breakpoint of the first pass. A whole timeline would read the prompt of every call."""
-    first = one.passes[0] if one and one.passes else None
-    return [(first.sizes.of(at.prefix), at.ttl) for at in first.outcome.breakpoints] if first else []
 
 
 LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
@@ -198,16 +187,10 @@ LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_a
 def options_object(alternatives: SessionAlternatives) -> dict[str, Any]:
     """The values of each choice; the first is as sent."""
     made: dict[str, Any] = {name: [AS_SENT, *alternatives.values(kind)] for kind, name in LISTS.items()}
-    return made | {"breakpoints": list(_alternatives_breakpoints(alternatives))}
-
-
-def _alternatives_breakpoints(alternatives: SessionAlternatives) -> Iterator[dict[str, str]]:
-    yield {"name": AS_SENT, "words": "the breakpoints that were sent"}
-    for value in alternatives.values("breakpoints"):
-        yield {"name": value, "words": alternatives.known[f"breakpoints={value}"].does}
-    for preset in list_placing_presets():
-        if preset.name not in OWN_BREAKPOINTS:
-            yield {"name": preset.name, "words": preset.what}
+    words = [(AS_SENT, "the breakpoints that were sent")]
+    words += [(one, alternatives.known[f"breakpoints={one}"].does) for one in alternatives.values("breakpoints")]
+    words += [(one.name, one.what) for one in list_placing_presets() if one.name not in OWN_BREAKPOINTS]
+    return made | {"breakpoints": [{"name": name, "words": text} for name, text in words]}
 
 
 def what_if_object(
@@ -232,22 +215,16 @@ def what_if_object(
         "basis": {**tokens, "output": usage.output_tokens, "calls": len(found.base)},
         "words": _words(found),
         "extra_calls": found.extra_calls,
-        "calls": _columns(found, causes),
+        "calls": {  # in the order of time; an extra call has the number 0
+            "number": [one.number for one in found.calls],
+            "start": [one.call.start if one.call.timestamp is not None else None for one in found.calls],
+            **simulated_columns([one.made for one in found.calls], causes),
+            "output": [one.made.row.usage.output_tokens for one in found.calls],
+        },
         "causes": cause_objects(causes),
         "command": command_line(replay, chosen, options),
         "yaml": scenario_yaml(replay, chosen, facts),
         "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
-    }
-
-
-def _columns(found: ReplayedAlternative, causes: NameList) -> dict[str, Any]:
-    """The columns, in the order of time; an extra call has the number 0."""
-    made = [one.made for one in found.calls]
-    return {
-        "number": [one.number for one in found.calls],
-        "start": [one.call.start if one.call.timestamp is not None else None for one in found.calls],
-        **simulated_columns(made, causes),
-        "output": [one.row.usage.output_tokens for one in made],
     }
 
 
@@ -286,7 +263,7 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
         "agents": agents.names,
         "causes": cause_objects(causes),
         "headline": session_headline(session.summary),
-        "facts": list(_facts(session)),
+        "facts": [*named_facts(session.calls), *([] if session.has_bill else [("bill", NO_BILL)])],
         "has_text": session.has_text,
         "has_blocks": session.has_blocks,
         "has_bill": session.has_bill,
@@ -295,12 +272,6 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
         "calls": columns,
         "moments": moment_objects(calls),
     }
-
-
-def _facts(session: ViewedSession) -> Iterator[tuple[str, str]]:
-    yield from named_facts(session.calls)
-    if not session.has_bill:
-        yield "bill", NO_BILL
 
 
 def call_columns(calls: Sequence[TimelineCall], causes: NameList, models: NameList, agents: NameList) -> dict[str, Any]:
@@ -386,34 +357,30 @@ UNRECORDED_NAME = "not in the transcript"
 
 def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str) -> dict[str, Any]:
     """A call and its blocks; `first_model` is that of the session's start."""
-    made = viewed.made
+    made, one = viewed.made, viewed.call
     row = made.row if made and made.row.error is None else None
+    billed = billed_call_object(one)
+    kept = ("number", "time", "model", "file", "line", "usage", "cost_usd", "cause", "idle_s", "cache_miss_reason")
+    classes = call_class_costs(one.call, prices)
     names, names_before = _tool_names(viewed.blocks), _tool_names(viewed.blocks_before)
     return {
-        "call": _call(viewed.call, prices, first_model),
+        "call": {
+            **{name: billed[name] for name in kept},
+            "agent": agent_name(one),
+            "cost_by_class_usd": {
+                **{name: exact(cost) for name, cost in classes.items()},
+                "rewritten": exact(rewritten_cost(one)),
+            },
+            "cause_name": name_of_cause(one.cause),
+            "message": words_of_cause(one.rewrite) if one.rewrite else None,
+            "event": event_text(one, first_model),
+        },
         "simulated": {"usage": row.usage.wire(), "cost_usd": exact(row.cost.total)} if row else None,
         "before": viewed.before.number if viewed.before else None,
         "blocks": [_compared(viewed, at, names) for at in range(len(viewed.blocks))],
         "gone": [_described(viewed.blocks_before[at], at, names_before) for at in viewed.changes.gone],
         "difference": _difference(viewed),
         "has_text": viewed.has_text,
-    }
-
-
-def _call(one: TimelineCall, prices: CallPrices, first_model: str) -> dict[str, Any]:
-    billed = billed_call_object(one)
-    kept = ("number", "time", "model", "file", "line", "usage", "cost_usd", "cause", "idle_s", "cache_miss_reason")
-    classes = call_class_costs(one.call, prices)
-    return {
-        **{name: billed[name] for name in kept},
-        "agent": agent_name(one),
-        "cost_by_class_usd": {
-            **{name: exact(cost) for name, cost in classes.items()},
-            "rewritten": exact(rewritten_cost(one)),
-        },
-        "cause_name": name_of_cause(one.cause),
-        "message": words_of_cause(one.rewrite) if one.rewrite else None,
-        "event": event_text(one, first_model),
     }
 
 
@@ -432,12 +399,17 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
     """A block; its number counts from 1 in the order of the prompt."""
     block = one.block
     text = readable_text(block, one.layer) if block else None
+    name = UNRECORDED_NAME if one.is_unrecorded else HIDDEN_NAME
+    if block:  # that of a tool, also of that whose result the block is
+        content = block.content or {}
+        own = content.get("name")
+        name = own if isinstance(own, str) else names.get(str(content.get("tool_use_id", "")), "")
     return {
         "n": at + 1,
         "layer": str(one.layer),
         "role": block.role if block else "",
         "kind": block.kind if block else HIDDEN,
-        "name": _name(block, names) if block else UNRECORDED_NAME if one.is_unrecorded else HIDDEN_NAME,
+        "name": name,
         "tokens": one.tokens,
         "size": block.size if block else 0,
         "digest": block.digest.hex() if block else "",
@@ -446,21 +418,9 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
 
 
 def _tool_names(blocks: Blocks) -> Mapping[str, str]:
-    return dict(_named_uses(blocks))
-
-
-def _named_uses(blocks: Blocks) -> Iterator[tuple[str, str]]:
-    for one in blocks:
-        content = one.block.content if one.block and one.block.kind == "tool_use" else None
-        if content is not None and isinstance(content.get("id"), str):
-            yield content["id"], str(content.get("name", ""))
-
-
-def _name(block: Block, names: Mapping[str, str]) -> str:
-    """The name of a tool, also of that whose result a block is; "" for others."""
-    content = block.content or {}
-    name = content.get("name")
-    return name if isinstance(name, str) else names.get(str(content.get("tool_use_id", "")), "")
+    """The name of the tool of each `tool_use` block by its id."""
+    uses = (one.block.content for one in blocks if one.block and one.block.kind == "tool_use")
+    return {one["id"]: str(one.get("name", "")) for one in uses if one is not None and isinstance(one.get("id"), str)}
 
 
 def _difference(viewed: ViewedCall) -> dict[str, Any] | None:
@@ -485,30 +445,22 @@ def block_object(viewed: ViewedCall, number: int) -> dict[str, Any]:
         raise KeyError(number)
     at = number - 1
     one, other = viewed.blocks[at], viewed.counterpart(at)
-    text, before = _texts(one, other)
+    text, before = None, None
+    if one.block is not None:
+        both = compared_texts(other.block, one.block, one.layer) if other and other.block else None
+        before, text = both or (None, readable_text(one.block, one.layer))
     cut = (text or "")[:MOST_TEXT]
     old = before if before is None else before[:MOST_TEXT]
+    parts = [("same", cut)] if cut else []
+    if old is not None and old != cut:
+        parts = [*diff_texts(old, cut)]
     return {
         **_compared(viewed, at, _tool_names(viewed.blocks)),
         "text": cut,
         "is_cut": max(len(text or ""), len(before or "")) > MOST_TEXT,
         "before": old,
-        "parts": _parts(cut, old),
+        "parts": parts,
     }
-
-
-def _texts(one: SentBlock, other: SentBlock | None) -> tuple[str | None, str | None]:
-    """The text of a block and that of its counterpart; None where one is not known."""
-    if one.block is None:
-        return None, None
-    both = compared_texts(other.block, one.block, one.layer) if other and other.block else None
-    return (both[1], both[0]) if both else (readable_text(one.block, one.layer), None)
-
-
-def _parts(text: str, before: str | None) -> list[tuple[str, str]]:
-    if before is None or before == text:
-        return [("same", text)] if text else []
-    return [*diff_texts(before, text)]
 
 
 def side_object(title: str, summary: BillSummary, calls: Sequence[TimelineCall]) -> dict[str, Any]:

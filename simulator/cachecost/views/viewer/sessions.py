@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from csv import DictReader
 from decimal import Decimal
 from io import StringIO
+from itertools import accumulate
 from json import loads
 from typing import Any, NamedTuple
 
@@ -97,28 +98,24 @@ def _strategy(
 ) -> dict[str, Any]:
     cost = line["cost_usd"]
     difference = None if cost is None or base is None else exact(Decimal(cost) - Decimal(base))
+    refusals = [f"{one['calls']:,} × refused: {one['message']}" for one in line.get("refusals", ())]
     return {
         "name": line["name"],
         "cost_usd": cost,
         "difference_usd": difference,
         "calls": _columns(rows, causes, models) if rows else None,
         "refused": line["errors"],
-        "findings": list(_findings(line)),
+        "findings": [*refusals, *line.get("notes", ())],
     }
-
-
-def _findings(line: Mapping[str, Any]) -> Iterator[str]:
-    for refusal in line.get("refusals", ()):
-        yield f"{refusal['calls']:,} × refused: {refusal['message']}"
-    yield from line.get("notes", ())
 
 
 def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[str, list[Any]]:
     """The columns of a strategy's calls. Calls of the conversation are numbered, so that those of strategies
     correspond; questions, pings and the like have the number 0.
     """
+    is_main = [int(row["purpose"] == MAIN) for row in rows]
     return {
-        "number": list(_numbers(rows)),
+        "number": [number if is_own else 0 for number, is_own in zip(accumulate(is_main), is_main, strict=True)],
         "start": [_start(row["timestamp"]) for row in rows],
         "model": [models.place(row["model"]) for row in rows],
         **{name: [int(row[name] or 0) for row in rows] for name in TOKENS},
@@ -126,13 +123,6 @@ def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[st
         "cause": [causes.place(row["cause"] or UNKNOWN) for row in rows],
         "event": ["" if row["purpose"] == MAIN else row["purpose"] for row in rows],
     }
-
-
-def _numbers(rows: Sequence[Row]) -> Iterator[int]:
-    number = 0
-    for row in rows:
-        number += row["purpose"] == MAIN
-        yield number if row["purpose"] == MAIN else 0
 
 
 def _start(timestamp: str) -> float | None:
@@ -170,7 +160,7 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
             "last": iso_or_none(total.last),
         },
         "sessions": [
-            {**_row(row, names[row.key], threads[row.key]), "title": titles.get(row.key, "")}
+            {**_session(row, names[row.key], threads[row.key]), "title": titles.get(row.key, "")}
             for row in listing.summary.rows
         ],
         "skipped": skipped_objects(listing.skipped),
@@ -182,7 +172,7 @@ def skipped_objects(skipped: Sequence[Fault]) -> list[dict[str, Any]]:
     return [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped]
 
 
-def _row(row: BillRow, name: str, threads: int) -> dict[str, Any]:
+def _session(row: BillRow, name: str, threads: int) -> dict[str, Any]:
     most = next((one for one in row.ranked_causes if one.cost), None)
     return {
         "id": session_id(row.key),
