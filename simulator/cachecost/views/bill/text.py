@@ -13,9 +13,19 @@ from typing import IO, TYPE_CHECKING
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow, BillSummary, unwritten_cost
 from cachecost.analysis.bill.timeline import TimelineCall, fold_timeline
-from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column, tokens
+from cachecost.base.formatting import (
+    CENTS,
+    count_text,
+    dollar_column,
+    dollars,
+    duration,
+    percent,
+    range_text,
+    token_column,
+    tokens,
+)
 from cachecost.base.times import zone_name
-from cachecost.conversations.input_files import EVENTS, BilledCall
+from cachecost.conversations.input_files import EVENTS
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.words import (
     LIST_PRICES,
@@ -166,7 +176,12 @@ def bill_lines(
         yield from plain(rows_with_prose(causes, notes))
     for line in accounted(summary):
         yield from plain(wrap_line(line, width, "  ", "    "))
-    rows = fit_rows(rows_table(summary, rewrites, most), width)
+    table = rows_table(summary, rewrites, most)
+    rows = fit_table(table, width)
+    if rows.room < 0 or rows.hidden:  # the lengths of pauses go before anything is hidden for them
+        shorter = [cell.partition(" (")[0] for column in table.columns if column.key == MOST for cell in column.cells]
+        columns = [replace(one, cells=shorter) if one.key == MOST else one for one in table.columns]
+        rows = fit_table(replace(table, columns=columns), width)
     yield "", ""
     yield header_line(rows), "dim"
     yield from plain(row_lines(rows))
@@ -178,7 +193,10 @@ def bill_lines(
         indent = " " * (len(line) - len(line.lstrip()))
         yield from plain(wrap_line(line.strip(), width, indent, f"{indent}  " if indent else ""))
     hidden = hidden_note([rows, *([causes] if causes else [])], "--csv F")
-    for line in filter(None, (hidden, next_options(summary))):
+    options = ["--by session|project|day|model|agent", "--html bill.html"]
+    if summary.by == "session":
+        options.insert(1, f"--session {row_names(summary)[0]} for its calls")
+    for line in filter(None, (hidden, " · ".join(options))):
         yield from plain(wrap_parts(line, width))
 
 
@@ -189,26 +207,6 @@ def fit_causes(table: Table, width: int) -> FittedTable:
     if prose_width(fitted) or not any(notes.cells):
         return fitted
     return replace(fitted, hidden=[*fitted.hidden, replace(notes, header=EXAMPLES, cells=[" " * NARROWEST_PROSE])])
-
-
-def fit_rows(table: Table, width: int) -> FittedTable:
-    """The rows, without the lengths of pauses where anything would be hidden for them."""
-    fitted = fit_table(table, width)
-    if fitted.room >= 0 and not fitted.hidden:
-        return fitted
-    shorter = [
-        replace(column, cells=[cell.partition(" (")[0] for cell in column.cells]) if column.key == MOST else column
-        for column in table.columns
-    ]
-    return fit_table(replace(table, columns=shorter), width)
-
-
-def next_options(summary: BillSummary) -> str:
-    """What to type next."""
-    parts = ["--by session|project|day|model|agent"]
-    if summary.by == "session" and summary.rows:
-        parts.append(f"--session {row_names(summary)[0]} for its calls")
-    return " · ".join([*parts, "--html bill.html"])
 
 
 def headline(summary: BillSummary) -> str:
@@ -343,9 +341,7 @@ def named_facts(calls: Sequence[TimelineCall]) -> Iterator[tuple[str, str]]:
 def calls_table(groups: Sequence[Group], zone: tzinfo = UTC) -> Table:
     """A row a call, or a run of calls in which nothing happened."""
     usages = [[one.call.tokens for one in group] for group in groups]
-    numbers = [
-        f"{group[0].number:,}" if len(group) == 1 else f"{group[0].number:,}–{group[-1].number:,}" for group in groups
-    ]
+    numbers = [range_text(f"{group[0].number:,}", f"{group[-1].number:,}") for group in groups]
     starts = [group[0].call.start for group in groups]
     times = ["" if start is None else f"{datetime.fromtimestamp(start, zone):%H:%M:%S}" for start in starts]
     threads = [list(dict.fromkeys(map(agent_name, group))) for group in groups]
@@ -388,21 +384,16 @@ def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: s
     for event in call.events:
         if one.before is None and (one.agent_number or event not in BEGINNINGS):
             continue  # nothing was there that could have changed, and what a sub-agent was asked is no person's message
-        text = event_words(event, call, one.before)
+        text = EVENTS.get(event, event)
         if event == "human" and one.number in first_words:
             text = f"“{first_words[one.number]}”"
+        elif event == "model" and one.before is not None:
+            text = f"model changed from {one.before.model} to {call.model}"
+        elif event == "client" and one.before is not None:
+            text = f"the client was upgraded from {one.before.version} to {call.version}"
         if rewrite is None or text not in rewrite.words:
             words.append(text)
     return "; ".join(filter(None, words))
-
-
-def event_words(event: str, call: BilledCall, before: BilledCall | None) -> str:
-    """An event with what it changed, as far as the two calls show it."""
-    if before is not None and event == "model":
-        return f"model changed from {before.model} to {call.model}"
-    if before is not None and event == "client":
-        return f"the client was upgraded from {before.version} to {call.version}"
-    return EVENTS.get(event, event)
 
 
 def rewrite_words(rewrite: BilledRewrite) -> str:

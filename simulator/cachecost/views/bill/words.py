@@ -135,7 +135,7 @@ def charged_words(row: BillRow | BillTotal) -> str:
     """What was charged by the answers' own account, and what list prices would say; empty where none says so."""
     if not row.charged_calls:
         return ""
-    calls = f"{count_text(row.charged_calls, 'answer')} {'says' if row.charged_calls == 1 else 'say'} what was charged"
+    calls = f"{count_text(row.charged_calls, 'answer', 'say')} what was charged"
     listed = f"; at list prices {dollars(row.listed)}" if row.listed not in (None, row.charged) else ""
     return f"{calls}: {dollars(row.charged)}, which counts here{listed}."
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
-from cachecost.base.formatting import count_text, dollar_change, dollars, percent
+from cachecost.base.formatting import count_text, dollar_change, dollars, percent, range_text
 
 CheckObject = Mapping[str, Any]
 SAME_COST = "no change in cost"
@@ -155,7 +155,7 @@ def _sizes(change: CheckObject) -> str:
 def call_ranges(calls: Sequence[int]) -> str:
     """ "call 3", "calls 2–6", "calls 2, 4–6 and 9 more"."""
     runs = [[number for _, number in run] for _, run in groupby(enumerate(calls), key=lambda one: one[1] - one[0])]
-    shown = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs[:3]]
+    shown = [range_text(str(run[0]), str(run[-1])) for run in runs[:3]]
     hidden = sum(map(len, runs[3:]))
     names = f"{', '.join(shown)} and {hidden} more" if hidden else ", ".join(shown)
     return f"{'call' if len(calls) == 1 else 'calls'} {names}"

@@ -99,7 +99,7 @@ def _month_words(session: CheckObject) -> str:
 def _budget_counts(check: CheckObject) -> str:
     states = [one["verdict"] for one in check["budgets"]]
     if states and set(states) == {"pass"}:
-        return f"{count_text(len(states), 'budget')} {'holds' if len(states) == 1 else 'hold'}"
+        return count_text(len(states), "budget", "hold")
     parts = [
         f"{count_text(states.count('fail'), 'budget')} broken" if "fail" in states else "",
         f"{states.count('not_comparable')} not comparable" if "not_comparable" in states else "",

@@ -79,11 +79,6 @@ def group_findings(explanation: Explanation) -> list[CauseGroup]:
     return _by_code((*explanation.findings, *explanation.not_explained))
 
 
-def group_notes(explanation: Explanation) -> list[CauseGroup]:
-    """What was paid again and no fix makes cheaper, by code."""
-    return _by_code(explanation.notes)
-
-
 def _by_code(findings: Iterable[Finding]) -> list[CauseGroup]:
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -231,7 +226,7 @@ def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator
     causes = count_text(len(groups), "cause")
     count, part = _main_causes(groups, explanation.avoidable)
     if count < len(groups):
-        causes = f"{count_text(count, 'cause')} {'makes' if count == 1 else 'make'} {percent(part)} of it"
+        causes = f"{count_text(count, 'cause', 'make')} {percent(part)} of it"
     yield f"{name}{dollars(explanation.cost)} · {dollars(explanation.avoidable)} avoidable ({share}) · {causes}"
 
 
@@ -255,7 +250,7 @@ def closing(explanation: Explanation) -> Iterator[str]:
             if rest
             else "Every call has an avoidable cost."
         )
-    for group in group_notes(explanation):
+    for group in _by_code(explanation.notes):  # what was paid again and no fix makes cheaper
         cause = causes()[group.example.cause]
         where = "call" if len(group.findings) == 1 else "calls"
         yield (

@@ -145,8 +145,8 @@ def exactness_sentences(fidelity: Fidelity) -> list[str]:
     ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
     neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
     found = {
-        f"At least {EXACT_SHARE:.0%} of the knowable hits and cold starts are exact": exact,
-        f"Reads have a range, which holds in at least {HELD_SHARE:.0%} of the calls": ranged,
+        f"At least {percent(EXACT_SHARE)} of the knowable hits and cold starts are exact": exact,
+        f"Reads have a range, which holds in at least {percent(HELD_SHARE)} of the calls": ranged,
         "Recorded calls show neither": neither,
     }
     lists = {words: ", ".join(f"{host}{share}" for host, share in hosts.items()) for words, hosts in found.items()}
@@ -176,8 +176,8 @@ def basis_sentence(fidelity: Fidelity) -> str:
     apart = f", of which {totals.unknown:,} read what no recorded call can have written" if totals.unknown else ""
     with_hits = count_text(len({one.source for one in own if one.kind == "hit"}), "recording")
     hits = f" The hits are in {with_hits}." if totals.hits else ""
-    opens = f"{count_text(trivial, 'cold start')} {'opens' if trivial == 1 else 'open'} a recording"
-    first = f" {opens}: there no hit can be predicted." if trivial else ""
+    opens = f" {count_text(trivial, 'cold start', 'open')} a recording: there no hit can be predicted."
+    first = opens if trivial else ""
     return f"{counted}{apart}.{hits}{first}"
 
 

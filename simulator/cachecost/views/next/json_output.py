@@ -9,7 +9,7 @@ from cachecost.analysis.next_message.choices import COLD, NextAlternative, NextC
 from cachecost.analysis.next_message.state import Price, SessionState
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, exact_or_none, token_column, tokens
 from cachecost.base.times import iso, iso_or_none
-from cachecost.views.bill.text import StyledLine, header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
+from cachecost.views.bill.text import header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
 from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words, session_words
 from cachecost.views.streams import report_console
 from cachecost.views.tables.table import ANSWER, COMPARISON, COUNT, PIPE_WIDTH, Column, Table, fit_table, hidden_note
@@ -30,7 +30,18 @@ def next_object(
         "new_tokens": new_tokens,
         **price_object(choice.message.price),
         "cold": price_object(choice.message.cold),
-        "alternatives": [alternative_object(one) for one in choice.alternatives],
+        "alternatives": [
+            {
+                "kind": one.kind,
+                "name": one.name,
+                "cost_usd": exact_or_none(one.cost),  # with what has to be paid `first`
+                "usage": one.usage.usage.wire(),
+                "first": price_object(one.first) if one.first else None,
+                "breaks_even_after": one.breaks_even_after,
+                "note": one.note,
+            }
+            for one in choice.alternatives
+        ],
         "compaction": compaction
         and {
             "summary": price_object(compaction.summary),
@@ -56,19 +67,6 @@ def next_object(
 
 def price_object(price: Price) -> dict[str, Any]:
     return {"cost_usd": exact_or_none(price.cost), "usage": price.usage.wire()}
-
-
-def alternative_object(one: NextAlternative) -> dict[str, Any]:
-    """One row; `cost_usd` includes what has to be paid `first`."""
-    return {
-        "kind": one.kind,
-        "name": one.name,
-        "cost_usd": exact_or_none(one.cost),
-        "usage": one.usage.usage.wire(),
-        "first": price_object(one.first) if one.first else None,
-        "breaks_even_after": one.breaks_even_after,
-        "note": one.note,
-    }
 
 
 def state_object(state: SessionState) -> dict[str, Any]:
@@ -98,28 +96,20 @@ def print_next(
 ) -> None:
     """Print the next message of a session; `source` says where its figures come from."""
     console = report_console(stream, PIPE_WIDTH)
-    print_lines(console, next_lines(choice, state, now, new_tokens, source, clock, console.width))
-
-
-def next_lines(
-    choice: NextChoice, state: SessionState, now: float, new_tokens: int, source: str, clock: ClockText, width: int
-) -> Iterator[StyledLine]:
     answer = f"next message {price_words(choice.message)} · {cache_words(state, now, clock)}"
-    yield from plain(wrap_parts(answer, width))
-    yield from plain(wrap_parts(session_words(state), width))
-    yield "", ""
-    fitted = fit_table(alternatives_table(shown_rows(choice)), width)
-    yield header_line(fitted), "dim"
-    yield from plain(row_lines(fitted))
-    yield "", ""
-    for line in filter(None, notes(choice, state, new_tokens, source, clock)):
-        yield from plain(wrap_line(line, width))
-    yield from plain(filter(None, [hidden_note([fitted], "--json")]))
-
-
-def shown_rows(choice: NextChoice) -> list[NextAlternative]:
-    """The alternatives; a cache that has expired already expires no more."""
-    return [row for row in choice.alternatives if choice.message.is_warm or row.kind != COLD]
+    # a cache that has expired already expires no more
+    rows = [row for row in choice.alternatives if choice.message.is_warm or row.kind != COLD]
+    fitted = fit_table(alternatives_table(rows), console.width)
+    said = [
+        line
+        for note in filter(None, notes(choice, state, new_tokens, source, clock))
+        for line in wrap_line(note, console.width)
+    ]
+    head = [*wrap_parts(answer, console.width), *wrap_parts(session_words(state), console.width), ""]
+    print_lines(console, plain(head))
+    print_lines(console, [(header_line(fitted), "dim")])
+    print_lines(console, plain([*row_lines(fitted), "", *said]))
+    print_lines(console, plain(filter(None, [hidden_note([fitted], "--json")])))
 
 
 def alternatives_table(rows: Sequence[NextAlternative]) -> Table:

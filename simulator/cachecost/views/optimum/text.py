@@ -19,11 +19,13 @@ from cachecost.base.formatting import (
     change,
     change_text,
     count_text,
+    dollar_column,
     dollars,
     duration,
     exact,
     margin_text,
     percent,
+    percent_column,
     tokens,
 )
 from cachecost.base.version import __version__
@@ -32,9 +34,51 @@ from cachecost.prompts.request import Breakpoint, Request, place_as_sent, wire_p
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
-from cachecost.views.optimum.tables import cheapest_groups, plan_table, short_plan_table
 from cachecost.views.streams import REPORT_WIDTH, inert_console, report_console, stream_look, styled_stream
-from cachecost.views.tables.table import INDENT, facts_grid, fit_table, hidden_note, render_table
+from cachecost.views.tables.table import INDENT, Column, Table, facts_grid, fit_table, hidden_note, render_table
+
+MOST_ROWS = 8
+KNOWN = {"none", "automatic", "system-only", "progressive", "base", "claude-code"}
+PLAN, LOWER_BOUND = "this plan", "lower bound for these prompts"
+
+
+def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
+    """Strategies by their cost, the cheapest first; of those of the same cost the best known one comes first."""
+    groups: dict[Decimal, list[str]] = {}
+    for preset in sorted((preset for preset in optimum.presets if not preset.refused), key=lambda preset: preset.usd):
+        groups.setdefault(preset.usd, []).append(preset.name)
+    return [(sorted(names, key=lambda name: name.partition("@")[0] not in KNOWN), usd) for usd, names in groups.items()]
+
+
+def plan_table(optimum: Optimum, is_short: bool = False) -> Table:
+    """The plan, every strategy that could run, the cheapest first, then the lower bounds.
+
+    Where it `is_short`, strategies of the same cost share a row, and only the cheapest and known ones are shown.
+    """
+    costs = [(preset.name, preset.usd) for preset in optimum.presets if not preset.refused]
+    if is_short:
+        costs = [
+            ((names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more of the same cost"), usd)
+            for number, (names, usd) in enumerate(cheapest_groups(optimum))
+            if number < MOST_ROWS or set(names) & KNOWN
+        ]
+    recorded = [] if optimum.recorded_usd is None else [(optimum.first, optimum.recorded_usd)]
+    rows = [(PLAN, optimum.usd), *sorted([*costs, *recorded], key=lambda row: row[1])]
+    bounds = [(LOWER_BOUND, optimum.lower_bound_usd)]
+    if optimum.with_pings and optimum.lower_bound.usd != optimum.lower_bound_usd:
+        bounds.append((f"{LOWER_BOUND}, without keep-alives", optimum.lower_bound.usd))
+    blank = [""] * len(bounds)
+    above = percent_column([change(usd, optimum.lower_bound_usd) for _, usd in rows], signed=True)
+    shares = [change(optimum.usd, usd) for _, usd in rows]
+    saved = percent_column([-share if share else None for share in shares])
+    columns = [
+        Column("name", "strategy", [name for name, _ in (*rows, *bounds)], right=False),
+        Column("cost", "cost", dollar_column([usd for _, usd in (*rows, *bounds)])),
+        Column("over", "above lower bound", [*above, *blank]),
+        Column("saved", "saved by this plan", [*saved, *blank]),
+    ]
+    return Table(columns, "Dollars for these calls", strong=frozenset({0}))
+
 
 END = "the end of the last message"
 EARLIER = "the end of what an earlier call sent"
@@ -258,7 +302,7 @@ def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
     for sentence in answer(optimum):
         console.print(Text(sentence, "bold"), width=prose)
     console.print()
-    fitted = fit_table(short_plan_table(optimum), width)
+    fitted = fit_table(plan_table(optimum, is_short=True), width)
     console.print(render_table(fitted))
     console.print()
     console.print(facts_grid(facts(optimum), prose))

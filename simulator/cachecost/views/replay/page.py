@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.ranking import rank_sentences
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summarise
-from cachecost.base.formatting import change, change_text, count_text, dollars, percent, tokens
+from cachecost.base.formatting import change, change_text, count_text, dollars, percent, range_text, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
@@ -47,7 +47,7 @@ def replay_page(
         count_text(len(ledgers[0].rows), "call"),
         f"billed {dollars(billed.dollars)} for {count_text(billed.calls, 'call')}" if billed else "",
         models,
-        " to ".join(str(day) for day in dict.fromkeys((min(days), max(days)))),
+        range_text(str(min(days)), str(max(days)), " to "),
     ]
     assumed = [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND]
     result = RunResult(

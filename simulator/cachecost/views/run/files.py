@@ -199,8 +199,3 @@ def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) ->
         view = timeline_view(group_name(names), anchors[ledger.strategy], says, calls, scale, is_open=is_open)
         views.append(replace(view, members=names))
     return views
-
-
-def anchors_of(timelines: Sequence[TimelineView]) -> dict[str, str]:
-    """Where the timeline of each strategy is."""
-    return {name: view.anchor for view in timelines for name in (view.members or (view.name,))}

@@ -35,7 +35,7 @@ from cachecost.providers.usage import ZERO
 from cachecost.views.charts.style import inline
 from cachecost.views.explain.text import findings_table, group_findings, headline
 from cachecost.views.html.frame import render_page
-from cachecost.views.run.files import SHOWN, anchors_of, providers_title, question_variants, run_timelines
+from cachecost.views.run.files import SHOWN, providers_title, question_variants, run_timelines
 from cachecost.views.run.line_charts import area_figure, cumulative_figure
 from cachecost.views.run.provider_chart import compares_providers, providers_figure
 from cachecost.views.run.tables import (
@@ -107,7 +107,8 @@ def run_page(
     main = summaries[0]
     timelines = run_timelines(main, result.explanations)
     columns = _columns(main, with_ranks)
-    rows = _rows(main, columns, anchors_of(timelines), billed)
+    anchors = {name: view.anchor for view in timelines for name in (view.members or (view.name,))}
+    rows = _rows(main, columns, anchors, billed)
     opened = sorted(timelines, key=lambda view: not view.is_open)
     questions = question_variants(summaries)
     variants = [variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else []

@@ -70,7 +70,6 @@ from cachecost.views.run.tables import (
     published_figure_table,
     question_table,
     strategy_table,
-    terminal_variant_table,
     variant_costs,
     variant_table,
 )
@@ -325,6 +324,7 @@ def _list(sentences: Sequence[str]) -> str:
 
 
 NARROWEST_BAR, WIDEST_BAR = 6, 24
+LONGEST_BEST = 32
 MOST_ASSUMED = 2
 """Assumptions in the terminal, at most."""
 
@@ -350,7 +350,7 @@ def run_text(
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main, prose = summaries[0], min(width, REPORT_WIDTH)
     shown = [strategy_table(main)] if main.lines else []
-    shown += [terminal_variant_table(summaries)] if len(summaries) > 1 else []
+    shown += [variant_table(summaries, LONGEST_BEST)] if len(summaries) > 1 else []
     tables = [fit_table(table, width) for table in shown]
     header = Text.assemble((result.scenario, "bold"), "   ", result.about)
     parts: list[RenderableType] = [indented(header, prose, 0), Text()]

@@ -51,7 +51,7 @@ from cachecost.views.tables.table import (
 )
 
 CALLS_SHOWN = 20
-LONGEST_BEST = 32
+
 POINTS = 120
 """Points of a curve at most: more cannot be seen."""
 DUST = Decimal("1e-12")
@@ -60,7 +60,6 @@ PREFILL = "prefill"
 """Key of the column of uncached tokens where no price is known: the one that counts."""
 Split = Callable[[CallRow], Mapping[str, Decimal]]
 """USD of a call by the names of its parts."""
-DOLLARS_SO_FAR = "Dollars so far, after so many calls"
 
 
 def strategy_table(summary: Summary) -> Table:
@@ -155,34 +154,26 @@ def cause_table(summary: Summary) -> Table | None:
     return build_table("Dollars of what was not read, by cause", headers, rows) if order else None
 
 
-def variant_table(summaries: Sequence[Summary]) -> Table:
-    """A row a variant: its assumptions, the cheapest strategy, and whether the order of the strategies stays."""
+def variant_table(summaries: Sequence[Summary], longest_best: int | None = None) -> Table:
+    """A row a variant: its assumptions, the cheapest strategy, and whether the order of the strategies stays.
+
+    Names of the cheapest lose their middle where they have more cells than `longest_best`.
+    """
     rows, main = variant_rows(summaries), summaries[0]
     comparisons = [summary.comparison for summary in summaries]
+    best = [shorten_middle(row.best, longest_best) if longest_best else row.best for row in rows]
     columns = [
         Column("name", "variant", [row.variant for row in rows], right=False),
         _detail_column("as of", [comparison.as_of.isoformat() for comparison in comparisons]),
         _detail_column("model", [comparison.model for comparison in comparisons]),
         _detail_column("assumptions", [assumptions_set(comparison) or "defaults" for comparison in comparisons]),
-        Column("best", "cheapest", [row.best for row in rows], right=False),
+        Column("best", "cheapest", best, right=False),
         Column("first", main.comparison.first, point_aligned([row.first for row in rows]), rank=LOWER_BOUND),
         Column("cost", "cost", point_aligned([row.cost for row in rows])),
         Column("saving", main.against, [row.saving for row in rows], rank=COMPARISON),
         Column("order", "order", [row.order for row in rows], right=False, rank=COMPARISON),
     ]
     return Table(columns, "The same comparison in each variant", wraps=True)
-
-
-def terminal_variant_table(summaries: Sequence[Summary]) -> Table:
-    """The same for the terminal: long names of the cheapest lose their middle."""
-    table = variant_table(summaries)
-    columns = [
-        replace(column, cells=[shorten_middle(cell, LONGEST_BEST) for cell in column.cells])
-        if column.key == "best"
-        else column
-        for column in table.columns
-    ]
-    return replace(table, columns=columns)
 
 
 def variant_costs(summaries: Sequence[Summary]) -> Table:
@@ -248,28 +239,22 @@ def assumption_table(rules: Mapping[str, str], host: str) -> Table:
 def cumulative_table(summary: Summary) -> Table:
     """Dollars so far of each strategy after some calls, the last one among them."""
     ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
-    numbers = sample_numbers(max((len(ledger.rows) for ledger in ledgers), default=0), CALLS_SHOWN)[1:]
-    rows = []
-    for ledger in ledgers:
-        sums = running_sums(ledger.rows, lambda row: row.cost.total)
-        rows.append([ledger.strategy, *(dollars(sums[at]) if at < len(sums) else "" for at in numbers)])
-    return build_table(DOLLARS_SO_FAR, ["strategy", *(f"{number:,}" for number in numbers)], rows)
+    sums = {ledger.strategy: running_sums(ledger.rows, lambda row: row.cost.total) for ledger in ledgers}
+    return _table_so_far("strategy", sums, max((len(ledger.rows) for ledger in ledgers), default=0))
 
 
 def parts_table(ledger: Ledger) -> Table:
     """Dollars so far by token class and by layer, after some calls."""
-    numbers = sample_numbers(len(ledger.rows), CALLS_SHOWN)[1:]
-    parts: list[tuple[str, Split, str]] = [
-        *((CLASS_NAMES[name], cost_by_class, name) for name in CLASS_NAMES),
-        ("fees of server tools", cost_by_class, "fees"),
-        *((f"{layer} layer", cost_by_layer, layer.value) for layer in Layer),
-    ]
-    rows = []
-    for title, split, name in parts:
-        sums = running_parts(ledger.rows, split, name)
-        if sums[-1]:
-            rows.append([title, *(dollars(sums[number]) for number in numbers)])
-    return build_table(DOLLARS_SO_FAR, ["part", *(f"{number:,}" for number in numbers)], rows)
+    classes = {**CLASS_NAMES, "fees": "fees of server tools"}
+    sums = {title: running_parts(ledger.rows, cost_by_class, name) for name, title in classes.items()}
+    sums |= {f"{layer} layer": running_parts(ledger.rows, cost_by_layer, layer.value) for layer in Layer}
+    return _table_so_far("part", {title: found for title, found in sums.items() if found[-1]}, len(ledger.rows))
+
+
+def _table_so_far(header: str, sums: Mapping[str, Sequence[Decimal]], calls: int) -> Table:
+    numbers = sample_numbers(calls, CALLS_SHOWN)[1:]
+    rows = [[name, *(dollars(own[at]) if at < len(own) else "" for at in numbers)] for name, own in sums.items()]
+    return build_table("Dollars so far, after so many calls", [header, *(f"{number:,}" for number in numbers)], rows)
 
 
 def running_parts(rows: Sequence[CallRow], split: Split, name: str) -> list[Decimal]:

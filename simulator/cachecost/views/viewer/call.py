@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from heapq import nsmallest
 from json import dumps
@@ -62,20 +61,14 @@ def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Seq
     return f"{cut} && {shlex.join(['cachecost', 'whatif', CUT_FILE, *asked, *options])}"
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioFacts:
-    """What a scenario of a what-if says besides the choices: `pings` is how many keep-alives a pause is worth."""
-
-    host: str
-    model: str
-    pings: int
-
-
-def scenario_yaml(replay: SessionReplay, choices: Mapping[str, str], facts: ScenarioFacts) -> str:
+def scenario_yaml(alternatives: SessionAlternatives, choices: Mapping[str, str]) -> str:
     """A scenario that plans the session again, as a preset that stands for what was sent and with the choices.
 
     Its figures are near those of the replay and not the same: a preset is not what was sent.
     """
+    replay, profile, main = alternatives.replay, alternatives.profile, alternatives.profile.main
+    host = main.host if main else sorted(replay.workload.hosts)[0]
+    model = main.rules.model if main else replay.session.calls[0].call.model
     session, files = replay.session, replay.session.files
     own = CLIENT_PRESETS.get(session.calls[0].file.client, OTHER_PRESET)
     short = NOT_IN_NAMES.sub("-", session.id[:SHORT]).strip("-")
@@ -83,15 +76,16 @@ def scenario_yaml(replay: SessionReplay, choices: Mapping[str, str], facts: Scen
     joined = [f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"] if len(files) > 1 else []
     strategies = [{"name": AS_SENT, **_placement(own)}]
     if set(choices) - {"host"}:
-        strategies.append({"name": "what if", **_strategy(own, choices, facts)})
+        pings = (pings_worth(profile.prices) if profile.prices else None) or 0
+        strategies.append({"name": "what if", **_strategy(own, choices, pings)})
     lines = [
         *joined,
         f"# cachecost run FILE.yaml; the breakpoints of {own} stand for those that were sent",
         "format: 1",
         f"name: session-{short}",
         f"question: {dumps(f'What does session {short} cost with {changed}?')}",
-        f"host: {choices.get('host', facts.host)}",
-        f"model: {dumps(facts.model)}",
+        f"host: {choices.get('host', host)}",
+        f"model: {dumps(model)}",
         f"conversation: {{recording: {dumps(CUT_FILE if joined else files[0])}}}",
         "strategies:",
         *(f"  - {dumps(one)}" for one in strategies),
@@ -104,7 +98,8 @@ def _placement(name: str) -> dict[str, Any]:
     return {"breakpoints": list(OWN_BREAKPOINTS[name])} if name in OWN_BREAKPOINTS else {"preset": name}
 
 
-def _strategy(own: str, choices: Mapping[str, str], facts: ScenarioFacts) -> dict[str, Any]:
+def _strategy(own: str, choices: Mapping[str, str], pings: int) -> dict[str, Any]:
+    """A strategy with the choices; `pings` is how many keep-alives a pause is worth."""
     made = _placement(choices.get("breakpoints", own))
     ttl = choices.get("ttl")
     if ttl in HOUR_LAYERS:
@@ -119,7 +114,7 @@ def _strategy(own: str, choices: Mapping[str, str], facts: ScenarioFacts) -> dic
         tokens = int(limit.removesuffix("k")) * (1000 if limit.endswith("k") else 1)
         changes.append({"compaction": {"at": 1.0, "window_tokens": tokens, "min_turns": 1, "keep_last": 1}})
     every, _, most = choices.get("keep_alive", "").partition(":")
-    if every and (times := int(most) if most else facts.pings):
+    if every and (times := int(most) if most else pings):
         changes.append({"keep_alive": {"every_s": float(every.removesuffix("s")), "times": times}})
     return made | ({"changes": changes} if changes else {})
 
@@ -197,21 +192,15 @@ def what_if_object(
     alternatives: SessionAlternatives, found: ReplayedAlternative, choices: Mapping[str, str], options: Sequence[str]
 ) -> dict[str, Any]:
     """The session with these choices; `options` are those of the command that shows the page."""
-    replay, profile, causes = alternatives.replay, alternatives.profile, NameList()
+    replay, causes = alternatives.replay, NameList()
     chosen = {kind: value for kind, value in choices.items() if value not in ("", AS_SENT) and kind in KINDS}
-    difference = found.cost - found.basis
-    main = profile.main
-    facts = ScenarioFacts(
-        main.host if main else sorted(replay.workload.hosts)[0],
-        main.rules.model if main else replay.session.calls[0].call.model,
-        (pings_worth(profile.prices) if profile.prices else None) or 0,
-    )
+
     usage = sum((row.usage for row in found.base), Usage())
     tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
     return {
         "cost_usd": exact(found.cost),
         "basis_usd": exact(found.basis),
-        "difference_usd": exact(difference),
+        "difference_usd": exact(found.cost - found.basis),
         "basis": {**tokens, "output": usage.output_tokens, "calls": len(found.base)},
         "words": _words(found),
         "extra_calls": found.extra_calls,
@@ -223,7 +212,7 @@ def what_if_object(
         },
         "causes": cause_objects(causes),
         "command": command_line(replay, chosen, options),
-        "yaml": scenario_yaml(replay, chosen, facts),
+        "yaml": scenario_yaml(alternatives, chosen),
         "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
     }
 
