@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cachecost.base.formatting import inert_text
-from cachecost.views.check.change_words import change_sentence, excerpt_lines, has_failed, placed_changes
-from cachecost.views.check.text import change_words, ranked_budgets, with_changes_once
+from cachecost.views.check.text import (
+    change_sentence,
+    change_words,
+    excerpt_lines,
+    has_failed,
+    placed_changes,
+    ranked_budgets,
+    with_changes_once,
+)
 
 COMMANDS = {"fail": "error", "not_comparable": "warning"}
 NOTICE = "notice"

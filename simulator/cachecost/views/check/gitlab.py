@@ -14,8 +14,14 @@ from pathlib import PurePath
 from typing import Any
 
 from cachecost.base.formatting import inert
-from cachecost.views.check.change_words import change_sentence, has_failed, placed_changes
-from cachecost.views.check.text import change_words, ranked_budgets, with_changes_once
+from cachecost.views.check.text import (
+    change_sentence,
+    change_words,
+    has_failed,
+    placed_changes,
+    ranked_budgets,
+    with_changes_once,
+)
 
 SEVERITIES = {"fail": "major", "not_comparable": "minor"}
 NOTE = "info"

@@ -8,8 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from cachecost.base.formatting import inert_text
-from cachecost.views.check.change_words import change_lines, excerpt_lines, shown_comparisons
-from cachecost.views.check.text import change_words
+from cachecost.views.check.text import change_lines, change_words, excerpt_lines, shown_comparisons
 
 NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML file can hold, however they are written."""

@@ -12,20 +12,24 @@ from textwrap import indent
 from typing import Any
 
 from cachecost.base.formatting import UNKNOWN, capitalized, change, count_text, dollars, percent
-from cachecost.views.check.change_words import (
+from cachecost.views.check.text import (
+    SIGNS,
     before_and_now,
+    change_words,
     cost_words,
     excerpt_lines,
     place_words,
+    projection_words,
     prompt_change_words,
+    ranked_budgets,
     ranked_changes,
     rates_before_and_now,
     rest_words,
     session_words,
     shown_comparisons,
     volume_words,
+    with_changes_once,
 )
-from cachecost.views.check.text import SIGNS, change_words, projection_words, ranked_budgets, with_changes_once
 from cachecost.views.tables.output import code_block, escape_comment, markdown_table, short
 from cachecost.views.tables.table import build_table
 

@@ -11,8 +11,7 @@ from urllib.parse import quote
 from cachecost.account.causes import CauseDefinition, coded_causes
 from cachecost.base.formatting import capitalized, inert
 from cachecost.base.version import __version__
-from cachecost.views.check.change_words import change_sentence, excerpt_lines, has_failed, placed_changes
-from cachecost.views.check.text import change_words
+from cachecost.views.check.text import change_sentence, change_words, excerpt_lines, has_failed, placed_changes
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"fail": "error", "not_comparable": "warning"}

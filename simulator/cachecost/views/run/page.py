@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -28,31 +28,37 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import seeds_sentence
-from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
+from cachecost.base.formatting import (
+    UNKNOWN,
+    change_text,
+    dollars,
+    tokens,
+)
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import RunResult
+from cachecost.ledger.results import Ledger, RunResult
 from cachecost.providers.usage import ZERO
 from cachecost.views.charts.style import inline
 from cachecost.views.explain.text import findings_table, group_findings, headline
 from cachecost.views.html.frame import render_page
-from cachecost.views.run.files import SHOWN, providers_title, question_variants, run_timelines
-from cachecost.views.run.line_charts import area_figure, cumulative_figure
-from cachecost.views.run.provider_chart import compares_providers, providers_figure
+from cachecost.views.run.charts import area_figure, compares_providers, cumulative_figure, group_name, providers_figure
 from cachecost.views.run.tables import (
     assumption_table,
     cumulative_table,
     layer_table,
     name_strategies,
     parts_table,
+    providers_title,
     published_figure_table,
     question_table,
+    question_variants,
     strategy_table,
     variant_costs,
     variant_table,
 )
 from cachecost.views.tables.output import lower_bound_sentence, rank_column
 from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.picture import timeline_key
+from cachecost.views.timeline.columns import MOST, columns_of, most_columns, most_spots, paths_of, rewritten_by_call
+from cachecost.views.timeline.picture import TimelineScale, TimelineView, timeline_key, timeline_view, usage_sentence
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 BILLED = "billed"
@@ -264,3 +270,32 @@ def _variants(summaries: Sequence[Summary]) -> list[Table]:
 def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
     groups = group_findings(explanation)
     return next(iter(headline(explanation, groups))), findings_table(explanation) if groups else None
+
+
+SHOWN = 6
+"""Pictures that have a place of their own; further ones are folded away together."""
+
+
+def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) -> list[TimelineView]:
+    """The first and the best strategy open, then the others in their order; `explanations` tell what was rewritten."""
+    ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
+    shown = [line.name for line in (summary.first, summary.best) if line is not None]
+    order = sorted(ledgers, key=lambda one: shown.index(one.strategy) if one.strategy in shown else len(shown))
+    longest = max((row.usage.total_input for ledger in ledgers for row in ledger.rows), default=0)
+    rewritten = {one.strategy: rewritten_by_call(one) for one in explanations}
+    groups: dict[tuple[object, ...], list[Ledger]] = {}  # those whose columns are the same to the eye
+    for ledger in order:
+        paths = paths_of(columns_of(ledger, MOST), longest)
+        groups.setdefault((len(ledger.rows), *paths.states, paths.refused), []).append(ledger)
+    others = len(groups) - len(set(shown))
+    anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
+    views = []
+    for group in groups.values():
+        ledger, names = group[0], [one.strategy for one in group]
+        is_open = ledger.strategy in shown
+        scale = TimelineScale(longest) if is_open else TimelineScale(longest, most_columns(others), most_spots(others))
+        calls = columns_of(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
+        says = usage_sentence(len(ledger.rows), ledger.usage, ledger.cost.total if ledger.is_priced else None)
+        view = timeline_view(group_name(names), anchors[ledger.strategy], says, calls, scale, is_open=is_open)
+        views.append(replace(view, members=names))
+    return views

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from io import StringIO
+from itertools import pairwise
 from json import dumps
 from pathlib import Path
 from shutil import rmtree
@@ -39,13 +40,19 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import seeds_sentence
-from cachecost.base.formatting import count_text, encodable, exact, exact_or_none, inert_text
+from cachecost.base.formatting import (
+    count_text,
+    encodable,
+    exact,
+    exact_or_none,
+    inert_text,
+)
 from cachecost.ledger.results import Assumption, Comparison, RunResult
 from cachecost.ledger.rows import QUESTIONS
 from cachecost.providers.usage import ZERO
 from cachecost.scenario.models import plain
 from cachecost.views.bound_units import bind_units_in_markdown
-from cachecost.views.charts.palette import ERROR_STYLE
+from cachecost.views.charts.palette import CLASS_COLOURS, ERROR_STYLE
 from cachecost.views.replay.call_rows import FORMAT, write_call_csv
 from cachecost.views.run.files import (
     CALLS,
@@ -57,18 +64,16 @@ from cachecost.views.run.files import (
     QUESTION,
     REPORT,
     RESULT,
-    TITLE,
-    dollar_bar,
-    legend,
-    providers_title,
-    question_variants,
 )
 from cachecost.views.run.tables import (
+    QUESTION_TITLE,
     cause_table,
     layer_table,
     name_strategies,
+    providers_title,
     published_figure_table,
     question_table,
+    question_variants,
     strategy_table,
     variant_costs,
     variant_table,
@@ -276,7 +281,7 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
         parts += ["## Variants side by side", markdown_table(variant_table(summaries)), ORDER]
         parts.append(markdown_table(variant_costs(summaries)))
         if questions := question_variants(summaries):
-            parts += [f"{TITLE}:", markdown_table(questions)]
+            parts += [f"{QUESTION_TITLE}:", markdown_table(questions)]
     if result.published_figures:
         table = published_figure_table(result.published_figures)
         parts += ["## Published figures, exactly", markdown_table(table)]
@@ -321,6 +326,33 @@ def _markdown_comparison(result: RunResult, summary: Summary) -> list[str]:
 
 def _list(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
+
+
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+FULL = "█"
+
+
+def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
+    """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
+    if not line.total or not largest:
+        return Text()
+    eighths = max(1, int((line.total / largest * width * 8).to_integral_value(ROUND_HALF_UP)))
+    text = Text(FULL * (eighths // 8) + EIGHTHS[eighths % 8].strip())
+    cells = len(text)
+    ends, so_far = [0], ZERO
+    for name in CLASS_COLOURS:
+        so_far += line.cost.by_class()[name]
+        ends.append(int((so_far / line.cost.total * cells).to_integral_value(ROUND_HALF_UP)))
+    for colour, (start, end) in zip(CLASS_COLOURS.values(), list(pairwise(ends)), strict=True):
+        text.stylize(colour, start, end)
+    return text
+
+
+def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
+    """The token classes in their colours, to head a column of bars."""
+    return Text(" ").join(Text(names[name], style=CLASS_COLOURS[name]) for name in classes)
 
 
 NARROWEST_BAR, WIDEST_BAR = 6, 24
@@ -435,7 +467,7 @@ def write_report(result: RunResult, folder: Path, again: str | None = None) -> P
 
 def report_files(result: RunResult, again: str | None = None) -> dict[str, bytes]:
     """File name to content of a whole report; nothing is written."""
-    from cachecost.views.run.bar_charts import chart_files
+    from cachecost.views.run.charts import chart_files
     from cachecost.views.run.page import run_page
 
     summaries = [summarise(comparison) for comparison in result.comparisons]

@@ -21,11 +21,13 @@ from cachecost.analysis.comparison.summary import (
 from cachecost.base.formatting import (
     UNKNOWN,
     change,
+    count_text,
     dollars,
     exact_dollars,
     percent,
     percent_column,
     point_aligned,
+    quote,
     token_column,
     tokens,
 )
@@ -317,3 +319,54 @@ def _variant_cell(summary: Summary, name: str) -> str:
 def name_strategies(names: Sequence[str], summary: Summary) -> str:
     """ "every strategy", or the names of those that are not all."""
     return "every strategy" if len(names) == len(summary.lines) > 1 else ", ".join(f"“{name}”" for name in names)
+
+
+def providers_title(summaries: Sequence[Summary]) -> str:
+    """ "One question in each variant: “answer tool, auto” costs less than “structured output, no tools” in 9 of 20"."""
+    main = summaries[0]
+    first, best = main.first, main.best
+    what = "One question" if main.has_questions else "The session"
+    if first is None or best is None or first in main.best_lines:
+        return f"{what} in each of {count_text(len(summaries), 'variant')}"
+    pairs = [(summary.line(best.name), summary.line(first.name)) for summary in summaries]
+    amounts = [
+        (one.question, other.question) if main.has_questions else (one.total, other.total)
+        for one, other in pairs
+        if one is not None and other is not None
+    ]
+    known = [(one, other) for one, other in amounts if one is not None and other is not None]
+    cheaper = sum(one < other for one, other in known)
+    names = f"{quote(best.name)} costs less than {quote(first.name)}"
+    return f"{what}: {names} in {cheaper:,} of {count_text(len(known), 'variant')}"
+
+
+def provider_name(summary: Summary, main: Summary) -> str:
+    """The name of a variant; the scenario as written has its host's."""
+    comparison = summary.comparison
+    return f"{comparison.host}, as written" if summary is main else variant_name(comparison)
+
+
+QUESTION_TITLE = "Cost of one question in each variant"
+
+
+def question_variants(summaries: Sequence[Summary]) -> Table | None:
+    """A cell for each strategy and variant, the cheapest of a variant bold; None without variants or questions.
+
+    Many variants are rows, few are columns.
+    """
+    if len(summaries) < 2 or not summaries[0].has_questions:
+        return None
+    best = []
+    for summary in summaries:
+        costs = {line.name: line.question for line in ranked(summary.lines) if line.question is not None}
+        least = min(costs.values(), default=ZERO)
+        best.append({name for name, cost in costs.items() if cost == least})
+    return strategies_by_variant(QUESTION_TITLE, summaries, _cell, best)
+
+
+def _cell(summary: Summary, name: str) -> str:
+    line, first = summary.line(name), summary.first
+    if line is None or not line.questions:
+        return UNKNOWN
+    against = None if first is None or first is line else change(line.question, first.question)
+    return line.question_money if against is None else f"{line.question_money} ({percent(against, signed=True)})"
