@@ -49,7 +49,6 @@ ADDS = {
 }
 """Commands that take a log, and what each of them adds."""
 NOTHING_KNOWN: Mapping[str, str] = {}
-LABEL = "see also"
 
 
 def see_also(command: str, arguments: str, known: Mapping[str, str] = NOTHING_KNOWN, is_scenario: bool = False) -> str:
@@ -59,4 +58,4 @@ def see_also(command: str, arguments: str, known: Mapping[str, str] = NOTHING_KN
     """
     others = [name for name in ADDS if name != command and not (is_scenario and name in ("whatif", "lint"))]
     parts = [f"{name} ({known[name] if name in known else ADDS[name]})" for name in others]
-    return f"{LABEL}   cachecost COMMAND {arguments}: " + ", ".join(parts)
+    return f"see also   cachecost COMMAND {arguments}: " + ", ".join(parts)

@@ -18,7 +18,6 @@ from cachecost.views.charts.palette import SEVERITY_STYLES
 from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
 from cachecost.views.tables.table import shorten_middle
 
-FORMAT = 1
 INDENT = 7
 LONGEST_NAME = 40
 
@@ -32,7 +31,7 @@ FIELDS = (
 def lint_object(findings: Sequence[LintFinding], requests: int) -> dict[str, Any]:
     """What `lint --json` prints, as one object."""
     rows = [{name: getattr(one, name) for name in FIELDS} for one in findings]
-    return {"format": FORMAT, "requests": requests, "findings": rows}
+    return {"format": 1, "requests": requests, "findings": rows}
 
 
 def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], pricing: str = "") -> None:

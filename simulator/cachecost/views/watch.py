@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-NO_CALLS = "no calls yet"
 COUNTED_S = 60, 3600
 """So many seconds are counted down as minutes and seconds."""
 
@@ -43,7 +42,7 @@ def header_words(watched: WatchedSession) -> str:
     """Session, model, and what it has cost: "1e0816ef · claude-sonnet-4-5 · 12 calls · $0.31 · cache hit rate 94%"."""
     state = watched.state
     named = [short_session(state.session), state.model] if state else []
-    totals, figures = watched.totals, [NO_CALLS]
+    totals, figures = watched.totals, ["no calls yet"]
     if totals.calls:
         calls = count_text(totals.calls, "call")
         figures = [calls, dollars(totals.cost), f"cache hit rate {percent(totals.hit_rate)}"]

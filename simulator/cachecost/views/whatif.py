@@ -181,14 +181,11 @@ def _session(action: Action) -> str:
     return f" (session {short_session(action.session)})" if action.session else ""
 
 
-FORMAT = 1
-
-
 def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     """All alternatives, their combination, actions, the break-even of the TTLs, and the error margins."""
     edge = whatif.break_even
     made: dict[str, Any] = {
-        "format": FORMAT,
+        "format": 1,
         "calls": whatif.calls,
         "cost_usd": exact(whatif.cost),
         "simulated_usd": exact(whatif.simulated),

@@ -52,15 +52,11 @@ def advice_object(one: Advice) -> dict[str, Any]:
     }
 
 
-FORMAT = 1
-RATE_DIGITS = 6
-
-
 def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped: Sequence[Fault]) -> dict[str, Any]:
     """A bill as JSON; dollars are decimal strings of all digits. The causes' dollars add up to `rewritten_usd`."""
     total = summary.total
     return {
-        "format": FORMAT,
+        "format": 1,
         "billed_usd": exact(total.cost),
         "necessary_usd": exact(total.necessary),
         "rewritten_usd": exact(total.rewritten),
@@ -196,4 +192,4 @@ def _cause(total: CauseTotal) -> dict[str, Any]:
 def hit_rate(row: BillRow) -> float | None:
     """Tokens read ÷ input tokens; None without input."""
     rate = row.hit_rate
-    return None if rate is None else round(float(rate), RATE_DIGITS)
+    return None if rate is None else round(float(rate), 6)

@@ -202,7 +202,6 @@ TIMELINES = 8
 LONGEST_PROJECT = 60
 LATER = ("most", "calls", "hit_rate", "model")
 """Columns of the sessions that stand behind the dollars."""
-QUESTION = "What did these sessions cost, and what of it was spent re-caching content that was already cached?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +252,7 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
     return render_page(
         "bill.html",
         title=" · ".join(filter(None, ("Bill", period(total, account.zone)))),
-        question=QUESTION,
+        question="What did these sessions cost, and what of it was spent re-caching content that was already cached?",
         answer=f"{dollars(total.cost)} in {count_text(summary.sessions, 'session')}"
         f" and {count_text(total.calls, 'call')}; {necessary}.",
         saving=(dollars(total.rewritten), f"was spent re-caching content that was already cached{share}")

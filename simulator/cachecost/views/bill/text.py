@@ -258,7 +258,6 @@ FILES_NAMED = 3
 BEGINNINGS = ("human", "clear", "resume")
 """Events that are told of a session's first call."""
 FOLDED = "Rows of several calls: each read all that was cached. --all-calls shows them one by one."
-Group = Sequence[TimelineCall]
 
 
 def print_session(
@@ -338,7 +337,7 @@ def named_facts(calls: Sequence[TimelineCall]) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def calls_table(groups: Sequence[Group], zone: tzinfo = UTC) -> Table:
+def calls_table(groups: Sequence[Sequence[TimelineCall]], zone: tzinfo = UTC) -> Table:
     """A row a call, or a run of calls in which nothing happened."""
     usages = [[one.call.tokens for one in group] for group in groups]
     numbers = [range_text(f"{group[0].number:,}", f"{group[-1].number:,}") for group in groups]

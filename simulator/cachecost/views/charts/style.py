@@ -44,7 +44,6 @@ TITLE_SIZE = 12.5
 TITLE_LINES = 3
 TEXT_SIZE = 9.5
 SMALL_SIZE = 8.5
-PNG_DPI = 160
 POINTS_PER_INCH = 72
 
 SETTINGS: dict[str, Any] = {
@@ -87,7 +86,7 @@ def svg(figure: Figure) -> bytes:
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG at 160 dots an inch, the same bytes each time."""
-    return _figure_bytes(figure, "png", metadata={"Software": None}, dpi=PNG_DPI)
+    return _figure_bytes(figure, "png", metadata={"Software": None}, dpi=160)
 
 
 def text_width(text: str, size: float = TEXT_SIZE, *, bold: bool = False) -> float:
@@ -151,11 +150,13 @@ def _figure_bytes(figure: Figure, kind: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-FIXED = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
 VARIABLES = {
     **{colour: f"line{number}" for number, colour in enumerate(LINE_COLOURS)},
     **{colour: name for name, colour in CLASS_COLOURS.items()},
-    **FIXED,
+    INK: "ink",
+    MUTED: "muted",
+    RULE: "rule",
+    PAPER: "paper",
 }
 """Colour as matplotlib writes it, to the page's name for it."""
 COLOUR = re.compile("|".join(VARIABLES))

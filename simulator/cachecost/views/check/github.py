@@ -17,8 +17,6 @@ from cachecost.views.check.text import (
 )
 
 COMMANDS = {"fail": "error", "not_comparable": "warning"}
-NOTICE = "notice"
-PROMPT_TITLE = "cachecost prompt change"
 IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 IN_PROPERTIES = {**IN_MESSAGES, ":": "%3A", ",": "%2C"}
 CheckObject = Mapping[str, Any]
@@ -31,9 +29,9 @@ def annotation_lines(check: CheckObject) -> list[str]:
         words = [one["message"], *map(change_words, one["changes"])]
         lines.append(_annotation(COMMANDS[one["verdict"]], one, f"cachecost {one['budget']}", one["scenario"], words))
     for comparison, change in placed_changes(check):
-        command = COMMANDS["fail"] if has_failed(check, comparison) else NOTICE
+        command = COMMANDS["fail"] if has_failed(check, comparison) else "notice"
         words = [change_sentence(change), *excerpt_lines(change)]
-        lines.append(_annotation(command, change, PROMPT_TITLE, comparison["scenario"], words))
+        lines.append(_annotation(command, change, "cachecost prompt change", comparison["scenario"], words))
     return lines
 
 

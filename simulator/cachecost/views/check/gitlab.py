@@ -24,12 +24,9 @@ from cachecost.views.check.text import (
 )
 
 SEVERITIES = {"fail": "major", "not_comparable": "minor"}
-NOTE = "info"
-PROMPT_CHANGE = "prompt_change"
-CheckObject = Mapping[str, Any]
 
 
-def render(check: CheckObject) -> str:
+def render(check: Mapping[str, Any]) -> str:
     """The text of the JSON file."""
     findings = []
     about: tuple[str, ...]
@@ -39,10 +36,10 @@ def render(check: CheckObject) -> str:
         file = one["file"] or one["scenario"]  # what is written nowhere is at the top of its scenario
         findings.append(_finding(one["budget"], SEVERITIES[one["verdict"]], words, about, file, one["line"]))
     for comparison, change in placed_changes(check):
-        severity = SEVERITIES["fail"] if has_failed(check, comparison) else NOTE
+        severity = SEVERITIES["fail"] if has_failed(check, comparison) else "info"
         about = comparison["scenario"], comparison["strategy"], change["layer"], change["kind"], change["path"]
         words = change_sentence(change)
-        findings.append(_finding(PROMPT_CHANGE, severity, words, about, change["file"], change["line"]))
+        findings.append(_finding("prompt_change", severity, words, about, change["file"], change["line"]))
     return json.dumps(findings, indent=2, ensure_ascii=False) + "\n"
 
 

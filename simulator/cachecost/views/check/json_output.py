@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from cachecost.budgets.source_lines import SourceLine
     from cachecost.budgets.verdicts import CostChange, Verdict
 
-FORMAT = 1
 DAYS_A_MONTH = 30
-DIGITS = 28
 NO_VOLUMES: Mapping[str, int] = {}
 NO_LINES: Mapping[tuple[str, ...], Any] = {}
 FIXED_BY_BASELINE = "max_regression"
@@ -48,7 +46,7 @@ def check_object(
     ]
     sets = "".join(f" --set {quote(text)}" for text in result.sets)
     check: dict[str, Any] = {
-        "format": FORMAT,
+        "format": 1,
         "verdict": result.verdict,
         "budgets": [_budget(verdict, lines) for verdict in result.budgets],
         "strategies": [
@@ -101,7 +99,7 @@ def _budget(verdict: Verdict, lines: Mapping[tuple[str, ...], SourceLine]) -> di
 
 def _exact_rounded(actual: Decimal) -> str:
     """An average or a share may have any number of digits; 28 are written."""
-    with localcontext(prec=DIGITS):
+    with localcontext(prec=28):
         return exact(+actual)
 
 

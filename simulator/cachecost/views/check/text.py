@@ -91,9 +91,6 @@ def projection_words(one: CheckObject) -> str:
     )
 
 
-SAME_COST = "no change in cost"
-
-
 def shown_comparisons(check: CheckObject) -> list[CheckObject]:
     """Of each scenario the strategy whose budget broke, else one whose cost changed, else the first; where its prompts
     and its dollars changed, or where a budget of the scenario does not hold.
@@ -172,7 +169,7 @@ def volume_words(session: CheckObject) -> str:
 def cost_words(change: CheckObject) -> str:
     """ "+$0.58", or that it costs the same."""
     cost = Decimal(change["cost_usd"])
-    return dollar_change(cost) if cost else SAME_COST
+    return dollar_change(cost) if cost else "no change in cost"
 
 
 def place_words(change: CheckObject) -> str:

@@ -115,9 +115,6 @@ def call_numbers(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{number:,}" for number in numbers[:CALLS_SHOWN]) + more
 
 
-FORMAT = 1
-
-
 def explanation_object(explanation: Explanation) -> dict[str, Any]:
     """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`.
 
@@ -132,7 +129,7 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
             "not_explained": [_finding(finding) for finding in explanation.not_explained],
         }
     return {
-        "format": FORMAT,
+        "format": 1,
         "strategy": explanation.strategy,
         "calls": explanation.calls,
         "cost_usd": exact(explanation.cost),
@@ -267,9 +264,6 @@ def closing(explanation: Explanation) -> Iterator[str]:
         yield f"assumption  {sentence}"
 
 
-SIMULATED = "simulated"
-
-
 def explain_page(
     source: str, explanations: Sequence[Explanation], again: str, timelines: Sequence[Sequence[TimelineView]] = ()
 ) -> str:
@@ -284,7 +278,7 @@ def explain_page(
         sentences = [" ".join(line.split()) for line in headline(explanation, groups)]
         after = [" ".join(line.split()) for line in closing(explanation) if line]
         table = findings_table(explanation) if groups else None
-        sections.append(Section(f"part-{number}", explanation.strategy or SIMULATED, sentences, table, after, views))
+        sections.append(Section(f"part-{number}", explanation.strategy or "simulated", sentences, table, after, views))
     if len(sections) == 1:
         answer = sections[0].sentences.pop(0)
     else:

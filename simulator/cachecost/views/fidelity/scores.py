@@ -13,7 +13,6 @@ from cachecost.base.formatting import count_text, margin_text, percent
 from cachecost.ledger.results import Fidelity, Judgement, is_thin
 from cachecost.providers.usage import ZERO
 
-IN_TRANSCRIPTS = ", transcripts"
 Key = Callable[[Judgement], Iterable[str]]
 GROUPS: dict[str, Key] = {
     "project": lambda one: [one.client],
@@ -139,7 +138,7 @@ def scores(fidelity: Fidelity, key: Key) -> list[Score]:
     is_mixed = bool(fidelity.requests and fidelity.transcripts)
     for one in fidelity.judgements:
         for name in key(one):
-            groups.setdefault(f"{name}{IN_TRANSCRIPTS}" if is_mixed and one.is_identity else name, []).append(one)
+            groups.setdefault(f"{name}, transcripts" if is_mixed and one.is_identity else name, []).append(one)
     made = [score(name, group) for name, group in groups.items()]
     return sorted(made, key=lambda each: (-each.calls, each.name))
 
@@ -161,7 +160,6 @@ def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
 FITTED, HELD_OUT = "fitted", "held out"
 PARTS: dict[str, bool] = {FITTED: False, HELD_OUT: True}
 """Whether a recording of this part is held out."""
-SERVER_TOOLS = "server tools"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +229,7 @@ def coverages(fidelity: Fidelity) -> list[Coverage]:
     measured = [
         one
         for one in fidelity.estimates
-        if one.error_margin and one.way != "named" and SERVER_TOOLS not in one.features
+        if one.error_margin and one.way != "named" and "server tools" not in one.features
     ]
     for tokenizer in sorted({one.tokenizer for one in measured}):
         own = [one for one in measured if one.tokenizer == tokenizer]

@@ -45,7 +45,6 @@ WAYS = {
     "none": "no cache",
 }
 """How a host matches prefixes, by `matching` of its rules."""
-DOCUMENTED = "nothing recorded: documented only"
 EXACT_SHARE = 0.95
 """Of a host's knowable hits and cold starts: from here on its reads count as predicted exactly."""
 HELD_SHARE = 0.9
@@ -76,7 +75,7 @@ class HostScore:
         basis = f"{count_text(self.models, 'model')}, {count_text(self.clients, 'client')}{thin}"
         totals = self.score
         if not judged:
-            return "nothing knowable recorded: documented only" if totals.calls else DOCUMENTED
+            return "nothing knowable recorded: documented only" if totals.calls else "nothing recorded: documented only"
         held = f"the range holds in {totals.held:,} of {totals.ranges:,}"
         if totals.ranges and not totals.knowable:
             return f"{held} calls, {self.reads:,} of them with reads; {basis}"
@@ -113,28 +112,6 @@ def host_scores(fidelity: Fidelity) -> list[HostScore]:
         )
     recorded = {host for host, _, _ in kinds}
     return [*rows, *(HostScore(host, "", score(host, [])) for host in hosts() if host not in recorded)]
-
-
-def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Judgement]) -> HostScore:
-    own = [one for one in judgements if (one.host, one.way, one.is_identity) == (host, way, is_identity)]
-    judged = [one for one in own if one.kind != "unknown"]
-    return HostScore(
-        host,
-        way,
-        score(host, own),
-        max((_off(one) for one in judged), default=0),
-        sum(one.billed.read > 0 for one in judged),
-        sum(one.kind == "cold" and not one.exact for one in judged),
-        is_identity,
-        len({one.client for one in judged}),
-        len({one.model_name for one in judged}),
-    )
-
-
-def _off(one: Judgement) -> int:
-    if one.kind == "range":
-        return 0 if one.holds else abs(one.billed.read - one.predicted.read)
-    return 0 if one.exact else abs(one.billed.read - one.predicted.read)
 
 
 def exactness_sentences(fidelity: Fidelity) -> list[str]:

@@ -14,8 +14,6 @@ from cachecost.views.next.words import ClockText, cache_words, keep_alive_words,
 from cachecost.views.streams import report_console
 from cachecost.views.tables.table import ANSWER, COMPARISON, COUNT, PIPE_WIDTH, Column, Table, fit_table, hidden_note
 
-FORMAT = 1
-
 
 def next_object(
     choice: NextChoice, state: SessionState, at: float, new_tokens: int, is_simulated: bool
@@ -23,7 +21,7 @@ def next_object(
     """The next message, what could be done instead, and the session that it continues."""
     compaction, advice = choice.compaction, choice.keep_alive
     return {
-        "format": FORMAT,
+        "format": 1,
         "at": iso(at),
         "is_warm": choice.message.is_warm,
         "is_simulated": is_simulated,

@@ -214,7 +214,6 @@ def _timestamp(step: PlanStep, call: Call) -> str | None:
     return iso(call.start) if step.sent.is_extra and call.timestamp else call.timestamp
 
 
-NAME = "optimized"
 ALWAYS = ("every_s", "times")
 """Options that are written even where they are the defaults."""
 
@@ -222,7 +221,7 @@ ALWAYS = ("every_s", "times")
 def strategy_yaml(rule: OnlineRule, comments: Sequence[str] = ()) -> str:
     """The text of a strategy file, which is also an item of `strategies:` in a scenario. `comments` come first."""
     placement = rule.placement
-    lines = [*(f"# {comment}".rstrip() for comment in comments), f"name: {NAME}"]
+    lines = [*(f"# {comment}".rstrip() for comment in comments), "name: optimized"]
     listed = [f"  - {_item(_name(one), _options(one))}" for one in placement.primitives]
     lines += ["breakpoints:", *listed] if listed else ["breakpoints: []"]
     lines.append(f"ttl: {placement.ttl}")
@@ -319,7 +318,6 @@ def _readme_lines(
 
 REQUESTS, BREAKPOINTS, README = "requests.jsonl", "breakpoints.jsonl", "README.md"
 STRATEGY, CLIENT = "strategy.yaml", "client.py"
-OWN_FILES = (REQUESTS, BREAKPOINTS, STRATEGY, CLIENT, README)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +354,7 @@ class PlanSource:
 
 def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
     """Raises InputError where a plan cannot be written: over an input, or among files of somebody else's."""
-    targets = {(folder / name).resolve() for name in OWN_FILES}
+    targets = {(folder / name).resolve() for name in (REQUESTS, BREAKPOINTS, STRATEGY, CLIENT, README)}
     if taken := next((path for path in inputs if path.resolve() in targets), None):
         raise InputError([Fault(str(taken), "is the input: expected another folder for --emit")])
     if folder.exists() and not folder.is_dir():

@@ -267,11 +267,6 @@ def _variants(summaries: Sequence[Summary]) -> list[Table]:
     return [variant_table(summaries), variant_costs(summaries), *([questions] if questions else [])]
 
 
-def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
-    groups = group_findings(explanation)
-    return next(iter(headline(explanation, groups))), findings_table(explanation) if groups else None
-
-
 SHOWN = 6
 """Pictures that have a place of their own; further ones are folded away together."""
 

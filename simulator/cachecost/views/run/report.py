@@ -331,15 +331,12 @@ def _list(sentences: Sequence[str]) -> str:
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-FULL = "█"
-
-
 def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
     """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
     if not line.total or not largest:
         return Text()
     eighths = max(1, int((line.total / largest * width * 8).to_integral_value(ROUND_HALF_UP)))
-    text = Text(FULL * (eighths // 8) + EIGHTHS[eighths % 8].strip())
+    text = Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip())
     cells = len(text)
     ends, so_far = [0], ZERO
     for name in CLASS_COLOURS:

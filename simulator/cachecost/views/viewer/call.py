@@ -39,9 +39,7 @@ OWN_BREAKPOINTS: Mapping[str, Sequence[str]] = {
 }
 CLIENT_PRESETS = {"claude-code": "claude-code", "opencode": "opencode", "crush": "crush", "qwen-code": "qwen-code"}
 """The preset that stands for what a client sent."""
-OTHER_PRESET = "head+automatic"
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
-SHORT = 8
 
 
 def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Sequence[str]) -> str:
@@ -70,8 +68,8 @@ def scenario_yaml(alternatives: SessionAlternatives, choices: Mapping[str, str])
     host = main.host if main else sorted(replay.workload.hosts)[0]
     model = main.rules.model if main else replay.session.calls[0].call.model
     session, files = replay.session, replay.session.files
-    own = CLIENT_PRESETS.get(session.calls[0].file.client, OTHER_PRESET)
-    short = NOT_IN_NAMES.sub("-", session.id[:SHORT]).strip("-")
+    own = CLIENT_PRESETS.get(session.calls[0].file.client, "head+automatic")
+    short = NOT_IN_NAMES.sub("-", session.id[:8]).strip("-")
     changed = " and ".join(f"{KINDS[kind]} {value}" for kind, value in choices.items()) or AS_SENT
     joined = [f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"] if len(files) > 1 else []
     strategies = [{"name": AS_SENT, **_placement(own)}]
@@ -230,7 +228,6 @@ def _words(found: ReplayedAlternative) -> str:
     return " ".join(f"{one.rstrip('.')}." for one in sentences)
 
 
-MOMENTS = 5
 AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
 """Where what was idle begins: that is the whole prompt, or what the page shows as written."""
 NO_BILL = "none in the log: tokens and dollars are those of a replay"
@@ -304,7 +301,7 @@ def event_text(one: TimelineCall, model: str) -> str:
 def moment_objects(calls: Sequence[TimelineCall]) -> list[dict[str, Any]]:
     """The most expensive rewrites, the most expensive first."""
     paid = [one for one in calls if one.rewrite and rewritten_cost(one) > 0]
-    found = nsmallest(MOMENTS, paid, key=lambda one: (-rewritten_cost(one), one.number))
+    found = nsmallest(5, paid, key=lambda one: (-rewritten_cost(one), one.number))
     return [
         {"call": one.number, "cost_usd": exact(rewritten_cost(one)), "words": words_of_cause(one.rewrite)}
         for one in found
@@ -339,7 +336,6 @@ PREVIEW = 200
 """Characters of a block's text in the list of blocks."""
 MOST_TEXT = 200_000
 """Characters of a block's text alone."""
-HIDDEN = "hidden"
 HIDDEN_NAME = "added by the provider"
 UNRECORDED_NAME = "not in the transcript"
 
@@ -397,7 +393,7 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
         "n": at + 1,
         "layer": str(one.layer),
         "role": block.role if block else "",
-        "kind": block.kind if block else HIDDEN,
+        "kind": block.kind if block else "hidden",
         "name": name,
         "tokens": one.tokens,
         "size": block.size if block else 0,

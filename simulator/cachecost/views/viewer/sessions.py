@@ -132,7 +132,6 @@ def _start(timestamp: str) -> float | None:
         return None
 
 
-FORMAT = 1
 NO_TITLES: Mapping[str, str] = {}
 
 
@@ -140,7 +139,7 @@ def start_object(kind: str, title: str, command: str) -> dict[str, Any]:
     """What the page begins with; `command` is what was typed."""
     colours = {"light": PAGE_COLOURS, "dark": {**PAGE_COLOURS, **DARK_COLOURS}}
     names = {"kind": kind, "title": title, "version": __version__, "command": command}
-    return {"format": FORMAT, **names, "colours": colours}
+    return {"format": 1, **names, "colours": colours}
 
 
 def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITLES) -> dict[str, Any]:
