@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.account.causes import causes
 from cachecost.analysis.bill.timeline import TimelineCall
-from cachecost.analysis.next_message.watching import (
-    REWRITE,
-    WatchAlarm,
-    WatchedMoment,
-    WatchedSession,
-    watched_moment,
-)
+from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, WatchedMoment, WatchedSession, watched_moment
 from cachecost.base.formatting import (
     count_text,
     dollar_column,

@@ -83,15 +83,26 @@ class BarChart:
         return round(100 * len(self.bars) / self.width)
 
 
-def session_timeline(
-    anchor: str, name: str, calls: Sequence[TimelineCall], spots: int, *, is_open: bool
-) -> TimelineView:
-    """The picture of a session. A person's words are not in it."""
-    columns = [billed_column(one) for one in calls]
-    times = list(dict.fromkeys(clock(one.call.start)[:16] for one in (calls[0], calls[-1]))) if calls else []
-    scale = TimelineScale(longest_prompt(columns), spots=spots)
-    says = session_sentence(calls)
-    return timeline_view(name, anchor, says, columns, scale, is_open=is_open, table=happenings_table(calls), axis=times)
+TitledCalls = tuple[str, Sequence[TimelineCall]]
+
+
+def session_views(anchor: str, sessions: Sequence[TitledCalls], first: int) -> list[TimelineView]:
+    """The pictures of sessions with their titles, numbered from `first` on; the first is open.
+
+    Behind each are the rows of `bill --session` with what happened. A person's words are not in it.
+    """
+    views = []
+    for number, (title, calls) in enumerate(sessions):
+        columns = [billed_column(one) for one in calls]
+        times = list(dict.fromkeys(clock(one.call.start)[:16] for one in (calls[0], calls[-1]))) if calls else []
+        scale = TimelineScale(longest_prompt(columns), spots=most_spots(len(sessions) - 1) if number else MOST)
+        groups = list(fold_timeline(calls))
+        words = [happening(group[0]) if len(group) == 1 else "each read all that was cached" for group in groups]
+        happened = Column("happened", "what happened", words, right=False)
+        table = Table([*calls_table(groups).columns, happened], "Call by call; times in UTC")
+        name, says = f"{anchor}-{number + first}", session_sentence(calls)
+        views.append(timeline_view(title, name, says, columns, scale, is_open=not number, table=table, axis=times))
+    return views
 
 
 def billed_column(one: TimelineCall) -> CallColumn:
@@ -133,14 +144,6 @@ def session_sentence(calls: Sequence[TimelineCall]) -> str:
     share = f" ({percent(again / cost)})" if cost else ""
     most = f"{'most' * (sum(1 for one in calls if one.rewrite) > 1)} at call {worst.number:,}".strip()
     return f"{words}, {dollars(again, CENTS)}{share} of it rewritten, {most} ({short_cause(worst.cause)})"
-
-
-def happenings_table(calls: Sequence[TimelineCall]) -> Table:
-    """The rows of `bill --session` with a column for what happened. A person's words are not in it."""
-    groups = list(fold_timeline(calls))
-    words = [happening(group[0]) if len(group) == 1 else "each read all that was cached" for group in groups]
-    columns = [*calls_table(groups).columns, Column("happened", "what happened", words, right=False)]
-    return Table(columns, "Call by call; times in UTC")
 
 
 def happening(one: TimelineCall) -> str:
@@ -221,27 +224,24 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
     """The whole page. `again` is the command that makes it."""
     summary = replace(summarize(account), estimates_output=estimates_output)
     rows = summary.rows[:TIMELINES]
-    calls = session_timelines(account, [row.key for row in rows])
+    timeline_calls = session_timelines(account, [row.key for row in rows])
     projects, names = project_names(row.project for row in summary.rows), row_names(summary)
-    titles = [" · ".join(filter(None, (name, projects[row.project]))) for name, row in zip(names, rows, strict=False)]
-    spots = most_spots(len(rows) - 1)
-    timelines = [
-        session_timeline(
-            f"session-{number}", title, calls[row.key], MOST if number == 1 else spots, is_open=number == 1
-        )
-        for number, (row, title) in enumerate(zip(rows, titles, strict=True), 1)
+    titled = [
+        (" · ".join(filter(None, (name, projects[row.project]))), timeline_calls[row.key])
+        for name, row in zip(names, rows, strict=False)
     ]
+    timelines = session_views("session", titled, 1)
     total, lines = summary.total, cause_lines(summary)
     costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
     highest = max((one.cost for one in lines), default=ZERO)
     notes = note_cells(lines, account.rewrites)
     widths = [f"{float(100 * one.cost / highest) if highest else 0.0:.1f}" for one in lines]
-    necessary = (
-        f"{dollars(total.necessary)} of it was necessary"
-        if total.rewritten
-        else "nothing was spent re-caching what was already cached"
-    )
-    share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
+    calls = f"{count_text(summary.sessions, 'session')} and {count_text(total.calls, 'call')}"
+    necessary, saving = "nothing was spent re-caching what was already cached", None
+    if total.rewritten:
+        necessary = f"{dollars(total.necessary)} of it was necessary"
+        share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
+        saving = dollars(total.rewritten), f"was spent re-caching content that was already cached{share}"
     hit_rate = f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
     changes = [
         Column("change", "change", [one.change for one in advice], right=False),
@@ -253,11 +253,8 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
         "bill.html",
         title=" · ".join(filter(None, ("Bill", period(total, account.zone)))),
         question="What did these sessions cost, and what of it was spent re-caching content that was already cached?",
-        answer=f"{dollars(total.cost)} in {count_text(summary.sessions, 'session')}"
-        f" and {count_text(total.calls, 'call')}; {necessary}.",
-        saving=(dollars(total.rewritten), f"was spent re-caching content that was already cached{share}")
-        if total.rewritten
-        else None,
+        answer=f"{dollars(total.cost)} in {calls}; {necessary}.",
+        saving=saving,
         more=[f"{line.rstrip('.')}." for line in (class_words(total), hit_rate, *accounted(summary)) if line],
         causes=[
             CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, width, note)

@@ -16,9 +16,9 @@ from cachecost.ledger.findings import Explanation
 from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import SimulatedCall
-from cachecost.views.bill.page import session_timeline
+from cachecost.views.bill.page import session_views
 from cachecost.views.bill.words import project_names, session_names
-from cachecost.views.timeline.columns import MOST, CallColumn, most_spots, rewritten_by_call
+from cachecost.views.timeline.columns import CallColumn, rewritten_by_call
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_view, usage_sentence
 
 MOST_SESSIONS = 4
@@ -37,16 +37,9 @@ def account_timelines(number: int, account: BillAccount) -> list[TimelineView]:
     keys = sorted(paid, key=lambda key: (-paid[key], key))[:MOST_SESSIONS]
     calls, folders = session_timelines(account, keys), project_names(projects.values())
     names = session_names(paid)
-    return [
-        session_timeline(
-            f"timeline-{number}-{place}",
-            " · ".join(filter(None, (names[key], folders[projects[key]]))),
-            calls[key],
-            most_spots(len(keys) - 1) if place else MOST,
-            is_open=not place,
-        )
-        for place, key in enumerate(keys)
-    ]
+    titles = [" · ".join(filter(None, (names[key], folders[projects[key]]))) for key in keys]
+    titled = [(title, calls[key]) for title, key in zip(titles, keys, strict=True)]
+    return session_views(f"timeline-{number}", titled, 0)
 
 
 def workload_timeline(

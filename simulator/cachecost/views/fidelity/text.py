@@ -301,11 +301,6 @@ def evidence_table(evidence: Iterable[Evidence]) -> Table:
     return build_table("Each rule, and in how many recorded calls it was seen", headers, rows, words=5)
 
 
-def _places(contradicted: Sequence[str]) -> str:
-    more = len(contradicted) - MOST_PLACES
-    return ", ".join([*contradicted[:MOST_PLACES], *[f"and {more:,} more"] * (more > 0)])
-
-
 def _host_cells(row: HostScore) -> tuple[str, ...]:
     """Host, then `HOST_HEADERS`."""
     score = row.score

@@ -28,12 +28,7 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import seeds_sentence
-from cachecost.base.formatting import (
-    UNKNOWN,
-    change_text,
-    dollars,
-    tokens,
-)
+from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.providers.usage import ZERO
@@ -119,16 +114,8 @@ def run_page(
     questions = question_variants(summaries)
     variants = [variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else []
     variants += [questions] if questions else []
-    providers = None
-    if compares_providers(summaries):
-        title = providers_title(summaries)
-        picture = inline(providers_figure(summaries, headed=False), "providers", title)
-        providers = ChartView("providers", title, picture, questions or variant_costs(summaries))
-    findings = []
-    for explanation in result.explanations:
-        groups = group_findings(explanation)
-        line = next(iter(headline(explanation, groups)))
-        findings.append((line, findings_table(explanation) if groups else None))
+
+    providers, *charts = _charts(summaries)
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(
         "run.html",
@@ -153,9 +140,9 @@ def run_page(
         more_timelines=opened[SHOWN:],
         strip_key=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), TTL_NAMES)),
         providers=providers,
-        charts=_charts(main),
+        charts=charts,
         layers=layer_table(main) if main.lines else None,
-        findings=findings,
+        findings=list(map(_finding_section, result.explanations)),
         variants=variants,
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
@@ -167,6 +154,11 @@ def run_page(
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
     )
+
+
+def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
+    groups = group_findings(explanation)
+    return next(headline(explanation, groups)), findings_table(explanation) if groups else None
 
 
 def _saving(summary: Summary) -> tuple[str, str] | None:
@@ -240,11 +232,19 @@ def _columns(summary: Summary, with_ranks: bool) -> list[Column]:
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 
-def _charts(summary: Summary) -> list[ChartView]:
-    """Dollars so far of all strategies, then of the first and the best by token class and layer."""
+def _charts(summaries: Sequence[Summary]) -> list[ChartView | None]:
+    """What each provider costs, where they are several, else None; then dollars so far, where there are prices: of all
+    strategies, and of the first and the best by token class and layer.
+    """
+    summary, charts = summaries[0], list[ChartView | None]()
+    if compares_providers(summaries):
+        title = providers_title(summaries)
+        picture = inline(providers_figure(summaries, headed=False), "providers", title)
+        charts.append(ChartView("providers", title, picture, question_variants(summaries) or variant_costs(summaries)))
+    else:
+        charts.append(None)
     if not summary.is_priced:
-        return []
-    charts = []
+        return charts
     if any(line.cost.total for line in summary.lines):
         title = cumulative_title(summary)
         picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
@@ -257,14 +257,6 @@ def _charts(summary: Summary) -> list[ChartView]:
         picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)
         charts.append(ChartView(f"parts-{number}", title, picture, parts_table(ledgers[name])))
     return charts
-
-
-def _variants(summaries: Sequence[Summary]) -> list[Table]:
-    """The tables that set the variants side by side; none where there is one alone."""
-    if len(summaries) < 2:
-        return []
-    questions = question_variants(summaries)
-    return [variant_table(summaries), variant_costs(summaries), *([questions] if questions else [])]
 
 
 SHOWN = 6

@@ -40,13 +40,7 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import seeds_sentence
-from cachecost.base.formatting import (
-    count_text,
-    encodable,
-    exact,
-    exact_or_none,
-    inert_text,
-)
+from cachecost.base.formatting import count_text, encodable, exact, exact_or_none, inert_text
 from cachecost.ledger.results import Assumption, Comparison, RunResult
 from cachecost.ledger.rows import QUESTIONS
 from cachecost.providers.usage import ZERO
@@ -54,17 +48,7 @@ from cachecost.scenario.models import plain
 from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.charts.palette import CLASS_COLOURS, ERROR_STYLE
 from cachecost.views.replay.call_rows import FORMAT, write_call_csv
-from cachecost.views.run.files import (
-    CALLS,
-    CUMULATIVE,
-    DOLLARS,
-    OURS,
-    PAGE,
-    PROVIDERS,
-    QUESTION,
-    REPORT,
-    RESULT,
-)
+from cachecost.views.run.files import CALLS, CUMULATIVE, DOLLARS, OURS, PAGE, PROVIDERS, QUESTION, REPORT, RESULT
 from cachecost.views.run.tables import (
     QUESTION_TITLE,
     cause_table,

@@ -208,19 +208,10 @@ def strategies_by_variant(
 
 def published_figure_table(published_figures: Sequence[PublishedFigure]) -> Table:
     """Published figures, and what they are to the last digit."""
-    rows = [
-        [
-            published_figure.source,
-            published_figure.says,
-            published_figure.how,
-            (
-                f"{published_figure.exact * 100:.1f}%".replace("-", "−")
-                if published_figure.is_share
-                else exact_dollars(published_figure.exact)
-            ),
-        ]
-        for published_figure in published_figures
-    ]
+    rows = []
+    for one in published_figures:
+        exactly = percent(one.exact, places=1) if one.is_share else exact_dollars(one.exact)
+        rows.append([one.source, one.says, one.how, exactly])
     return build_table("Published figures, exactly", ["source", "says", "how", "exactly"], rows, words=3)
 
 
