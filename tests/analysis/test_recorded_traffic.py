@@ -124,7 +124,7 @@ def test_what_the_recordings_say_of_each_other_host(fidelity: Fidelity) -> None:
         told = row.score
         right = (told.exact_hits, told.hits), (told.exact_cold, told.cold), (told.held, told.ranges)
         counts = [f"{exact}/{of_them}" for exact, of_them in right]
-        found.append([row.host, row.way, str(told.calls), *counts, str(told.unknown)])
+        found.append([row.host, row.matching, str(told.calls), *counts, str(told.unknown)])
     assert [row for row in found if row[0] != "anthropic" and row[2] != "0"] == [
         line.split() for line in HOSTS.strip().splitlines()
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from typing import IO, Any
 
@@ -63,34 +63,28 @@ def lint_text(
         force_terminal=coloured,
         legacy_windows=False,
     )
-    for part in _lint_parts(findings, requests, pricing):
-        console.print(part, highlight=False)
-    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
-    return encodable(text, encoding)
-
-
-def _lint_parts(findings: Sequence[LintFinding], requests: int, pricing: str) -> Iterator[RenderableType]:
     many = Counter[str](one.severity for one in findings)
     counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
-    yield Text(" · ".join([count_text(requests, "request"), *(counts or ["nothing found"])]), "bold")
+    head = " · ".join([count_text(requests, "request"), *(counts or ["nothing found"])])
+    parts: list[RenderableType] = [Text(head, "bold")]
     shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
     for one in findings:
-        row = Table.grid(padding=(0, 2, 0, 0))
-        row.add_column(no_wrap=True)
-        row.add_column()
         words = Text.assemble((one.name, "bold"), "  ", one.path)
         if more := _how_much(one, shows_request):
             words.append(f"  {more}")
+        row = Table.grid(padding=(0, 2, 0, 0))
+        row.add_column(no_wrap=True)
+        row.add_column()
         row.add_row(Text(one.code, SEVERITY_STYLES[one.severity]), words)
-        yield Text()
-        yield row
-        yield _prose(one.message)
-        if one.severity != "note":
-            yield _prose(f"→ {one.fix}")
+        prose = [one.message, *([f"→ {one.fix}"] if one.severity != "note" else [])]
+        parts += [Text(), row, *(Padding(Text(text, overflow="fold"), (0, 0, 0, INDENT)) for text in prose)]
     codes = sorted({one.explains_as for one in findings if one.explains_as and one.severity != "note"})
     if pricing and codes:
-        yield Text()
-        yield Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")
+        parts += [Text(), Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")]
+    for part in parts:
+        console.print(part, highlight=False)
+    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+    return encodable(text, encoding)
 
 
 def _how_much(one: LintFinding, shows_request: bool) -> str:
@@ -101,7 +95,3 @@ def _how_much(one: LintFinding, shows_request: bool) -> str:
         where = f"in {one.calls} requests"
     size = f"{tokens(one.tokens)} tokens" if one.tokens else ""
     return " · ".join(part for part in (where.strip(), size) if part)
-
-
-def _prose(text: str) -> RenderableType:
-    return Padding(Text(text, overflow="fold"), (0, 0, 0, INDENT))

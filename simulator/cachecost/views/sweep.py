@@ -141,7 +141,7 @@ class _Sums:
         return SweepLine(self.first, sorted(costs), self.fault, is_priced, share, missed)
 
 
-def points_of(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
+def sum_points(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
     """Rows in the order of the grid, summed up over their seeds: of each point its strategies. Holds one point."""
     for _, point in groupby(rows, lambda row: row.key.labels):
         sums: dict[str, _Sums] = {}
@@ -151,9 +151,9 @@ def points_of(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
         yield [one.line(is_priced) for one in sums.values()]
 
 
-def lines_of(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
+def sum_lines(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
     """The lines of all points, one after the other."""
-    return (line for point in points_of(rows) for line in point)
+    return (line for point in sum_points(rows) for line in point)
 
 
 def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[SweepRow], stream: TextIO) -> bool:
@@ -161,10 +161,10 @@ def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[Sw
     head = {"format": 1, "scenario": scenario, "axes": list(axes), "cells": cells}
     stream.write(_json(head).removesuffix("\n}") + ',\n  "faults": ')
     faults = _print_list(
-        ({**_point_object(axes, line), "fault": line.fault} for line in lines_of(rows) if line.fault), stream
+        ({**_point_object(axes, line), "fault": line.fault} for line in sum_lines(rows) if line.fault), stream
     )
     stream.write(',\n  "rows": ')
-    _print_list((_line_object(axes, line) for line in lines_of(rows) if line.strategy), stream)
+    _print_list((_line_object(axes, line) for line in sum_lines(rows) if line.strategy), stream)
     stream.write("\n}\n")
     return bool(faults)
 
@@ -256,7 +256,7 @@ def print_sweep(
 ) -> bool:
     """Print the sweep to `stream`, and tell whether there were faults; colour only where the terminal wants it."""
     summary = SweepSummary()
-    for point in points_of(rows):
+    for point in sum_points(rows):
         summary.add(point)
     console = inert_console(stream, highlight=False, soft_wrap=True)
     grid = f"{' × '.join(axes)} · " if axes else ""
@@ -267,7 +267,17 @@ def print_sweep(
     if summary.lines:
         console.print()
         console.print(render_table(fitted), soft_wrap=False)
-    for sentence in _closing(axes, summary, out):
+    where = f" in {out}" if out else "; --out F.parquet keeps all"
+    below = [f"… {summary.count - MOST_LINES:,} more{where}"] if summary.count > MOST_LINES else []
+    if summary.faults:
+        rest = "all other cells were computed" if summary.lines else "no cell could be evaluated"
+        below.append(f"\n{count_text(summary.fault_count, 'error')}; {rest}:")
+    for line in summary.faults:
+        at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
+        below.append(f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}")
+    if summary.fault_count > MOST_FAULTS:
+        below.append(f"  … {summary.fault_count - MOST_FAULTS:,} more{where}")
+    for sentence in (*below, *([f"\ntable   {out}"] if out else [])):
         console.print(Text(sentence))
     if note := hidden_note([fitted], "--out F.csv"):
         console.print(Text(note))
@@ -330,19 +340,3 @@ def _costs(lines: Sequence[SweepLine], amounts: Sequence[tuple[Decimal, Decimal 
         dollar_range(amount, most, places) if line.is_priced else tokens(int(amount))
         for line, (amount, most) in zip(lines, amounts, strict=True)
     ]
-
-
-def _closing(axes: Sequence[str], summary: SweepSummary, out: Path | None) -> Iterator[str]:
-    where = f" in {out}" if out else "; --out F.parquet keeps all"
-    if summary.count > MOST_LINES:
-        yield f"… {summary.count - MOST_LINES:,} more{where}"
-    if summary.faults:
-        rest = "all other cells were computed" if summary.lines else "no cell could be evaluated"
-        yield f"\n{count_text(summary.fault_count, 'error')}; {rest}:"
-    for line in summary.faults:
-        at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
-        yield f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}"
-    if summary.fault_count > MOST_FAULTS:
-        yield f"  … {summary.fault_count - MOST_FAULTS:,} more{where}"
-    if out:
-        yield f"\ntable   {out}"

@@ -184,21 +184,6 @@ def _call_lines(
     """A line a call, below their headers; the bar where there is room for it."""
     if not calls:
         return []
-    rows = _aligned_rows(calls, clock)
-    left = width - len(rows[0]) - 2
-    space = min(WIDEST_BAR, left // 2)
-    bars = timeline_bars(calls, space) if space >= NARROWEST_BAR else [""] * len(calls)
-    legend = LEGEND if space >= NARROWEST_BAR else ""
-    lines = [ScreenLine(f"{rows[0]}  {legend}"[:width].rstrip(), "dim")]
-    for one, row, bar in zip(calls, rows[1:], bars, strict=True):
-        shown = f"{bar:<{space}}  " if legend else ""
-        text = f"{row}  {shown}{inert(cause_words(one))}"[:width].rstrip()
-        begin = len(row) + 2
-        lines.append(ScreenLine(text, "bold" if one.number in marked else "", begin, begin + len(bar)))
-    return lines
-
-
-def _aligned_rows(calls: Sequence[TimelineCall], clock: ClockText) -> list[str]:
     columns = [
         [f"{one.number:,}" for one in calls],
         ["" if one.call.start is None else clock(one.call.start) for one in calls],
@@ -211,4 +196,15 @@ def _aligned_rows(calls: Sequence[TimelineCall], clock: ClockText) -> list[str]:
     for header, cells in zip(HEADERS, columns, strict=True):
         widest = max(map(len, (header, *cells)))
         padded.append([cell.rjust(widest) for cell in (header, *cells)])
-    return ["  ".join(row) for row in zip(*padded, strict=True)]
+    rows = ["  ".join(row) for row in zip(*padded, strict=True)]
+    left = width - len(rows[0]) - 2
+    space = min(WIDEST_BAR, left // 2)
+    bars = timeline_bars(calls, space) if space >= NARROWEST_BAR else [""] * len(calls)
+    legend = LEGEND if space >= NARROWEST_BAR else ""
+    lines = [ScreenLine(f"{rows[0]}  {legend}"[:width].rstrip(), "dim")]
+    for one, row, bar in zip(calls, rows[1:], bars, strict=True):
+        shown = f"{bar:<{space}}  " if legend else ""
+        text = f"{row}  {shown}{inert(cause_words(one))}"[:width].rstrip()
+        begin = len(row) + 2
+        lines.append(ScreenLine(text, "bold" if one.number in marked else "", begin, begin + len(bar)))
+    return lines

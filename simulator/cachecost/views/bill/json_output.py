@@ -72,7 +72,15 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
             "list_price_usd": exact_or_none(total.listed),
         },
         "partial_outputs": total.partial_outputs,
-        "estimated_output": _estimated(total) if summary.estimates_output and total.missing_output else None,
+        "estimated_output": {  # billed and not recorded, from the recorded text of the answers; in no other figure
+            "calls": total.partial_outputs,
+            "missing_tokens": total.missing_output,
+            "missing_usd": exact(total.missing_output_cost),
+            "margin_usd": exact(total.missing_output_margin),
+            "total_usd": exact(total.cost + total.missing_output_cost),
+        }
+        if summary.estimates_output and total.missing_output
+        else None,
         "first": iso_or_none(total.first),
         "last": iso_or_none(total.last),
         "causes": [_cause(one) for one in total.ranked_causes],
@@ -89,17 +97,6 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         },
         "unpriced": [{"reason": reason, "calls": calls} for reason, calls in sorted(summary.unpriced.items())],
         "skipped": [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped],
-    }
-
-
-def _estimated(total: BillRow) -> dict[str, Any]:
-    """The output that was billed and not recorded, from the recorded text of the answers. It is in no other figure."""
-    return {
-        "calls": total.partial_outputs,
-        "missing_tokens": total.missing_output,
-        "missing_usd": exact(total.missing_output_cost),
-        "margin_usd": exact(total.missing_output_margin),
-        "total_usd": exact(total.cost + total.missing_output_cost),
     }
 
 

@@ -39,7 +39,7 @@ from cachecost.views.bill.words import (
 )
 from cachecost.views.html.frame import render_page
 from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.columns import HEIGHT, MOST, CallColumn, gap_path, most_spots, step_path
+from cachecost.views.timeline.columns import HEIGHT, MOST, CallColumn, gap_path, limit_spots, step_path
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_key, timeline_view
 
 FEWEST_UNITS = 6
@@ -95,7 +95,7 @@ def session_views(anchor: str, sessions: Sequence[TitledCalls], first: int) -> l
     for number, (title, calls) in enumerate(sessions):
         columns = [billed_column(one) for one in calls]
         times = list(dict.fromkeys(clock(one.call.start)[:16] for one in (calls[0], calls[-1]))) if calls else []
-        scale = TimelineScale(longest_prompt(columns), spots=most_spots(len(sessions) - 1) if number else MOST)
+        scale = TimelineScale(longest_prompt(columns), spots=limit_spots(len(sessions) - 1) if number else MOST)
         groups = list(fold_timeline(calls))
         words = [happening(group[0]) if len(group) == 1 else "each read all that was cached" for group in groups]
         happened = Column("happened", "what happened", words, right=False)

@@ -70,7 +70,7 @@ def change_words(change: CheckObject) -> str:
 
 def _comparison_lines(check: CheckObject, comparison: CheckObject) -> Iterator[str]:
     """What changed in the prompts of a strategy, the most expensive change first."""
-    session = session_of(check, comparison)
+    session = find_session(check, comparison)
     yield f"  prompts of {comparison['scenario']}, {comparison['strategy']}: {session_words(session)}"
     if volume := volume_words(session):
         yield f"    {volume}"
@@ -112,7 +112,7 @@ def has_failed(check: CheckObject, one: CheckObject) -> bool:
     return any((row["scenario"], row["strategy"]) == key and row["verdict"] == "fail" for row in check["budgets"])
 
 
-def session_of(check: CheckObject, one: CheckObject) -> CheckObject:
+def find_session(check: CheckObject, one: CheckObject) -> CheckObject:
     """The session of the same scenario and strategy."""
     key = one["scenario"], one["strategy"]
     return next(row for row in check["sessions"] if (row["scenario"], row["strategy"]) == key)

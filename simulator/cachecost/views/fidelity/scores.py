@@ -197,7 +197,7 @@ class Coverage:
         return is_thin(self.fitted[1] + self.held_out[1], self.clients)
 
 
-def of_part(judgements: Iterable[Judgement], part: str) -> list[Judgement]:
+def select_part(judgements: Iterable[Judgement], part: str) -> list[Judgement]:
     """The judgements of the recordings in a part (`PARTS`)."""
     return [one for one in judgements if is_held_out(PurePath(one.source).name) == PARTS[part]]
 
@@ -208,7 +208,7 @@ def host_parts(fidelity: Fidelity) -> list[HostPart]:
     for host, is_identity in sorted({(one.host, one.is_identity) for one in fidelity.judgements}):
         judgements = [one for one in fidelity.judgements if (one.host, one.is_identity) == (host, is_identity)]
         for part in PARTS:
-            own = of_part(judgements, part)
+            own = select_part(judgements, part)
             files, clients = {one.source for one in own}, {one.client for one in own}
             rows.append(HostPart(host, part, len(files), len(clients), score(host, own), is_identity))
     return rows
@@ -240,6 +240,6 @@ def coverages(fidelity: Fidelity) -> list[Coverage]:
 
 
 def _coverage(what: str, stated: str, judgements: Sequence[Judgement], holds: Callable[[Judgement], bool]) -> Coverage:
-    parts = {part: of_part(judgements, part) for part in PARTS}
+    parts = {part: select_part(judgements, part) for part in PARTS}
     fitted, held_out = ((sum(map(holds, parts[part])), len(parts[part])) for part in (FITTED, HELD_OUT))
     return Coverage(what, stated, fitted, held_out, len({one.client for one in judgements}))

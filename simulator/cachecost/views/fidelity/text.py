@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from rich.console import Console
-
 from cachecost.base.formatting import count_text, dollar_change, dollars, exact_or_none, percent, short_session
 from cachecost.ledger.results import FEW_CALLS, Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.hosts import hosts
@@ -58,7 +56,7 @@ class HostScore:
     recorded the judged calls, `models` how many they were of."""
 
     host: str
-    way: str
+    matching: str
     score: Score
     worst: int = 0
     reads: int = 0
@@ -90,8 +88,9 @@ def host_scores(fidelity: Fidelity) -> list[HostScore]:
     """A row for each host and way of caching that was recorded, then the hosts of which nothing was."""
     kinds = sorted({(one.host, one.way, one.is_identity) for one in fidelity.judgements})
     rows = []
-    for host, way, is_identity in kinds:
-        own = [one for one in fidelity.judgements if (one.host, one.way, one.is_identity) == (host, way, is_identity)]
+    for kind in kinds:
+        host, matching, is_identity = kind
+        own = [one for one in fidelity.judgements if (one.host, one.way, one.is_identity) == kind]
         judged = [one for one in own if one.kind != "unknown"]
         off = (
             0 if (one.holds if one.kind == "range" else one.exact) else abs(one.billed.read - one.predicted.read)
@@ -100,7 +99,7 @@ def host_scores(fidelity: Fidelity) -> list[HostScore]:
         rows.append(
             HostScore(
                 host,
-                way,
+                matching,
                 score(host, own),
                 max(off, default=0),
                 sum(one.billed.read > 0 for one in judged),
@@ -308,7 +307,7 @@ def _host_cells(row: HostScore) -> tuple[str, ...]:
         return (row.host, "", row.standing, "0", "", "", "", "", "")
     return (
         row.host,
-        _in_transcripts(WAYS[row.way], row.is_identity),
+        _in_transcripts(WAYS[row.matching], row.is_identity),
         row.standing,
         f"{score.calls:,}",
         _count_of(score.exact_hits, score.hits),
@@ -339,7 +338,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
         "hosts": [
             {
                 "host": row.host,
-                "matching": row.way or None,
+                "matching": row.matching or None,
                 **_counts(row.score),
                 "worst_tokens": row.worst,
                 "standing": row.standing,
@@ -523,7 +522,16 @@ MOST_MISMATCHES = 20
 def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
     console = report_console(stream, REPORT_WIDTH)
-    _print_headlines(console, fidelity)
+    # requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two
+    calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
+    steps = f"{count_text(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
+    parts = [(calls, fidelity.requests), (steps, fidelity.transcripts)]
+    for words, judgements in parts if fidelity.judgements else parts[:1]:
+        if judgements or not fidelity.judgements:
+            console.print(f"{words}\n", markup=False)
+            for line in score_lines(score("all", judgements)):
+                console.print(f"  {line}", markup=False)
+            console.print()
     shown = [short_score_table(fidelity, group) for group in GROUPS]
     shown += [host_table(fidelity, recorded_only=True)] if has_other_hosts(fidelity) else []
     shown += [assumption_table(fidelity)] if fidelity.readings else []
@@ -562,18 +570,3 @@ def score_lines(whole: Score) -> list[str]:
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
         *([f"ranges     {whole.ranges_in_words} hold"] if whole.ranges else []),
     ]
-
-
-def _print_headlines(console: Console, fidelity: Fidelity) -> None:
-    """Requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two."""
-    calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
-    steps = f"{count_text(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
-    parts = ((calls, fidelity.requests), (steps, fidelity.transcripts))
-    for words, judgements in parts:
-        if judgements or not fidelity.judgements:
-            console.print(f"{words}\n", markup=False)
-            for line in score_lines(score("all", judgements)):
-                console.print(f"  {line}", markup=False)
-            console.print()
-        if not fidelity.judgements:
-            return

@@ -98,7 +98,7 @@ def print_next(
     # a cache that has expired already expires no more
     rows = [row for row in choice.alternatives if choice.message.is_warm or row.kind != COLD]
     fitted = fit_table(alternatives_table(rows), console.width)
-    said = [
+    sentences = [
         line
         for note in filter(None, notes(choice, state, new_tokens, source, clock))
         for line in wrap_line(note, console.width)
@@ -106,7 +106,7 @@ def print_next(
     head = [*wrap_parts(answer, console.width), *wrap_parts(session_words(state), console.width), ""]
     print_lines(console, plain(head))
     print_lines(console, [(header_line(fitted), "dim")])
-    print_lines(console, plain([*row_lines(fitted), "", *said]))
+    print_lines(console, plain([*row_lines(fitted), "", *sentences]))
     print_lines(console, plain(filter(None, [hidden_note([fitted], "--json")])))
 
 

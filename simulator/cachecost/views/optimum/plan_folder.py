@@ -106,7 +106,7 @@ def client_code(rule: OnlineRule) -> str:
     placement = rule.placement
     kinds = {type(primitive) for primitive in placement.primitives}
     wanted = [OWN_TOOLS] * (LastTool in kinds) + [LAST_HUMAN] * (TurnBoundary in kinds)
-    blocks = [f'        ({_block_of(one)}, "{placement.ttl_of(one)}"),' for one in placement.primitives]
+    blocks = [f'        ({_describe(one)[1]}, "{placement.ttl_of(one)}"),' for one in placement.primitives]
     wanted += ["    wanted = [", *blocks, "    ]"]  # in order of priority
     text = HEAD.format(what=what, version=__version__, wanted="\n".join(wanted))
     if rule.keep_alive is not None:
@@ -117,49 +117,30 @@ def client_code(rule: OnlineRule) -> str:
 def rule_words(rule: OnlineRule) -> str:
     """Where the breakpoints are, in words."""
     placement = rule.placement
-    parts = [f"{_words(one)} ({placement.ttl_of(one)})" for one in placement.primitives]
+    parts = [f"{_describe(one)[0]} ({placement.ttl_of(one)})" for one in placement.primitives]
     return ", ".join(parts) or "none, as none pays off"
 
 
-def _block_of(primitive: Primitive) -> str:
-    """A Python expression for the block that a primitive chooses. Raises ValueError where there is none."""
+def _describe(primitive: Primitive) -> tuple[str, str]:
+    """Its words, and a Python expression for the block that it chooses. Raises ValueError where there is none."""
     match primitive:
         case LastTool():
-            return "_last(tools)"
+            return "the last tool", "_last(tools)"
         case SystemBlock(which="first"):
-            return "_last(system[::-1])"
+            return "the first system block", "_last(system[::-1])"
         case SystemBlock(which="last"):
-            return "_last(system)"
+            return "the last system block", "_last(system)"
         case FirstN(role="any", n=1, block="last"):
-            return "_last(chain(*messages[:1]))"
+            return "the end of the first message", "_last(chain(*messages[:1]))"
         case LastMessage(block="last"):
-            return "_last(chain(*messages))"
+            return "the end of the last message", "_last(chain(*messages))"
         case TurnBoundary(n=1, role="human"):
-            return "_last(chain(*messages[:human]))"
+            return "what comes before the last human message", "_last(chain(*messages[:human]))"
         case Hint(offset=offset):
-            return f"_last(chain(*messages[:-{offset}]))"
+            return f"the end of the message {offset} before the last", f"_last(chain(*messages[:-{offset}]))"
         case Lag(blocks=blocks):
-            return f"_last([*chain(*messages)][:-{blocks}])"
+            return f"{blocks} blocks before the end", f"_last([*chain(*messages)][:-{blocks}])"
     raise ValueError(f"no client code for {primitive!r}")
-
-
-def _words(primitive: Primitive) -> str:
-    match primitive:
-        case LastTool():
-            return "the last tool"
-        case SystemBlock(which=which):
-            return f"the {which} system block"
-        case FirstN():
-            return "the end of the first message"
-        case LastMessage():
-            return "the end of the last message"
-        case TurnBoundary():
-            return "what comes before the last human message"
-        case Hint(offset=offset):
-            return f"the end of the message {offset} before the last"
-        case Lag(blocks=blocks):
-            return f"{blocks} blocks before the end"
-    raise ValueError(f"no words for {primitive!r}")
 
 
 THREAD = "thread"

@@ -106,7 +106,7 @@ class Habit:
 def plan_words(plan: Sequence[PlanStep]) -> str:
     """One sentence: what to do."""
     real = [step for step in plan if not step.sent.is_extra]
-    habits = habits_of(real)
+    habits = count_habits(real)
     elsewhere = [habit for habit in habits.values() if habit.place != EARLIER]
     parts = [_habit_words(habit, len(real)) for habit in elsewhere if habit.calls * 50 >= len(real)]
     if rare := sum(habit.breakpoints for habit in elsewhere if habit.calls * 50 < len(real)):
@@ -145,14 +145,14 @@ def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
         yield f"Send {count_text(warms, 'pre-warming call')} before parallel ones."
 
 
-def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:
+def count_habits(real: Sequence[PlanStep]) -> dict[str, Habit]:
     """Where the calls are marked, the beginning of the prompt first."""
     tree = BlockTree([step.sent for step in real])
     found: dict[str, Habit] = {}
     for number, step in enumerate(real):
         request = build_call(step).request
         for breakpoint, placed in zip(request.breakpoints, step.breakpoints, strict=True):
-            habit = found.setdefault(place_of(request, breakpoint), Habit(place_of(request, breakpoint)))
+            habit = found.setdefault(place_words(request, breakpoint), Habit(place_words(request, breakpoint)))
             habit.numbers.add(number)
             gaps = habit.hours if breakpoint.ttl == "1h" else habit.fives
             node = tree.nodes.get(placed.prefix) if breakpoint.layer is Layer.MESSAGES else None
@@ -162,7 +162,7 @@ def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:
     return dict(sorted(found.items(), key=lambda item: next((n for n, part in enumerate(order) if part in item[0]), 2)))
 
 
-def place_of(request: Request, breakpoint: Breakpoint) -> str:
+def place_words(request: Request, breakpoint: Breakpoint) -> str:
     """A breakpoint's place in words."""
     number = place_as_sent(request, breakpoint)[2] + 1
     if breakpoint.layer is Layer.TOOLS:
@@ -204,7 +204,9 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
         also.append(f"{names[0]}{more} {dollars(usd)}, {change_text(change(usd, now))}")
     yield f"saves too  {' · '.join(also) or 'no built-in strategy is cheaper'}"
     yield f"bound      {_bound(optimum)}"
-    yield f"sure       {_certainty(optimum)}"
+    about = " ".join(filter(None, (optimum.token_source, _margin_words(optimum))))
+    depends = f"depends on {', '.join(optimum.depends_on)} (--full)"
+    yield f"sure       {about}; {depends if optimum.depends_on else 'holds under every tried assumption'}"
     yield f"next       cachecost optimize {arguments} --emit DIR: requests, strategy and client code; --full: the table"
     yield see_also("optimize", arguments, is_scenario=is_scenario)
 
@@ -232,14 +234,6 @@ def _bound(optimum: Optimum) -> str:
         return f"at the lower bound of {limit}, but not under every assumption"
     above = f"; this one is {percent(gap)} above that" if gap is not None else ""
     return f"no legal plan for these requests costs less than {limit}{above}"
-
-
-def _certainty(optimum: Optimum) -> str:
-    margin = _margin_words(optimum)
-    tokens = f"{optimum.token_source}{f' {margin}' if margin else ''}"
-    if not optimum.depends_on:
-        return f"{tokens}; holds under every tried assumption"
-    return f"{tokens}; depends on {', '.join(optimum.depends_on)} (--full)"
 
 
 def _margin_words(optimum: Optimum) -> str:

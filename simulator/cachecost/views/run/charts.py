@@ -248,40 +248,35 @@ def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figu
             x += 0.2
             figure.text(x / WIDTH, y, words, color=INK, va="center_baseline", size=SMALL_SIZE)
             x += text_width(words, SMALL_SIZE) + 0.22
-        _draw_bars(_bar_axes(figure, bars, head, height), bars)
+        # names to the left; so scaled that what stands at the end of each bar fits as well
+        left = MARGIN + min(widest([bar.name for bar in bars], bold=True), NAME_WIDTH) + GAP
+        room = WIDTH - left - MARGIN
+        axes = figure.add_axes((left / WIDTH, MARGIN / height, room / WIDTH, (height - head - MARGIN) / height))
+        axes.set_xlim(0, max((bar.total * room / (room - bar.words) for bar in bars), default=0) or 1)
+        axes.set_ylim(max(len(bars), 1) - 0.5, -0.5)
+        axes.spines[:].set_visible(False)
+        axes.spines["left"].set(visible=True, color=RULE)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        for row, bar in enumerate(bars):
+            _draw_bar(axes, row, bar)
     return figure
 
 
-def _bar_axes(figure: Figure, bars: Sequence[Bar], head: float, height: float) -> Axes:
-    """Axes with the names to the left; so scaled that what stands at the end of each bar fits as well."""
-    left = MARGIN + min(widest([bar.name for bar in bars], bold=True), NAME_WIDTH) + GAP
-    room = WIDTH - left - MARGIN
-    axes = figure.add_axes((left / WIDTH, MARGIN / height, room / WIDTH, (height - head - MARGIN) / height))
-    axes.set_xlim(0, max((bar.total * room / (room - bar.words) for bar in bars), default=0) or 1)
-    axes.set_ylim(max(len(bars), 1) - 0.5, -0.5)
-    axes.spines[:].set_visible(False)
-    axes.spines["left"].set(visible=True, color=RULE)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    return axes
-
-
-def _draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
-    end = axes.get_xlim()[1]
-    for row, bar in enumerate(bars):
-        start, alpha = 0.0, PALE if bar.pale else 1
-        for name, width in bar.parts.items():
-            if width > end * HAIRLINE:  # less would come and go with the rounding of pixels
-                axes.barh(row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=alpha)
-                start += width
-        if bar.reach > start + end * WHISKER:
-            axes.plot([start, bar.reach], [row, row], color=MUTED, linewidth=1.2, solid_capstyle="butt")
-            axes.plot([bar.reach, bar.reach], [row - BAR / 4, row + BAR / 4], color=MUTED, linewidth=1.2)
-        weight = "bold" if bar.strong else "normal"
-        shown = "\n".join(wrap_text(bar.name, NAME_WIDTH, bold=bar.strong))
-        annotate_beside(axes, shown, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
-        annotate_beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
-        annotate_beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
+def _draw_bar(axes: Axes, row: int, bar: Bar) -> None:
+    end, start, alpha = axes.get_xlim()[1], 0.0, PALE if bar.pale else 1
+    for name, width in bar.parts.items():
+        if width > end * HAIRLINE:  # less would come and go with the rounding of pixels
+            axes.barh(row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=alpha)
+            start += width
+    if bar.reach > start + end * WHISKER:
+        axes.plot([start, bar.reach], [row, row], color=MUTED, linewidth=1.2, solid_capstyle="butt")
+        axes.plot([bar.reach, bar.reach], [row - BAR / 4, row + BAR / 4], color=MUTED, linewidth=1.2)
+    weight = "bold" if bar.strong else "normal"
+    shown = "\n".join(wrap_text(bar.name, NAME_WIDTH, bold=bar.strong))
+    annotate_beside(axes, shown, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
+    annotate_beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
+    annotate_beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
 
 
 PLOT_HEIGHT = 3.4
@@ -543,7 +538,16 @@ def providers_figure(summaries: Sequence[Summary], headed: bool = True) -> Figur
             y = height - head - LEGEND_LINE * (line + 0.5)
             _dot(axes, x + 0.07, y, number)
             axes.text(x + 0.2, y, name, size=SMALL_SIZE, va="center_baseline")
-        _draw_dots(_dot_axes(figure, summaries, rows, top, height), rows)
+        axes = _dot_axes(figure, summaries, rows, top, height)
+        for row, dots in enumerate(rows):
+            axes.axhline(row, color=RULE, linewidth=0.6, zorder=0)
+            least = [dot.least for dot in dots]
+            axes.plot([min(least, default=1), max(least, default=1)], [row, row], color=RULE, linewidth=4, zorder=1)
+            for place, dot in enumerate(dots):
+                y = row + SPREAD * (place - (len(dots) - 1) / 2)
+                if dot.most > dot.least:
+                    axes.plot([dot.least, dot.most], [y, y], color=_colour(dot.strategy), linewidth=1.1, zorder=2)
+                _dot(axes, dot.least, y, dot.strategy)
     return figure
 
 
@@ -620,18 +624,6 @@ def _range_words(dots: Sequence[Dot]) -> str:
     """How far apart the strategies of a row are: "10 ×"."""
     least = [dot.least for dot in dots]
     return times(Decimal(f"{max(least) / min(least):.4g}")) if least else ""
-
-
-def _draw_dots(axes: Axes, rows: Sequence[Sequence[Dot]]) -> None:
-    for row, dots in enumerate(rows):
-        axes.axhline(row, color=RULE, linewidth=0.6, zorder=0)
-        least = [dot.least for dot in dots]
-        axes.plot([min(least, default=1), max(least, default=1)], [row, row], color=RULE, linewidth=4, zorder=1)
-        for place, dot in enumerate(dots):
-            y = row + SPREAD * (place - (len(dots) - 1) / 2)
-            if dot.most > dot.least:
-                axes.plot([dot.least, dot.most], [y, y], color=_colour(dot.strategy), linewidth=1.1, zorder=2)
-            _dot(axes, dot.least, y, dot.strategy)
 
 
 def _dot(axes: Axes, x: float, y: float, number: int) -> None:

@@ -52,7 +52,14 @@ from cachecost.views.run.tables import (
 )
 from cachecost.views.tables.output import lower_bound_sentence, rank_column
 from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.columns import MOST, columns_of, most_columns, most_spots, paths_of, rewritten_by_call
+from cachecost.views.timeline.columns import (
+    MOST,
+    draw_paths,
+    ledger_columns,
+    limit_columns,
+    limit_spots,
+    rewritten_by_call,
+)
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, timeline_key, timeline_view, usage_sentence
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
@@ -132,13 +139,13 @@ def run_page(
         error_margins=[*token_sentences(main), *filter(None, [seeds_sentence(main, result.seeds).removesuffix(".")])],
         lower_bound=lower_bound_sentence(main.comparison.ledgers),
         refusals=refusal_sentences(main),
-        apart=apart_sentences(main),
+        compared_apart=apart_sentences(main),
         bold=bold_words(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
         timelines=opened[:SHOWN],
         more_timelines=opened[SHOWN:],
-        strip_key=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), TTL_NAMES)),
+        timeline_legend=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), TTL_NAMES)),
         providers=providers,
         charts=charts,
         layers=layer_table(main) if main.lines else None,
@@ -146,7 +153,7 @@ def run_page(
         variants=variants,
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
-        rests=summary_sentence(result.assumptions),
+        assumption_sentence=summary_sentence(result.assumptions),
         assumed=assumption_groups(result.assumptions),
         first_assumed=first_assumptions(result.assumptions),
         assumptions=assumption_table(main.comparison.rules, main.comparison.host),
@@ -272,7 +279,7 @@ def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) ->
     rewritten = {one.strategy: rewritten_by_call(one) for one in explanations}
     groups: dict[tuple[object, ...], list[Ledger]] = {}  # those whose columns are the same to the eye
     for ledger in order:
-        paths = paths_of(columns_of(ledger, MOST), longest)
+        paths = draw_paths(ledger_columns(ledger, MOST), longest)
         groups.setdefault((len(ledger.rows), *paths.states, paths.refused), []).append(ledger)
     others = len(groups) - len(set(shown))
     anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
@@ -280,8 +287,10 @@ def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) ->
     for group in groups.values():
         ledger, names = group[0], [one.strategy for one in group]
         is_open = ledger.strategy in shown
-        scale = TimelineScale(longest) if is_open else TimelineScale(longest, most_columns(others), most_spots(others))
-        calls = columns_of(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
+        scale = (
+            TimelineScale(longest) if is_open else TimelineScale(longest, limit_columns(others), limit_spots(others))
+        )
+        calls = ledger_columns(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
         says = usage_sentence(len(ledger.rows), ledger.usage, ledger.cost.total if ledger.is_priced else None)
         view = timeline_view(group_name(names), anchors[ledger.strategy], says, calls, scale, is_open=is_open)
         views.append(replace(view, members=names))

@@ -235,7 +235,6 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
     facts += filter(None, [seeds_sentence(main, result.seeds)])
     facts.append(f"Rules and prices: {rules_sentence(main.comparison)}.")
     notes = [f"{note} ({name_strategies(names, main)})" for note, names in shared_notes(main.lines)]
-
     command = again or f"cachecost run scenarios/{result.scenario}.yaml"
     versions = " · ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     files = "`calls.csv` holds every call with its exact dollars, `result.json` the sums of this page."
@@ -281,9 +280,9 @@ def _markdown_assumptions(result: RunResult) -> list[str]:
     listed = [part for title, texts in groups for part in (f"{title}:", _list(texts))]
     if not listed:
         return []
-    said = [escape_markdown(summary_sentence(result.assumptions)), _list(first_assumptions(result.assumptions))]
+    answer = [escape_markdown(summary_sentence(result.assumptions)), _list(first_assumptions(result.assumptions))]
     fold = f'<details markdown="1"><summary>{count_text(len(result.assumptions), "assumption")} in full</summary>'
-    return ["## What the answer assumes", *said, fold, *listed, "</details>"]
+    return ["## What the answer assumes", *answer, fold, *listed, "</details>"]
 
 
 def _markdown_comparison(result: RunResult, summary: Summary) -> list[str]:

@@ -129,12 +129,12 @@ class FittedTable:
     def needed_width(self) -> int:
         """Cells in which nothing would be hidden."""
         spare = 0 if self.missing else max(0, self.room)
-        return self.width + self.missing + max(0, cells_of(self.hidden) - spare)
+        return self.width + self.missing + max(0, count_cells(self.hidden) - spare)
 
     @property
     def room(self) -> int:
         """Cells left to the right of the table; none where negative."""
-        return self.width - INDENT - self.names.width - cells_of(self.shown)
+        return self.width - INDENT - self.names.width - count_cells(self.shown)
 
 
 def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTable:
@@ -152,11 +152,11 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     ]
     fitting = [column for column in headed if column.rank == ANSWER]
     for column in sorted(headed, key=lambda column: column.rank):
-        if column.rank > ANSWER and cells_of([*fitting, column]) <= width - INDENT - min(first.width, narrow):
+        if column.rank > ANSWER and count_cells([*fitting, column]) <= width - INDENT - min(first.width, narrow):
             fitting.append(column)
     keys = {column.key for column in fitting}
     shown = [column for column in headed if column.key in keys]
-    room = max(width - INDENT - cells_of(shown), cell_len(first.header))
+    room = max(width - INDENT - count_cells(shown), cell_len(first.header))
     names = replace(first, cells=[shorten_middle(name, room) for name in first.cells])
     hidden = [column for column in columns if column.key not in keys]
     return FittedTable(names, shown, hidden, width, max(0, first.width - room), table.strong)
@@ -175,7 +175,7 @@ def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
     return f"({columns}{what} {'needs' if len(hidden) + cut == 1 else 'need'} {wider} columns; or see {see})"
 
 
-def cells_of(columns: Sequence[Column]) -> int:
+def count_cells(columns: Sequence[Column]) -> int:
     """Cells that the columns take, each with the gap before it."""
     return sum(GAP + column.width for column in columns)
 

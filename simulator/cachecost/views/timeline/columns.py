@@ -48,7 +48,7 @@ class CallColumn:
 NOTHING_REWRITTEN: Mapping[int, Decimal] = {}
 
 
-def columns_of(
+def ledger_columns(
     ledger: Ledger, most: int = MOST, rewritten: Mapping[int, Decimal] = NOTHING_REWRITTEN
 ) -> list[CallColumn]:
     """At most `most` columns of a ledger; `rewritten` are USD by the number of the call."""
@@ -77,12 +77,12 @@ def in_groups(columns: Sequence[CallColumn], step: int) -> Iterator[Sequence[Cal
         yield columns[start : start + step]
 
 
-def most_columns(others: int) -> int:
+def limit_columns(others: int) -> int:
     """Columns for each of so many pictures: together they must not make the page heavy."""
     return max(FEWEST, min(MOST, ALL_TOGETHER // max(others, 1)))
 
 
-def most_spots(others: int) -> int:
+def limit_spots(others: int) -> int:
     """Places to point at in each of so many pictures."""
     return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
 
@@ -133,7 +133,7 @@ class Paths:
         return BAND_TOP + BAND_HEIGHT + 3 if self.loops or self.questions or self.turns else HEIGHT
 
 
-def paths_of(columns: Sequence[CallColumn], longest: int) -> Paths:
+def draw_paths(columns: Sequence[CallColumn], longest: int) -> Paths:
     """The picture of the columns, on the scale of a prompt of `longest` tokens."""
     tops = [[_height(top, longest) for top in column.tops] for column in columns]
     most = max((column.rewritten for column in columns), default=ZERO)

@@ -12,7 +12,7 @@ from cachecost.ledger.rows import CallRow, LayerTokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.views.tables.table import Table, build_table
-from cachecost.views.timeline.columns import FEWEST_UNITS, MOST, CallColumn, Paths, in_groups, paths_of, thin
+from cachecost.views.timeline.columns import FEWEST_UNITS, MOST, CallColumn, Paths, draw_paths, in_groups, thin
 
 STATES = {"read": "read", "write_1h": "written 1h", "write_5m": "written 5m", "input": "uncached"}
 """The words of the page of `cachecost view`, in the order in which they lie in a prompt."""
@@ -190,7 +190,7 @@ def timeline_view(
         name,
         anchor,
         says,
-        paths_of(columns, scale.longest),
+        draw_paths(columns, scale.longest),
         f"{tokens(scale.longest)} tokens",
         spots(columns, scale.spots),
         table or call_table(columns, scale.spots),

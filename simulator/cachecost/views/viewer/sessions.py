@@ -89,24 +89,21 @@ def _strategies(report: Report) -> dict[str, Any]:
     causes, models = NameList(), NameList()
     strategies = report.result["strategies"]
     base = next((one["cost_usd"] for one in strategies if one["name"] == report.result["compare_to"]), None)
-    made = [_strategy(one, report.rows.get(inert_cell(one["name"]), ()), base, causes, models) for one in strategies]
+    made = []
+    for one in strategies:
+        cost, rows = one["cost_usd"], report.rows.get(inert_cell(one["name"]), ())
+        refusals = [f"{refusal['calls']:,} × refused: {refusal['message']}" for refusal in one.get("refusals", ())]
+        made.append(
+            {
+                "name": one["name"],
+                "cost_usd": cost,
+                "difference_usd": None if cost is None or base is None else exact(Decimal(cost) - Decimal(base)),
+                "calls": _columns(rows, causes, models) if rows else None,
+                "refused": one["errors"],
+                "findings": [*refusals, *one.get("notes", ())],
+            }
+        )
     return {"strategies": made, "causes": cause_objects(causes), "models": models.names}
-
-
-def _strategy(
-    line: Mapping[str, Any], rows: Sequence[Row], base: str | None, causes: NameList, models: NameList
-) -> dict[str, Any]:
-    cost = line["cost_usd"]
-    difference = None if cost is None or base is None else exact(Decimal(cost) - Decimal(base))
-    refusals = [f"{one['calls']:,} × refused: {one['message']}" for one in line.get("refusals", ())]
-    return {
-        "name": line["name"],
-        "cost_usd": cost,
-        "difference_usd": difference,
-        "calls": _columns(rows, causes, models) if rows else None,
-        "refused": line["errors"],
-        "findings": [*refusals, *line.get("notes", ())],
-    }
 
 
 def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[str, list[Any]]:
