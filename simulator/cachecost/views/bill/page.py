@@ -21,6 +21,7 @@ from cachecost.views.bill.text import (
     accounted,
     agent_name,
     calls_table,
+    is_human,
     list_price_note,
     rewrite_words,
     what_came_before,
@@ -123,9 +124,9 @@ def billed_column(one: TimelineCall) -> CallColumn:
         cost_by_layer={},
         is_priced=one.cost is not None,
     )
-    is_human = "human" in call.events and not one.agent_number
+
     place = " · ".join(filter(None, (clock(call.start), agent_name(one))))
-    timeline = CallTimeline(is_human=True) if is_human else EMPTY_TIMELINE
+    timeline = CallTimeline(is_human=True) if is_human(one) else EMPTY_TIMELINE
     idle = one.idle_s or 0.0
     pause = f"idle for {duration(idle)}" if idle >= LONG_IDLE_S else ""
     return CallColumn(

@@ -371,6 +371,11 @@ def agent_name(one: TimelineCall) -> str:
     return f"{one.call.agent_type or 'agent'} {one.agent_number}" if one.agent_number else MAIN
 
 
+def is_human(one: TimelineCall) -> bool:
+    """Whether a person's message came before the call."""
+    return "human" in one.call.events and not one.agent_number
+
+
 def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: str = "") -> str:
     """What happened between a call and the one that it continues, in words; `model` is that of the session's start."""
     call, rewrite = one.call, one.rewrite

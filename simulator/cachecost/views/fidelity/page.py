@@ -14,7 +14,7 @@ from cachecost.ledger.results import Evidence, Fidelity, Judgement
 from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
 from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, draw_title, house_style, inline, svg
-from cachecost.views.fidelity.scores import GROUPS, score
+from cachecost.views.fidelity.scores import GROUPS, Score
 from cachecost.views.fidelity.text import (
     anthropic_judgements,
     assumption_table,
@@ -94,7 +94,7 @@ def write_evidence(
 ) -> Path:
     """report.md, residuals.svg and result.json in `folder`; each whole or not at all. Raises OSError, InputError."""
     folder.mkdir(parents=True, exist_ok=True)
-    title = headline(score("all", anthropic_judgements(fidelity)))
+    title = headline(Score("all", anthropic_judgements(fidelity)))
     write_whole(folder / PICTURE, svg(residual_figure(fidelity, title)))
     write_whole(folder / RESULT, (json.dumps(fidelity_object(fidelity), indent=1) + "\n").encode())
     text = bind_units_in_markdown(evidence_markdown(fidelity, evidence, claims, PICTURE, again))
@@ -104,7 +104,7 @@ def write_evidence(
 
 def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence] = ()) -> str:
     """The page as text, the same bytes each time."""
-    title = headline(score("all", anthropic_judgements(fidelity)))
+    title = headline(Score("all", anthropic_judgements(fidelity)))
     return render_page(
         "fidelity.html",
         headline=title,

@@ -30,7 +30,6 @@ class Dollars:
     billed: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Score:
     """Calls of a group: how many hits and cold starts were knowable, and exactly right.
 
@@ -41,25 +40,23 @@ class Score:
     began, `cold_written` cold starts that were billed a write.
     """
 
-    name: str
-    calls: int
-    hits: int
-    exact_hits: int
-    cold: int
-    exact_cold: int
-    unknown: int
-    median: float
-    p95: float
-    predicted_usd: Decimal | None
-    billed_usd: Decimal | None
-    ranges: int = 0
-    held: int = 0
-    late: int = 0
-    warm: int = 0
-    cold_written: int = 0
-    known: Dollars = Dollars()
-    not_known: Dollars = Dollars()
-    coverage: float = 0.0
+    def __init__(self, name: str, judgements: Sequence[Judgement]) -> None:
+        hits, cold, unknown = ([one for one in judgements if one.kind == kind] for kind in ("hit", "cold", "unknown"))
+        ranges = [one for one in judgements if one.has_range]
+        errors = sorted(one.token_error for one in judgements)
+        self.name, self.calls, self.unknown = name, len(judgements), len(unknown)
+        self.hits, self.exact_hits = len(hits), sum(one.exact for one in hits)
+        self.cold, self.exact_cold = len(cold), sum(one.exact for one in cold)
+        self.cold_written = sum(one.billed.write > 0 for one in cold)
+        self.median, self.p95 = percentile(errors, 50), percentile(errors, 95)
+        self.ranges, self.held = len(ranges), sum(one.holds for one in ranges)
+        self.coverage = sum(one.coverage for one in ranges) / len(ranges) if ranges else 0.0
+        self.late = sum(one.cause == "visibility_lag" for one in judgements)
+        self.warm = sum(one.cause == "warm_start" for one in unknown)
+        whole = _dollars(judgements)
+        self.predicted_usd, self.billed_usd = whole.predicted, whole.billed
+        self.not_known = _dollars(unknown)
+        self.known = _dollars([one for one in judgements if one.kind != "unknown"])
 
     @property
     def knowable(self) -> int:
@@ -101,37 +98,6 @@ def first_cold_starts(judgements: Sequence[Judgement]) -> int:
     return sum(one.kind == "cold" for one in first.values())
 
 
-def score(name: str, judgements: Sequence[Judgement]) -> Score:
-    """The score of some judgements together."""
-    hits = [one for one in judgements if one.kind == "hit"]
-    cold = [one for one in judgements if one.kind == "cold"]
-    unknown = [one for one in judgements if one.kind == "unknown"]
-    errors = sorted(one.token_error for one in judgements)
-    ranges = [one for one in judgements if one.has_range]
-    whole = _dollars(judgements)
-    return Score(
-        name,
-        len(judgements),
-        len(hits),
-        sum(one.exact for one in hits),
-        len(cold),
-        sum(one.exact for one in cold),
-        len(unknown),
-        percentile(errors, 50),
-        percentile(errors, 95),
-        whole.predicted,
-        whole.billed,
-        len(ranges),
-        sum(one.holds for one in ranges),
-        sum(one.cause == "visibility_lag" for one in judgements),
-        sum(one.cause == "warm_start" for one in unknown),
-        sum(one.billed.write > 0 for one in cold),
-        _dollars([one for one in judgements if one.kind != "unknown"]),
-        _dollars(unknown),
-        sum(one.coverage for one in ranges) / len(ranges) if ranges else 0.0,
-    )
-
-
 def scores(fidelity: Fidelity, key: Key) -> list[Score]:
     """A score for each group, the largest group first, equals by name. Transcripts are groups of their own."""
     groups: dict[str, list[Judgement]] = {}
@@ -139,7 +105,7 @@ def scores(fidelity: Fidelity, key: Key) -> list[Score]:
     for one in fidelity.judgements:
         for name in key(one):
             groups.setdefault(f"{name}, transcripts" if is_mixed and one.is_identity else name, []).append(one)
-    made = [score(name, group) for name, group in groups.items()]
+    made = [Score(name, group) for name, group in groups.items()]
     return sorted(made, key=lambda each: (-each.calls, each.name))
 
 
@@ -210,7 +176,7 @@ def host_parts(fidelity: Fidelity) -> list[HostPart]:
         for part in PARTS:
             own = select_part(judgements, part)
             files, clients = {one.source for one in own}, {one.client for one in own}
-            rows.append(HostPart(host, part, len(files), len(clients), score(host, own), is_identity))
+            rows.append(HostPart(host, part, len(files), len(clients), Score(host, own), is_identity))
     return rows
 
 

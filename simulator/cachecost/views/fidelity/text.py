@@ -16,7 +16,6 @@ from cachecost.views.fidelity.scores import (
     coverages,
     first_cold_starts,
     host_parts,
-    score,
     scores,
 )
 from cachecost.views.streams import REPORT_WIDTH, report_console
@@ -100,7 +99,7 @@ def host_scores(fidelity: Fidelity) -> list[HostScore]:
             HostScore(
                 host,
                 matching,
-                score(host, own),
+                Score(host, own),
                 max(off, default=0),
                 sum(one.billed.read > 0 for one in judged),
                 sum(one.kind == "cold" and not one.exact for one in judged),
@@ -110,13 +109,13 @@ def host_scores(fidelity: Fidelity) -> list[HostScore]:
             )
         )
     recorded = {host for host, _, _ in kinds}
-    return [*rows, *(HostScore(host, "", score(host, [])) for host in hosts() if host not in recorded)]
+    return [*rows, *(HostScore(host, "", Score(host, [])) for host in hosts() if host not in recorded)]
 
 
 def exactness_sentences(fidelity: Fidelity) -> list[str]:
     """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
     recorded = sorted({one.host for one in fidelity.main})
-    totals = [score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
+    totals = [Score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
     exact = {one.name: _share(one.right, one.knowable) for one in totals if one.right >= EXACT_SHARE * one.knowable > 0}
     ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
     neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
@@ -146,7 +145,7 @@ def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
 def basis_sentence(fidelity: Fidelity) -> str:
     """What the first figures rest on."""
     own = anthropic_judgements(fidelity)
-    totals, trivial = score("own", own), first_cold_starts(own)
+    totals, trivial = Score("own", own), first_cold_starts(own)
     unit = "step" if own and own[0].is_identity else "request"
     counted = f"Counted are {unit}s, not sessions: {count_text(len(own), unit)} ({basis_in_words(own)})"
     apart = f", of which {totals.unknown:,} read what no recorded call can have written" if totals.unknown else ""
@@ -161,12 +160,12 @@ def other_scores_sentence(fidelity: Fidelity) -> str:
     """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
     sentences = []
     if fidelity.transcripts and fidelity.requests:
-        totals = score("transcripts", fidelity.transcripts)
+        totals = Score("transcripts", fidelity.transcripts)
         basis = f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known"
         sentences.append(f"{basis}, {_right_words(totals, 'reads')} follow from the step before.")
     others = [one for one in fidelity.main if one.host != "anthropic"]
     if others and len(others) < len(fidelity.main):
-        totals = score("others", others)
+        totals = Score("others", others)
         names = ", ".join(sorted({one.host for one in others}))
         ranges = f"; {totals.held:,} of {totals.ranges:,} ranges hold" if totals.ranges else ""
         sentences.append(f"On other hosts ({names}) {_right_words(totals)} are exactly right{ranges}.")
@@ -330,9 +329,9 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
     """The object of `validate --json` (docs/reference/output-formats.md), with the breakdowns."""
     return {
         "format": 1,
-        **_score(score("all", fidelity.main)),
+        **_score(Score("all", fidelity.main)),
         "judged": "requests" if fidelity.requests else "transcripts",
-        "transcripts": _score(score("transcripts", fidelity.transcripts)) if fidelity.transcripts else None,
+        "transcripts": _score(Score("transcripts", fidelity.transcripts)) if fidelity.transcripts else None,
         "mismatches": [_mismatch(one) for one in fidelity.mismatches],
         "token_source": fidelity.token_source,
         "hosts": [
@@ -474,7 +473,7 @@ def evidence_markdown(
     fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], picture: str, again: str
 ) -> str:
     """The page in Markdown; `picture` is the residual chart's file, `again` the command that makes the page."""
-    whole = score("all", anthropic_judgements(fidelity))
+    whole = Score("all", anthropic_judgements(fidelity))
     more = " ".join(filter(None, (basis_sentence(fidelity), other_scores_sentence(fidelity))))
     parts = [
         "# Predicted against billed",
@@ -529,7 +528,7 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
     for words, judgements in parts if fidelity.judgements else parts[:1]:
         if judgements or not fidelity.judgements:
             console.print(f"{words}\n", markup=False)
-            for line in score_lines(score("all", judgements)):
+            for line in score_lines(Score("all", judgements)):
                 console.print(f"  {line}", markup=False)
             console.print()
     shown = [short_score_table(fidelity, group) for group in GROUPS]

@@ -27,7 +27,7 @@ from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
-from cachecost.views.bill.text import MAIN, agent_name, named_facts, session_headline, what_came_before
+from cachecost.views.bill.text import MAIN, agent_name, is_human, named_facts, session_headline, what_came_before
 from cachecost.views.bill.words import evidence_words
 
 CUT_FILE = "session.jsonl"
@@ -192,7 +192,6 @@ def what_if_object(
     """The session with these choices; `options` are those of the command that shows the page."""
     replay, causes = alternatives.replay, NameList()
     chosen = {kind: value for kind, value in choices.items() if value not in ("", AS_SENT) and kind in KINDS}
-
     usage = sum((row.usage for row in found.base), Usage())
     tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
     return {
@@ -283,11 +282,6 @@ def call_columns(calls: Sequence[TimelineCall], causes: NameList, models: NameLi
 def rewritten_cost(one: TimelineCall) -> Decimal:
     """USD that a call paid to write again what had been cached."""
     return (one.rewrite.cost if one.rewrite else None) or ZERO
-
-
-def is_human(one: TimelineCall) -> bool:
-    """Whether a person's message came before the call."""
-    return "human" in one.call.events and not one.agent_number
 
 
 def event_text(one: TimelineCall, model: str) -> str:
