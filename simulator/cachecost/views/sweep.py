@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 from math import ceil, sqrt
@@ -48,7 +47,6 @@ PERCENTILES = (5, 25, 50, 75, 95)
 CONFIDENCE = 1.96
 
 
-@dataclass(frozen=True, slots=True)
 class SweepLine:
     """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their
     size.
@@ -58,12 +56,34 @@ class SweepLine:
     effort `costs` are the least, and `missed` the most, in the order of their size, too.
     """
 
-    first: SweepRow
-    costs: Sequence[Decimal]
-    fault: str
-    is_priced: bool = True
-    cache_hit_rate: Decimal | None = None
-    missed: Sequence[Decimal] = ()
+    def __init__(self, first: SweepRow) -> None:
+        self.first = first
+        self.is_priced, self.may_miss = True, False
+        self.costs, self.missed = list[Decimal](), list[Decimal]()
+        self.fault = ""
+        self._read, self._prefill = 0, list[int]()
+
+    def add(self, row: SweepRow) -> None:
+        """Another seed."""
+        self.is_priced = self.is_priced and row.cost_usd is not None
+        self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
+        self.costs += [row.cost_usd] if row.cost_usd is not None else []
+        self.missed += [cost for cost in (row.cost_if_missed_usd, row.cost_usd) if cost is not None][:1]
+        self._prefill.append(row.prefill)
+        self._read += row.read
+        self.fault = self.fault or row.fault
+
+    def finish(self, is_priced: bool) -> SweepLine:
+        """The line, after its last seed; `is_priced` says whether all strategies of the point have prices."""
+        self.is_priced = is_priced
+        self.costs = sorted(self.costs if is_priced else map(Decimal, self._prefill))
+        self.missed = sorted(self.missed) if is_priced and self.may_miss else []
+        return self
+
+    @property
+    def cache_hit_rate(self) -> Decimal | None:
+        whole = self._read + sum(self._prefill)
+        return Decimal(self._read) / whole if whole else None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -113,42 +133,14 @@ def _percentiles(amounts: Sequence[Decimal]) -> dict[int, Decimal]:
     return {percent: amounts[max(1, ceil(percent / 100 * len(amounts))) - 1] for percent in PERCENTILES}
 
 
-class _Sums:
-    """A line in the making."""
-
-    def __init__(self, first: SweepRow) -> None:
-        self.first = first
-        self.costs: list[Decimal | None] = []
-        self.missed: list[Decimal] = []
-        self.may_miss = False
-        self.prefill: list[int] = []
-        self.read = 0
-        self.fault = ""
-
-    def add(self, row: SweepRow) -> None:
-        self.costs.append(row.cost_usd)
-        self.missed += [cost for cost in (row.cost_if_missed_usd, row.cost_usd) if cost is not None][:1]
-        self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
-        self.prefill.append(row.prefill)
-        self.read += row.read
-        self.fault = self.fault or row.fault
-
-    def line(self, is_priced: bool) -> SweepLine:
-        costs = [cost for cost in self.costs if cost is not None] if is_priced else list(map(Decimal, self.prefill))
-        whole = self.read + sum(self.prefill)
-        share = Decimal(self.read) / whole if whole else None
-        missed = sorted(self.missed) if is_priced and self.may_miss else ()
-        return SweepLine(self.first, sorted(costs), self.fault, is_priced, share, missed)
-
-
 def sum_points(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
     """Rows in the order of the grid, summed up over their seeds: of each point its strategies. Holds one point."""
     for _, point in groupby(rows, lambda row: row.key.labels):
-        sums: dict[str, _Sums] = {}
+        lines: dict[str, SweepLine] = {}
         for row in point:
-            sums.setdefault(row.strategy, _Sums(row)).add(row)
-        is_priced = all(cost is not None for one in sums.values() for cost in one.costs)
-        yield [one.line(is_priced) for one in sums.values()]
+            lines.setdefault(row.strategy, SweepLine(row)).add(row)
+        is_priced = all(line.is_priced for line in lines.values())
+        yield [line.finish(is_priced) for line in lines.values()]
 
 
 def sum_lines(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
