@@ -15,7 +15,7 @@ from rich.text import Text
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.base.formatting import count_text, encodable, tokens
 from cachecost.views.charts.palette import SEVERITY_STYLES
-from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
+from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream, without_end_blanks
 from cachecost.views.tables.table import shorten_middle
 
 INDENT = 7
@@ -40,27 +40,12 @@ def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], 
     `pricing` is the command that prices the findings; "" for none.
     """
     width, colours = stream_look(stream)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    text = lint_text(findings, requests, pricing, width=width, coloured=bool(colours), encoding=encoding)
-    styled_stream(stream).write(text)
-
-
-def lint_text(
-    findings: Sequence[LintFinding],
-    requests: int,
-    pricing: str = "",
-    *,
-    width: int,
-    coloured: bool = False,
-    encoding: str = "utf-8",
-) -> str:
-    """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
     page = StringIO()
     console = inert_console(
         page,
         width=min(width, REPORT_WIDTH),
-        color_system="standard" if coloured else None,
-        force_terminal=coloured,
+        color_system="standard" if colours else None,
+        force_terminal=bool(colours),
         legacy_windows=False,
     )
     many = Counter[str](one.severity for one in findings)
@@ -83,8 +68,8 @@ def lint_text(
         parts += [Text(), Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")]
     for part in parts:
         console.print(part, highlight=False)
-    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
-    return encodable(text, encoding)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    styled_stream(stream).write(encodable(without_end_blanks(page.getvalue()), encoding))
 
 
 def _how_much(one: LintFinding, shows_request: bool) -> str:

@@ -137,6 +137,11 @@ def _console_class() -> Any:
     return InertConsole
 
 
+def without_end_blanks(text: str) -> str:
+    """The lines of `text` without the blanks at their ends."""
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
 def print_lines(console: Console, lines: Iterable[str]) -> None:
     """Print each line as it is, without markup; the terminal wraps it."""
     for line in lines:

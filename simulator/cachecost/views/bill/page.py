@@ -39,7 +39,7 @@ from cachecost.views.bill.words import (
     short_cause,
 )
 from cachecost.views.html.frame import render_page
-from cachecost.views.tables.table import Column, Table
+from cachecost.views.tables.table import Column, Table, word_column
 from cachecost.views.timeline.columns import HEIGHT, MOST, CallColumn, gap_path, limit_spots, step_path
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_key, timeline_view
 
@@ -245,9 +245,9 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
         saving = dollars(total.rewritten), f"was spent re-caching content that was already cached{share}"
     hit_rate = f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
     changes = [
-        Column("change", "change", [one.change for one in advice], right=False),
+        word_column("change", [one.change for one in advice]),
         Column("saved", "saved", dollar_column([one.saved for one in advice])),
-        Column("how", "how", [how_words(one) for one in advice], right=False),
+        word_column("how", [how_words(one) for one in advice]),
     ]
     sessions = rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)
     return render_page(

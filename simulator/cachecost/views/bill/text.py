@@ -56,6 +56,7 @@ from cachecost.views.tables.table import (
     Table,
     fit_table,
     hidden_note,
+    word_column,
 )
 
 if TYPE_CHECKING:
@@ -352,7 +353,7 @@ def calls_table(groups: Sequence[Sequence[TimelineCall]], zone: tzinfo = UTC) ->
     columns = [
         Column("number", "call", numbers),
         Column("time", "time", times, rank=COMPARISON),
-        Column("agent", "agent", agents, right=False, rank=COUNT),
+        word_column("agent", agents, COUNT),
         Column("idle", "idle", [duration(one) if one >= SHOWN_IDLE_S else "" for one in idle], rank=COMPARISON),
         Column("read", "read", token_column([sum(one[1] for one in group) for group in usages])),
         Column("written", "written", token_column([sum(one[2] + one[3] for one in group) for group in usages])),

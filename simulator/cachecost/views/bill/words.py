@@ -17,7 +17,7 @@ from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars,
 from cachecost.base.times import zone_name
 from cachecost.conversations.calls import BillTotal
 from cachecost.providers.usage import ZERO
-from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, shorten_middle
+from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, shorten_middle, word_column
 
 SHORT_ID = 8
 LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", ".log", ".har", ".yaml", ".yml", ".mitm", ".db", ".gz", ".zst")
@@ -204,7 +204,7 @@ def causes_table(summary: BillSummary, rewrites: Sequence[BilledRewrite]) -> Tab
     indent = "  "
     return Table(
         [
-            Column("cause", "cause", [indent * one.is_part + one.name for one in lines], right=False),
+            word_column("cause", [indent * one.is_part + one.name for one in lines]),
             Column("times", "times", [f"{one.times:,} ×" for one in lines]),
             Column("cost", "cost", dollar_column([one.cost for one in lines])),
             Column("tokens", "tokens", token_column([one.tokens for one in lines]), rank=COUNT),
@@ -247,7 +247,7 @@ def rows_table(
     columns = [Column("key", heading, row_names(summary)[:most], right=False)]
     if by == "session":
         cells = [shorten_middle(projects[row.project], project_cells) for row in rows]
-        columns += [Column("project", "project", cells, right=False, rank=COMPARISON)] if any(cells) else []
+        columns += [word_column("project", cells, COMPARISON)] if any(cells) else []
     columns += [
         Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT),
         Column("hit_rate", "hit rate", percent_column([row.hit_rate for row in rows]), rank=COMPARISON),

@@ -31,6 +31,7 @@ from cachecost.views.tables.table import (
     fit_table,
     hidden_note,
     render_table,
+    word_column,
 )
 from cachecost.views.timeline.picture import TimelineView, timeline_key
 
@@ -94,19 +95,15 @@ def findings_table(explanation: Explanation) -> Table:
     groups = group_findings(explanation)
     examples = [group.example for group in groups]
     columns = [
-        _words_column("cause", [f"{one.code} {causes()[one.cause].name}" for one in examples]),
-        _words_column("most expensive example", [f"call {one.call}: {one.message}" for one in examples], DETAIL),
-        _words_column("fix", [one.fix for one in examples], DETAIL),
-        _words_column("paid again", [str(one.layer) for one in examples], COMPARISON),
-        _words_column("calls", [call_numbers(group.findings) for group in groups], COUNT),
+        word_column("cause", [f"{one.code} {causes()[one.cause].name}" for one in examples]),
+        word_column("most expensive example", [f"call {one.call}: {one.message}" for one in examples], DETAIL),
+        word_column("fix", [one.fix for one in examples], DETAIL),
+        word_column("paid again", [str(one.layer) for one in examples], COMPARISON),
+        word_column("calls", [call_numbers(group.findings) for group in groups], COUNT),
         Column("times", "times", [f"{len(group.findings):,}" for group in groups], rank=COMPARISON),
         Column("avoidable", "avoidable", dollar_column([group.cost for group in groups])),
     ]
     return Table(columns, f"What “{explanation.strategy}” pays more than it must")
-
-
-def _words_column(header: str, cells: list[str], rank: int = 0) -> Column:
-    return Column(header, header, cells, right=False, rank=rank)
 
 
 def call_numbers(findings: Sequence[Finding]) -> str:

@@ -12,7 +12,17 @@ from cachecost.base.times import iso, iso_or_none
 from cachecost.views.bill.text import header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
 from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words, session_words
 from cachecost.views.streams import report_console
-from cachecost.views.tables.table import ANSWER, COMPARISON, COUNT, PIPE_WIDTH, Column, Table, fit_table, hidden_note
+from cachecost.views.tables.table import (
+    ANSWER,
+    COMPARISON,
+    COUNT,
+    PIPE_WIDTH,
+    Column,
+    Table,
+    fit_table,
+    hidden_note,
+    word_column,
+)
 
 
 def next_object(
@@ -63,10 +73,6 @@ def next_object(
     }
 
 
-def price_object(price: Price) -> dict[str, Any]:
-    return {"cost_usd": exact_or_none(price.cost), "usage": price.usage.wire()}
-
-
 def state_object(state: SessionState) -> dict[str, Any]:
     """What is known of the session."""
     return {
@@ -87,6 +93,10 @@ def state_object(state: SessionState) -> dict[str, Any]:
         "typical_output_tokens": state.typical_output_tokens,
         "calls_per_message": state.calls_per_message,
     }
+
+
+def price_object(price: Price) -> dict[str, Any]:
+    return {"cost_usd": exact_or_none(price.cost), "usage": price.usage.wire()}
 
 
 def print_next(
@@ -113,19 +123,15 @@ def print_next(
 def alternatives_table(rows: Sequence[NextAlternative]) -> Table:
     """A row an alternative; `first` has to be paid before the message."""
     usages = [row.usage.usage for row in rows]
+    first = ["" if row.first is None else dollars(row.first.cost) for row in rows]
     columns = [
         Column("way", "next message", [row.name for row in rows], right=False),
         Column("cost", "cost", dollar_column([row.cost for row in rows])),
-        Column(
-            "first",
-            "one-time cost",
-            ["" if row.first is None else dollars(row.first.cost) for row in rows],
-            rank=COMPARISON,
-        ),
+        Column("first", "one-time cost", first, rank=COMPARISON),
         Column("read", "read", token_column([usage.read for usage in usages]), rank=COUNT),
         Column("written", "written", token_column([usage.write for usage in usages]), rank=COUNT),
         Column("input", "uncached", token_column([usage.input_tokens for usage in usages]), rank=COUNT),
-        Column("note", "note", [row.note for row in rows], right=False, rank=COUNT + 1),
+        word_column("note", [row.note for row in rows], COUNT + 1),
     ]
     return Table([column for column in columns if any(column.cells) or column.rank == ANSWER])
 

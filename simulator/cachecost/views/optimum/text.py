@@ -34,7 +34,14 @@ from cachecost.prompts.request import Breakpoint, Request, place_as_sent, wire_p
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
-from cachecost.views.streams import REPORT_WIDTH, inert_console, report_console, stream_look, styled_stream
+from cachecost.views.streams import (
+    REPORT_WIDTH,
+    inert_console,
+    report_console,
+    stream_look,
+    styled_stream,
+    without_end_blanks,
+)
 from cachecost.views.tables.table import INDENT, Column, Table, facts_grid, fit_table, hidden_note, render_table
 
 MOST_ROWS = 8
@@ -302,7 +309,7 @@ def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
     console.print(facts_grid(facts(optimum), prose))
     if note := hidden_note([fitted], "--csv F"):
         console.print(Padding(Text(note), (0, 0, 0, INDENT)))
-    styled_stream(stream).write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
+    styled_stream(stream).write(without_end_blanks(page.getvalue()))
 
 
 def answer(optimum: Optimum) -> Iterator[str]:

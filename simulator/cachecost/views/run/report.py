@@ -62,7 +62,7 @@ from cachecost.views.run.tables import (
     variant_costs,
     variant_table,
 )
-from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream
+from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream, without_end_blanks
 from cachecost.views.tables.output import escape_markdown, lower_bound_sentence, markdown_table, picture_link
 from cachecost.views.tables.table import (
     GAP,
@@ -382,7 +382,7 @@ def run_text(
         console.print(Text(f"  report   {report}"), soft_wrap=True)
     if note := hidden_note(tables, "--json" if report is None else "the report"):
         console.print(indented(Text(note), width))
-    return encodable("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()), encoding)
+    return encodable(without_end_blanks(page.getvalue()), encoding)
 
 
 def _compared(summary: Summary, fitted: FittedTable, width: int, coloured: bool) -> list[RenderableType]:

@@ -50,6 +50,7 @@ from cachecost.views.tables.table import (
     build_table,
     shorten_middle,
     true_rows,
+    word_column,
 )
 
 CALLS_SHOWN = 20
@@ -69,7 +70,7 @@ def strategy_table(summary: Summary) -> Table:
     lines = summary.lines
     columns = [Column("name", "strategy", [shown_name(line) for line in lines], right=False)]
     if any(line.described_in for line in lines):
-        columns.append(_detail_column("described in", [line.described_in for line in lines]))
+        columns.append(word_column("described in", [line.described_in for line in lines], DETAIL))
     columns.append(Column("calls", "calls", [f"{line.calls:,}" for line in lines], rank=COUNT))
     for name in summary.classes:  # tokens; a class that is zero everywhere may be hidden, one that counts never
         key = PREFILL if name == "input" and not summary.is_priced else name
@@ -166,14 +167,14 @@ def variant_table(summaries: Sequence[Summary], longest_best: int | None = None)
     best = [shorten_middle(row.best, longest_best) if longest_best else row.best for row in rows]
     columns = [
         Column("name", "variant", [row.variant for row in rows], right=False),
-        _detail_column("as of", [comparison.as_of.isoformat() for comparison in comparisons]),
-        _detail_column("model", [comparison.model for comparison in comparisons]),
-        _detail_column("assumptions", [assumptions_set(comparison) or "defaults" for comparison in comparisons]),
+        word_column("as of", [comparison.as_of.isoformat() for comparison in comparisons], DETAIL),
+        word_column("model", [comparison.model for comparison in comparisons], DETAIL),
+        word_column("assumptions", [assumptions_set(comparison) or "defaults" for comparison in comparisons], DETAIL),
         Column("best", "cheapest", best, right=False),
         Column("first", main.comparison.first, point_aligned([row.first for row in rows]), rank=LOWER_BOUND),
         Column("cost", "cost", point_aligned([row.cost for row in rows])),
         Column("saving", main.against, [row.saving for row in rows], rank=COMPARISON),
-        Column("order", "order", [row.order for row in rows], right=False, rank=COMPARISON),
+        word_column("order", [row.order for row in rows], COMPARISON),
     ]
     return Table(columns, "The same comparison in each variant", wraps=True)
 
@@ -279,10 +280,6 @@ def sample_numbers(count: int, most: int = POINTS) -> list[int]:
     if count <= most:
         return list(range(count + 1))
     return [round(number * count / most) for number in range(most + 1)]
-
-
-def _detail_column(header: str, cells: list[str]) -> Column:
-    return Column(header, header, cells, right=False, rank=DETAIL)
 
 
 def _best_rows(summary: Summary) -> frozenset[int]:

@@ -77,6 +77,11 @@ class Table:
         return row in self.strong or row in self.columns[column].bold
 
 
+def word_column(header: str, cells: list[str], rank: int = ANSWER) -> Column:
+    """A column of words; its header is its key."""
+    return Column(header, header, cells, right=False, rank=rank)
+
+
 def build_table(
     caption: str,
     headers: Sequence[str],
