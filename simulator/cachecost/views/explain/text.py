@@ -218,20 +218,13 @@ def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator
         return
     share = percent(explanation.avoidable / explanation.cost) if explanation.cost else percent(0)
     causes = count_text(len(groups), "cause")
-    count, part = _main_causes(groups, explanation.avoidable)
-    if count < len(groups):
-        causes = f"{count_text(count, 'cause', 'make')} {percent(part)} of it"
+    part = ZERO
+    for count, group in enumerate(groups[:-1], 1):
+        part += group.cost
+        if part >= MOST * explanation.avoidable:
+            causes = f"{count_text(count, 'cause', 'make')} {percent(part / explanation.avoidable)} of it"
+            break
     yield f"{name}{dollars(explanation.cost)} · {dollars(explanation.avoidable)} avoidable ({share}) · {causes}"
-
-
-def _main_causes(groups: Sequence[CauseGroup], avoidable: Decimal) -> tuple[int, Decimal]:
-    """How many causes, from the most expensive on, make most of it, and what share."""
-    sum_so_far = ZERO
-    for number, group in enumerate(groups, 1):
-        sum_so_far += group.cost
-        if sum_so_far >= MOST * avoidable:
-            return number, sum_so_far / avoidable
-    return len(groups), Decimal(1)
 
 
 def closing(explanation: Explanation) -> Iterator[str]:

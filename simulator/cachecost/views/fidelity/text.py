@@ -232,7 +232,23 @@ def short_score_table(fidelity: Fidelity, group: str) -> Table:
 
 def host_table(fidelity: Fidelity, *, recorded_only: bool = False) -> Table:
     """The scores host by host; `recorded_only` leaves out the hosts of which nothing was recorded."""
-    rows = [_host_cells(row) for row in host_scores(fidelity) if row.score.calls or not recorded_only]
+    rows: list[tuple[str, ...]] = []
+    for row in host_scores(fidelity):
+        score = row.score
+        if score.calls:
+            cells = (
+                _in_transcripts(WAYS[row.matching], row.is_identity),
+                row.standing,
+                f"{score.calls:,}",
+                _count_of(score.exact_hits, score.hits),
+                _count_of(score.exact_cold, score.cold),
+                score.ranges_in_words if score.ranges else "",
+                f"{score.unknown:,}",
+                f"{row.worst:,}",
+            )
+            rows.append((row.host, *cells))
+        elif not recorded_only:
+            rows.append((row.host, "", row.standing, "0", "", "", "", "", ""))
     caption = "Predicted against billed, by host; worst is tokens off"
     return _ranked(build_table(caption, ("host", *HOST_HEADERS), rows, words=3), HOST_RANKS)
 
@@ -297,24 +313,6 @@ def evidence_table(evidence: Iterable[Evidence]) -> Table:
         rows.append((one.rule, one.words, one.standing, ", ".join(one.models), places))
     headers = ("rule", "what it says", "standing", "models", "contradicted by")
     return build_table("Each rule, and in how many recorded calls it was seen", headers, rows, words=5)
-
-
-def _host_cells(row: HostScore) -> tuple[str, ...]:
-    """Host, then `HOST_HEADERS`."""
-    score = row.score
-    if not score.calls:
-        return (row.host, "", row.standing, "0", "", "", "", "", "")
-    return (
-        row.host,
-        _in_transcripts(WAYS[row.matching], row.is_identity),
-        row.standing,
-        f"{score.calls:,}",
-        _count_of(score.exact_hits, score.hits),
-        _count_of(score.exact_cold, score.cold),
-        score.ranges_in_words if score.ranges else "",
-        f"{score.unknown:,}",
-        f"{row.worst:,}",
-    )
 
 
 def _in_transcripts(name: str, is_identity: bool) -> str:

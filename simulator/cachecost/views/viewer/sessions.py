@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.viewing.listing import SessionListing, session_id
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact, inert_cell, inert_text
@@ -143,6 +142,28 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
     """All sessions, the most expensive first, and their total. `titles` are those of sessions that have one."""
     total, threads = listing.summary.total, listing.count_threads()
     names = session_names(listing.keys)
+    sessions = []
+    for row in listing.summary.rows:
+        most = next((one for one in row.ranked_causes if one.cost), None)
+        sessions.append(
+            {
+                "id": session_id(row.key),
+                "name": names[row.key],
+                "session": row.session,
+                "project": row.project,
+                "client": row.client,
+                "models": row.models,
+                "agents": threads[row.key],
+                "first": iso_or_none(row.first),
+                "last": iso_or_none(row.last),
+                "calls": row.calls,
+                "hit_rate": hit_rate(row),
+                "cost_usd": exact(row.cost),
+                "rewritten_usd": exact(row.rewritten),
+                "most": f"{cause_name(most.cause)} {most.times:,} ×" if most else "",
+                "title": titles.get(row.key, ""),
+            }
+        )
     return {
         "total": {
             "cost_usd": exact(total.cost),
@@ -155,10 +176,7 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
             "first": iso_or_none(total.first),
             "last": iso_or_none(total.last),
         },
-        "sessions": [
-            {**_session(row, names[row.key], threads[row.key]), "title": titles.get(row.key, "")}
-            for row in listing.summary.rows
-        ],
+        "sessions": sessions,
         "skipped": skipped_objects(listing.skipped),
     }
 
@@ -166,23 +184,3 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
 def skipped_objects(skipped: Sequence[Fault]) -> list[dict[str, Any]]:
     """Files and lines that could not be read."""
     return [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped]
-
-
-def _session(row: BillRow, name: str, threads: int) -> dict[str, Any]:
-    most = next((one for one in row.ranked_causes if one.cost), None)
-    return {
-        "id": session_id(row.key),
-        "name": name,
-        "session": row.session,
-        "project": row.project,
-        "client": row.client,
-        "models": row.models,
-        "agents": threads,
-        "first": iso_or_none(row.first),
-        "last": iso_or_none(row.last),
-        "calls": row.calls,
-        "hit_rate": hit_rate(row),
-        "cost_usd": exact(row.cost),
-        "rewritten_usd": exact(row.rewritten),
-        "most": f"{cause_name(most.cause)} {most.times:,} ×" if most else "",
-    }
