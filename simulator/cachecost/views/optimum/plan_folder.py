@@ -17,7 +17,7 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import change, change_text, count_text, dollar_column, dollars, exact_dollars, percent
 from cachecost.base.times import iso
 from cachecost.base.version import __version__
-from cachecost.conversations.calls import Call, KnownLengths, RecordedCall, billed_lengths
+from cachecost.conversations.calls import Call, KnownLengths, Call, billed_lengths
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.model import Conversation, encode_record
 from cachecost.prompts.passes import body_of
@@ -162,8 +162,8 @@ def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequ
         call = build_call(step)
         content = [dict(block.content) for block in call.response if block.content is not None]
         was = as_sent.get(step.sent)
-        lengths = was.lengths if isinstance(was, RecordedCall) else None
-        if isinstance(was, RecordedCall) and was.billed is not None:
+        lengths = was.lengths if isinstance(was, Call) else None
+        if isinstance(was, Call) and was.billed is not None:
             lengths = billed_lengths(was)
         fields = {
             "timestamp": _timestamp(step, call),
@@ -326,7 +326,7 @@ class PlanSource:
         """USD of a strategy, as `cachecost replay LOG --strategy FILE` has it; None where not all can be planned."""
         if not any(conversation.model for conversation in self.conversations):
             return None
-        recorded = [call for call in self.workload.calls if isinstance(call, RecordedCall)]
+        recorded = [call for call in self.workload.calls if isinstance(call, Call)]
         setup = self.setup.with_recorded(recorded, self.tokens)
         alike = replace(setup, starts_warm=True, may_lack_prices=True, counts_answers=False)
         rows = replay_strategy(load_strategy(path), self.conversations, alike).rows
