@@ -9,7 +9,7 @@ from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.timeline import call_class_costs, session_timelines
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import Call, Call
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation
@@ -49,7 +49,7 @@ def workload_timeline(
     again = rewritten_by_call(explanation)
     bills: Sequence[BilledCall | None] = [None] * len(calls)
     if explanation.billed is not None:
-        bills = RecordedSessions("").add_all(call for call in calls if isinstance(call, Call))
+        bills = RecordedSessions("").add_all(call for call in calls if not call.is_simulated)
     columns = []
     for place, (call, one, bill) in enumerate(zip(calls, made, bills, strict=True), 1):
         number = call.number or place

@@ -17,7 +17,7 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import change, change_text, count_text, dollar_column, dollars, exact_dollars, percent
 from cachecost.base.times import iso
 from cachecost.base.version import __version__
-from cachecost.conversations.calls import Call, KnownLengths, Call, billed_lengths
+from cachecost.conversations.calls import Call, KnownLengths, billed_lengths
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.model import Conversation, encode_record
 from cachecost.prompts.passes import body_of
@@ -39,6 +39,14 @@ from cachecost.strategies.placements import (
     Primitive,
     SystemBlock,
     TurnBoundary,
+)
+from cachecost.views.optimum.client_code import (
+    MARK,
+    breakpoint_lines,
+    client_code,
+    request_lines,
+    rule_words,
+    strategy_yaml,
 )
 from cachecost.views.optimum.text import breakpoint_objects, cost_now, extra_words
 
@@ -162,8 +170,8 @@ def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequ
         call = build_call(step)
         content = [dict(block.content) for block in call.response if block.content is not None]
         was = as_sent.get(step.sent)
-        lengths = was.lengths if isinstance(was, Call) else None
-        if isinstance(was, Call) and was.billed is not None:
+        lengths = was.lengths if was is not None else None
+        if was is not None and was.billed is not None:
             lengths = billed_lengths(was)
         fields = {
             "timestamp": _timestamp(step, call),
@@ -326,7 +334,7 @@ class PlanSource:
         """USD of a strategy, as `cachecost replay LOG --strategy FILE` has it; None where not all can be planned."""
         if not any(conversation.model for conversation in self.conversations):
             return None
-        recorded = [call for call in self.workload.calls if isinstance(call, Call)]
+        recorded = [call for call in self.workload.calls if not call.is_simulated]
         setup = self.setup.with_recorded(recorded, self.tokens)
         alike = replace(setup, starts_warm=True, may_lack_prices=True, counts_answers=False)
         rows = replay_strategy(load_strategy(path), self.conversations, alike).rows
