@@ -40,14 +40,6 @@ from cachecost.strategies.placements import (
     SystemBlock,
     TurnBoundary,
 )
-from cachecost.views.optimum.client_code import (
-    MARK,
-    breakpoint_lines,
-    client_code,
-    request_lines,
-    rule_words,
-    strategy_yaml,
-)
 from cachecost.views.optimum.text import breakpoint_objects, cost_now, extra_words
 
 WIDTH = 100
