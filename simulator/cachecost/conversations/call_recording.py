@@ -39,7 +39,7 @@ import msgspec
 
 from cachecost.base.atomic_files import write_lines
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import Iteration, Call
+from cachecost.conversations.calls import Call, Iteration
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
 from cachecost.conversations.start_times import StartTimes

@@ -33,7 +33,17 @@ from cachecost.analysis.comparison.summary import (
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.analysis.comparison.verdict import seeds_sentence, seeds_won
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.formatting import all_of, capitalized, change_text, count_text, dollars, percent, quote, tokens
+from cachecost.base.formatting import (
+    all_of,
+    capitalized,
+    change_text,
+    count_text,
+    dollars,
+    percent,
+    quote,
+    range_text,
+    tokens,
+)
 from cachecost.base.times import day_of
 from cachecost.ledger.results import Assumption, BreakEven, Comparison, TriedValue
 from cachecost.ledger.rows import CallRow
@@ -270,10 +280,9 @@ def _judge_range(
     lead = capitalized(span) if found else f"{quote(least.best)} stays the cheapest {span}"
     names: dict[str, list[str]] = {}  # what strategies cost at both ends; those that cost the same together
     for name in shown:
-        costs = [_amount(one.costs[name], comparison) for one in (least, most)]
-        words = " to ".join(dict.fromkeys(costs))
+        words = range_text(*(_amount(one.costs[name], comparison) for one in (least, most)), " to ")
         if name in least.questions and name in most.questions:
-            asked = " to ".join(dict.fromkeys(dollars(one.questions[name]) for one in (least, most)))
+            asked = range_text(*(dollars(one.questions[name]) for one in (least, most)), " to ")
             words = f"{asked} a question, {words} in all"
         names.setdefault(words, []).append(quote(name))
     costs = [f"{all_of(who)} {'costs' if len(who) == 1 else 'cost'} {words}" for words, who in names.items()]

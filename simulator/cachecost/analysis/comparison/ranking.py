@@ -16,7 +16,7 @@ from cachecost.analysis.comparison.summary import (
     ranked,
     who_is_cheapest,
 )
-from cachecost.base.formatting import capitalized, change, percent, quote, rough_dollars, tokens
+from cachecost.base.formatting import capitalized, change, percent, quote, range_text, rough_dollars, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Rank:
 
     def __str__(self) -> str:
         """ "1", or "2–3"."""
-        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+        return range_text(str(self.first), str(self.last))
 
 
 def find_ranks(summary: Summary) -> dict[str, Rank]:

@@ -42,7 +42,7 @@ from typing import Literal, NamedTuple
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, simulation_of
 from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, BlockNode, BlockTree, CallPass, Tail
 from cachecost.analysis.optimum.ttl_costs import CheapestPrices, TTLCosts
-from cachecost.conversations.calls import Call, Call
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix, Place, PrefixSizes
@@ -74,7 +74,7 @@ def proved_reads(evaluator: PlanEvaluator, simulated: Iterable[CallRow] | None =
     terms, found = evaluator.terms, dict[BareCall, ProvedRead]()
     if not terms.bills or not terms.may_start_warm or terms.rules.assumptions.warm_start != "as_billed":
         return found
-    bills = [one.billed.read if isinstance(one, Call) and one.billed else 0 for one in evaluator.calls]
+    bills = [one.billed.read if one.billed else 0 for one in evaluator.calls]
     if not any(bills):
         return found
     rows = map(simulation_of(terms).row, evaluator.calls) if simulated is None else simulated

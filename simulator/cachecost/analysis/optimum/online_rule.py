@@ -13,7 +13,12 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import product, starmap
 
-from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator, PlanStep, build_call, rendered_breakpoints
+from cachecost.analysis.optimum.plan_evaluator import (
+    PlanEvaluator,
+    PlanStep,
+    build_call,
+    rendered_breakpoints,
+)
 from cachecost.analysis.optimum.presets import PlacementCosts, PresetResult
 from cachecost.analysis.replays.steps import plan_pings
 from cachecost.conversations.calls import Call

@@ -24,7 +24,7 @@ from cachecost.caches.tracking import (
     TrackedLineage,
     number_of,
 )
-from cachecost.conversations.calls import Call, Call, Call, derive_call
+from cachecost.conversations.calls import Call, derive_call, strip_recording
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.render import Prompt
@@ -379,11 +379,7 @@ def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive, refused: Collection
 def plan_pings(calls: Sequence[Call], habit: KeepAlive) -> Iterator[Call]:
     """The pings in the pauses of a conversation with these calls."""
     sent = 0
-    planned = (
-        Call(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
-        for call in calls
-    )
-    for call in habit.plan_calls(planned):
+    for call in habit.plan_calls(map(strip_recording, calls)):
         if call.purpose == "ping":
             yield derive_call(calls[sent - 1], call.request, call.start, call.output_tokens, "ping")
         else:
@@ -486,7 +482,7 @@ class Replays:
             return preparer
         for step in changed:
             sent = calls[step.number - 1]
-            billed = sent.billed if isinstance(sent, Call) else None
+            billed = sent.billed
             scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
             if scaled:
                 preparer.learn(step.number, step.content, scaled)
