@@ -115,6 +115,19 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
         return tokens[0] + tokens[1] + tokens[2] + tokens[3]
 
 
+def token_counts(usage: Usage) -> tuple[int, int, int, int, int]:
+    """The counts of a usage in the order of a bill."""
+    return (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens)
+
+
+def billed_call(
+    line: int, model: str, usage: Usage, start: float | None = None, end: float | None = None, **facts: Any
+) -> BilledCall:
+    """A call with this usage; its number follows when all calls are known."""
+    uses, charged = usage.tool_uses, usage.charged_usd
+    return BilledCall(0, line, model, token_counts(usage), start, end, tool_uses=uses, charged_usd=charged, **facts)
+
+
 class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """The calls of one file, in the order of their first lines, and what the file says of them all.
 

@@ -23,11 +23,21 @@ from cachecost.base.limits import LINE
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import APART, RecordedCall
-from cachecost.conversations.input_files import BOM, COMMENT, WATCH, BilledCall, SessionFile, Warn, open_input, too_long
+from cachecost.conversations.input_files import (
+    BOM,
+    COMMENT,
+    WATCH,
+    BilledCall,
+    SessionFile,
+    Warn,
+    billed_call,
+    open_input,
+    token_counts,
+    too_long,
+)
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.prices import terms_of
-from cachecost.providers.usage import Usage
 
 PIECE = 1 << 20
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
@@ -117,7 +127,14 @@ class RecordedSessions:
         if file is None:
             file = self._files[key] = SessionFile(path, REQUESTS, call.project, [])
             file.has_requests = not call.is_bill_only
-        made = _billed_call(call, returned, len(file.calls) + 1)
+        start = call.start if call.timestamp is not None else None
+        made = billed_call(call.line, call.request.model, returned, start, agent=call.agent, id=call.id)
+        made.number, made.session, made.host = len(file.calls) + 1, call.session or call.file, call.host or ""
+        made.modes = terms_of(call.request.params, call.is_batch).modes
+        made.extra = tuple((one.model, token_counts(one.usage)) for one in call.iterations if one.kind in APART)
+        passes = sum(one.kind == "message" for one in call.iterations)
+        made.is_summed = passes > 1 or any(block.kind == SERVER_TOOLS for block in call.response)
+        made.answered = None if start is None else start + call.first_token_s
         made.before = self._before(key, call)
         file.calls.append(made)
         return made
@@ -134,33 +151,6 @@ class RecordedSessions:
     @property
     def files(self) -> list[SessionFile]:
         return list(self._files.values())
-
-
-def _billed_call(call: RecordedCall, billed: Usage, number: int) -> BilledCall:
-    extra = tuple((one.model, _tokens(one.usage)) for one in call.iterations if one.kind in APART)
-    sums = [one for one in call.iterations if one.kind == "message"]
-    has_server_tools = any(block.kind == SERVER_TOOLS for block in call.response)
-    return BilledCall(
-        number,
-        call.line,
-        call.request.model,
-        _tokens(billed),
-        call.start if call.timestamp is not None else None,
-        agent=call.agent,
-        session=call.session or call.file,
-        id=call.id,
-        modes=terms_of(call.request.params, call.is_batch).modes,
-        is_summed=len(sums) > 1 or has_server_tools,
-        host=call.host or "",
-        extra=extra,
-        answered=call.start + call.first_token_s if call.timestamp is not None else None,
-        tool_uses=billed.tool_uses,
-        charged_usd=billed.charged_usd,
-    )
-
-
-def _tokens(usage: Usage) -> tuple[int, int, int, int, int]:
-    return (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens)
 
 
 ROUNDED_S = 1.0
