@@ -1,9 +1,8 @@
-"""Cuts and concatenates recordings.
+"""Cuts and concatenates recordings, and splits request logs.
 
-Output is always in cachecost's own formats. A recording whose header says that it holds no content keeps saying so;
-its digests stay under the key they were made with.
-
-Splits a request log, also one larger than memory, into one file per session. Lines are copied unchanged.
+Output of cutting and concatenating is always in cachecost's own formats. A recording whose header says that it holds no
+content keeps saying so; its digests stay under the key they were made with. A request log, also one larger than memory,
+is split into one file per session, whose lines are copied unchanged.
 """
 
 from __future__ import annotations
@@ -68,21 +67,17 @@ class WrittenCalls:
 
 def parse_ranges(text: str) -> tuple[tuple[int, int | None], ...]:
     """ "10-20", "7", "10-", "1-3,7": numbers from 1. Raises ValueError."""
-    return tuple(map(_parse_range, text.split(",")))
-
-
-def _parse_range(text: str) -> tuple[int, int | None]:
-    found = RANGE.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"expected numbers like 10-20, 7 or 10-; got '{text}'")
-    first = int(found[1])
-    last = int(found[3]) if found[3] else None if found[2] else first
-    if first < 1 or (last is not None and last < first):
-        raise ValueError(f"expected numbers from 1, the smaller first; got '{text}'")
-    return first, last
-
-
-# ----------------------------------------------------------------------------------------------- cut
+    ranges: list[tuple[int, int | None]] = []
+    for part in text.split(","):
+        found = RANGE.fullmatch(part.strip())
+        if not found:
+            raise ValueError(f"expected numbers like 10-20, 7 or 10-; got '{part}'")
+        first = int(found[1])
+        last = int(found[3]) if found[3] else None if found[2] else first
+        if first < 1 or (last is not None and last < first):
+            raise ValueError(f"expected numbers from 1, the smaller first; got '{part}'")
+        ranges.append((first, last))
+    return tuple(ranges)
 
 
 def cut(
@@ -106,10 +101,10 @@ def cut(
             warn(f"{path}: the result begins with tool results whose tool calls are not in it")
         _write(model.records(part, BlockWriter()), output, content_of(path))
         return WrittenCalls(len(part.replies), len(whole.replies))
-    chosen = _CallSelector(path, selection)
-    told = chosen.of(read_calls(path, format_, warn))
-    _write_calls(title_of(path, format_), told, output, content_of(path))
-    return WrittenCalls(chosen.kept, chosen.seen)
+    selector = _CallSelector(path, selection)
+    selected = selector.select(read_calls(path, format_, warn))
+    _write_calls(title_of(path, format_), selected, output, content_of(path))
+    return WrittenCalls(selector.kept, selector.seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,33 +124,28 @@ class _CallSelector:
         self.selection = selection
         self.seen = 0
         self.kept = 0
-        self.sessions: set[str] = set()
 
-    def of(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def select(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+        """The number of a call is its place in the file, also if the file is not in time order."""
+        selection, sessions = self.selection, set[str]()
         for call in calls:
             self.seen += 1
-            self.sessions.add(call.session)
-            if self._has(call):
+            sessions.add(call.session)
+            if selection.is_by_time and call.timestamp is None:
+                reason = "this call has no timestamp: cut by calls or session"
+                raise InputError([Fault(str(self.path), reason, call.line)])
+            is_in_session = selection.session is None or call.session == selection.session
+            if is_in_session and selection.has_number(call.number or self.seen) and selection.has_time(call.start):
                 self.kept += 1
                 yield call
-        if not self.kept:
-            raise InputError([Fault(str(self.path), self._why_empty())])
-
-    def _has(self, call: RecordedCall) -> bool:
-        """Whether the call stays. Its number is its place in the file, also if the file is not in time order."""
-        if self.selection.is_by_time and call.timestamp is None:
-            raise InputError([Fault(str(self.path), "this call has no timestamp: cut by calls or session", call.line)])
-        of_session = self.selection.session is None or call.session == self.selection.session
-        return (
-            of_session and self.selection.has_number(call.number or self.seen) and self.selection.has_time(call.start)
-        )
-
-    def _why_empty(self) -> str:
-        if self.selection.session is not None and self.selection.session not in self.sessions:
-            known = sorted(self.sessions - {""})
-            told = nearest(self.selection.session, known) if known else "; no call has a session"
-            return f"no call has session '{self.selection.session}'{told}"
-        return f"no call matches; the recording has {self.seen}"
+        if self.kept:
+            return
+        reason = f"no call matches; the recording has {self.seen}"
+        if selection.session is not None and selection.session not in sessions:
+            known = sorted(sessions - {""})
+            hint = nearest(selection.session, known) if known else "; no call has a session"
+            reason = f"no call has session '{selection.session}'{hint}"
+        raise InputError([Fault(str(self.path), reason)])
 
 
 def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversation:
@@ -169,9 +159,6 @@ def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversat
             last = len(kept) if isinstance(event, Reply) else last
         number += isinstance(event, Reply)
     return replace(whole, events=tuple(kept[:last]) if selection.calls else tuple(kept))
-
-
-# -------------------------------------------------------------------------------------------- concat
 
 
 def concat(
@@ -198,9 +185,6 @@ def concat(
 
 def _all_of(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(text for text in texts if text))
-
-
-# ------------------------------------------------------------------------------------------ headers
 
 
 def title_of(path: Path, format_: str = "auto") -> Title:
