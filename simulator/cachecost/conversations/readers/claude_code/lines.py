@@ -59,24 +59,22 @@ class CacheCreation(msgspec.Struct, gc=False):
     ephemeral_1h_input_tokens: Count | None = None
 
 
-class Iteration(msgspec.Struct, gc=False):
+class TokenCounts(msgspec.Struct, gc=False):
+    input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: Count | None = None
+
+
+class Iteration(TokenCounts, gc=False):
     type: str | None = None
     model: str | None = None
-    input_tokens: Count | None = None
-    cache_read_input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-    cache_creation: CacheCreation | None = None
-    output_tokens: Count | None = None
 
 
-class LineUsage(msgspec.Struct, gc=False):
+class LineUsage(TokenCounts, gc=False):
     """The usage of a line, as the API returned it."""
 
-    input_tokens: Count | None = None
-    cache_read_input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-    cache_creation: CacheCreation | None = None
-    output_tokens: Count | None = None
     service_tier: str | None = None
     speed: str | None = None
     inference_geo: str | None = None
@@ -292,7 +290,7 @@ def _object_or_error(value: Any) -> dict[str, Any]:
     return value
 
 
-def billed_tokens(usage: LineUsage | Iteration) -> TOKENS:
+def billed_tokens(usage: TokenCounts) -> TOKENS:
     """Input, read, 5m write, 1h write, output. What of a write has no TTL counts as 5m."""
     parts = usage.cache_creation
     hour = (parts.ephemeral_1h_input_tokens or 0) if parts else 0

@@ -29,7 +29,15 @@ from cachecost.base.formatting import count_text
 from cachecost.base.limits import is_tokens
 from cachecost.base.times import seconds, seconds_from_ms
 from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import SessionFile, Warn, billed_call, open_input, quiet, read_input
+from cachecost.conversations.input_files import (
+    BilledCall,
+    SessionFile,
+    Warn,
+    billed_call,
+    open_input,
+    quiet,
+    read_input,
+)
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
@@ -278,25 +286,41 @@ RESULT, THINKING = b'"tool_result"', (b'"thinking"', b'"redacted_thinking"')
 
 
 @dataclass(slots=True)
-class SdkCalls:
-    """The calls of the messages of one session or sub-agent; errors and notes on the way."""
+class StoredCalls:
+    """Makes the calls of one file, one after another; errors and notes on the way."""
 
     path: Path
     with_content: bool
     faults: list[Fault] = field(default_factory=list)
     notes: ReaderNotes = field(default_factory=ReaderNotes)
     missing: int = 0
-    """Tokens of calls that the session no longer has."""
-    _manifest: SdkManifest = field(default_factory=SdkManifest)
+    """Tokens of calls that a session no longer has."""
     _last: SessionCall | None = None
     _events: set[str] = field(default_factory=set)
-    _waiting: list[Piece] = field(default_factory=list)
     _chars: int = 0
+
+    def calls(self) -> list[SessionCall]:
+        """The calls in their order. Raises InputError where the file cannot be read."""
+        raise NotImplementedError
+
+    def _next_call(self, bill: BilledCall, host: str | None) -> SessionCall:
+        """A call with this bill, which continues the last one."""
+        bill.host, bill.new_chars = host or "", self._chars
+        self._last = SessionCall(bill, self._last, self._events, is_cut="compaction" in self._events)
+        self._events, self._chars = set(), 0
+        return self._last
+
+
+@dataclass(slots=True)
+class SdkCalls(StoredCalls):
+    """The calls of the messages of one session or sub-agent."""
+
+    _manifest: SdkManifest = field(default_factory=SdkManifest)
+    _waiting: list[Piece] = field(default_factory=list)
     _new_blocks: int = 0
     _time: float | None = None
 
     def calls(self) -> list[SessionCall]:
-        """The calls in their order. Raises InputError where the file cannot be read."""
         session = decode(read_input(self.path), SdkSession, self.path, self.faults)
         if session is None:
             return []
@@ -349,15 +373,11 @@ class SdkCalls:
         own = (named.id, named.provider) if named.id else (self._manifest.model, self._manifest.provider)
         model, host = parse_model_name(*own)
         end, content = seconds_from_ms(message.ts), bytes(message.content)
-        bill = billed_call(0, model, usage, self._time if self._time is not None else end, end, host=host or "")
-        bill.id, bill.blocks, bill.new_chars = message.id or str(number), self._new_blocks, self._chars
-        bill.has_thinking = any(kind in content for kind in THINKING)
-        if self._last is not None and (self._last.bill.model, self._last.bill.host) != (model, bill.host):
-            self._events.add("model")
-        call = SessionCall(bill, self._last, self._events, is_cut="compaction" in self._events)
+        bill = billed_call(0, model, usage, self._time if self._time is not None else end, end, blocks=self._new_blocks)
+        bill.id, bill.has_thinking = message.id or str(number), any(kind in content for kind in THINKING)
+        call = self._next_call(bill, host)
         call.request, call.answer = self._waiting, self._pieces(message, number)
-        self._last, self._events, self._waiting = call, set(), []
-        self._new_blocks, self._chars = count_blocks(message.content), len(content)
+        self._waiting, self._new_blocks, self._chars = [], count_blocks(message.content), len(content)
         return call
 
     def _pieces(self, message: SdkMessage, number: int) -> list[Piece]:
@@ -378,22 +398,14 @@ HISTORY_START = 1 << 18
 
 
 @dataclass(slots=True)
-class TaskCalls:
-    """The calls of one task; errors and notes on the way."""
+class TaskCalls(StoredCalls):
+    """The calls of one task."""
 
-    path: Path
-    with_content: bool
-    faults: list[Fault] = field(default_factory=list)
-    notes: ReaderNotes = field(default_factory=ReaderNotes)
     _models: list[ModelUse] = field(default_factory=list)
-    _events: set[str] = field(default_factory=set)
     _deleted: list[int] | None = None
-    _chars: int = 0
-    _last: SessionCall | None = None
     _is_in_roo: bool | None = None
 
     def calls(self) -> list[SessionCall]:
-        """The calls in their order. Raises InputError where the file cannot be read."""
         messages = decode(read_input(self.path), list[UiMessage], self.path, self.faults)
         if not messages:
             return []
@@ -453,13 +465,9 @@ class TaskCalls:
             self.faults.append(Fault(str(self.path), f"[{number}].text.{error}"))
             return None
         model, host = parse_model_name(named, provider)
-        bill = billed_call(0, model, usage, start, host=host or "", new_chars=self._chars)
-        bill.id = f"cline {folder.name} {message.ts}" if message.ts is not None else ""
-        if self._last is not None and (self._last.bill.model, self._last.bill.host) != (model, bill.host):
-            self._events.add("model")
-        call = SessionCall(bill, self._last, self._events, is_cut="compaction" in self._events)
-        self._last, self._events = call, {"error"} if info.streaming_failed_message else set()
-        self._chars = 0
+        bill_id = f"cline {folder.name} {message.ts}" if message.ts is not None else ""
+        call = self._next_call(billed_call(0, model, usage, start, id=bill_id), host)
+        self._events |= {"error"} if info.streaming_failed_message else set()
         return call
 
     def _model_uses(self) -> list[ModelUse]:
@@ -550,7 +558,7 @@ def is_companion(path: Path, folder: Path) -> bool:
     return not path.name.endswith(ENDING) and path.with_suffix(ENDING).is_file()
 
 
-def stored_calls_of(path: Path, with_content: bool) -> TaskCalls | SdkCalls:
+def stored_calls_of(path: Path, with_content: bool) -> StoredCalls:
     """What reads the calls of a file: a task's, or the messages of a session (also those beside a session's file)."""
     beside = path.with_suffix(ENDING)
     if path.name.endswith(ENDING):
@@ -568,8 +576,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     requests = StoreRequests(path, "Cline", keep_content, stored.faults, marked=3, joins=False)
     requests.marks_first = isinstance(stored, SdkCalls)
     yield from requests.calls(Session(calls=found))
-    if stored.faults:
-        raise InputError(stored.faults)
 
 
 def session_files(path: Path) -> list[SessionFile]:
@@ -580,7 +586,6 @@ def session_files(path: Path) -> list[SessionFile]:
     stored = stored_calls_of(path, with_content=False)
     found = number_calls(stored.calls())
     client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")
-    missing = stored.missing if isinstance(stored, SdkCalls) else 0
-    notes = (f"{count_text(missing, 'token')} {MISSING}",) if missing else ()
+    notes = (f"{count_text(stored.missing, 'token')} {MISSING}",) if stored.missing else ()
     damaged = tuple(damaged_places(stored.faults, stored.path))
     return [SessionFile(str(path), client, *project_and_bills(found), damaged, notes)]

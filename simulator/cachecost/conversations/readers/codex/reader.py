@@ -33,7 +33,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate, Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
-from cachecost.conversations.input_files import Warn, billed_call
+from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
@@ -413,7 +413,7 @@ ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Codex; None if it is not."""
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
     if {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first:
         return 'its first line is a "session_meta"'
     return None

@@ -111,8 +111,8 @@ class Session:
 
 
 def number_calls(found: Iterable[SessionCall]) -> list[SessionCall]:
-    """The calls in the order of their times, numbered from 1. One without a time keeps its place, and none comes before
-    the one that it continues."""
+    """The calls of several sessions in the order of their times, numbered from 1, each with whether its model is that
+    of the call before. One without a time keeps its place, and none comes before the one that it continues."""
     calls, last = list(found), 0.0
     times: dict[SessionCall | None, float] = {}
     for call in calls:
@@ -122,6 +122,8 @@ def number_calls(found: Iterable[SessionCall]) -> list[SessionCall]:
     calls.sort(key=times.__getitem__)
     for number, call in enumerate(calls, 1):
         call.bill.number = number
+        if call.before and (call.before.bill.model, call.before.bill.host) != (call.bill.model, call.bill.host):
+            call.events.add("model")
     _complete_bills(calls)
     return calls
 
@@ -266,6 +268,7 @@ class SessionRequests:
     _root: Thread = field(default_factory=Thread)
 
     def calls(self, session: Session) -> Iterator[RecordedCall]:
+        """The calls in their order. Raises InputError at the end with all `faults`, also those of the parser."""
         for first in session.copies[:1]:  # a copied history begins with the static prefix of its first call
             self._heads[self._chain(first)] = self._head(first, _then(self._root, self._messages(first.request)))
         for call in session.calls if self.looks_ahead else ():
@@ -285,6 +288,8 @@ class SessionRequests:
                 if made is not None:
                     self._lines[call.bill.number] = call.bill.line
                     yield made
+        if self.faults:
+            raise InputError(self.faults)
 
     def _recorded_call(self, call: SessionCall, thread: Thread, answer: Sequence[Message]) -> RecordedCall:
         bill = call.bill
@@ -461,8 +466,6 @@ class SessionFormat:
             raise InputError(faults)
         requests = SessionRequests(path, self.name, keep_content, faults, self.to_blocks, session.system)
         yield from requests.calls(session)
-        if faults:
-            raise InputError(faults)
 
     def session_files(self, path: Path) -> list[SessionFile]:
         """The calls of a file without content, for a bill. A damaged line is listed, and the others count."""

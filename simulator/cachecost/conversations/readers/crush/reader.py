@@ -171,8 +171,6 @@ def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[Session
 
 def _new_call(message: CrushMessage, before: SessionCall | None, events: set[str], texts: list[Body]) -> SessionCall:
     model, host = parse_model_name(message.model, message.provider)
-    if before is not None and (before.bill.model, before.bill.host) != (model, host or ""):
-        events.add("model")
     times = [part.get("time") for part in parts_of(message, "finish")]
     end = next((float(at) for at in times if limits.is_number(at) and at), None)
     end = known_time(end if end is None or end < FIRST_MILLISECONDS else end / 1000)
@@ -238,8 +236,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     for call in found:
         call.project = project_of(path)
     yield from StoreRequests(path, "Crush", keep_content, store.faults, marked=2).calls(Session(calls=found))
-    if store.faults:
-        raise InputError(store.faults)
 
 
 def session_files(path: Path) -> list[SessionFile]:

@@ -265,8 +265,7 @@ LACKS = (
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Gemini CLI; None if it is not."""
-    keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip()))
-    if {"sessionId", "projectHash"} <= keys:
+    if {"sessionId", "projectHash"} <= set(top_keys(head)):
         return 'its first object has a "sessionId" and a "projectHash"'
     return None
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
+from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
 from cachecost.base.limits import is_tokens, json_value
 from cachecost.base.times import seconds_from_ms
@@ -313,7 +313,6 @@ class SessionCalls:
         call.prefix = "summary" if record.is_summary else ""
         happened = {"compaction": record.is_summary, "fork": chain.is_copied}
         if before is not None:
-            happened["model"] = (before.bill.model, before.bill.host) != (model, bill.host)
             mode = record.agent or record.mode or ""
             happened["tools"] = not record.is_summary and bool(chain.mode) and mode != chain.mode
             happened["edit"] = any((before.bill.start or 0) < at <= (bill.start or 0) for at in chain.clears)
@@ -378,8 +377,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     sessions.notes.report(path, warn)
     faults = [*store.faults, *(Fault(str(path), reason) for reason in sessions.damaged)]
     yield from StoreRequests(path, "opencode", keep_content, faults, marked=2).calls(Session(calls=found))
-    if faults:
-        raise InputError(faults)
 
 
 def session_files(path: Path) -> list[SessionFile]:

@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn, billed_call
+from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import object_at
 from cachecost.conversations.readers.common.peek import top_keys
@@ -342,7 +342,7 @@ def sniff(head: bytes) -> str | None:
 
     Its records are like Claude Code's; but messages have "parts" instead of a "content".
     """
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
     keys = set(top_keys(first))
     if {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES):
         return 'its first line has a "parentUuid" and a message with "parts"'
