@@ -1,7 +1,5 @@
-"""Input files, local or at a URL, read as bytes and unpacked if they are gzip or zstd.
-
-What the bill of a session needs of each call: usage, time, model, and what happened since the call before it.
-"""
+"""Input files, local or at a URL, read as bytes and unpacked if they are gzip or zstd; and what the bill of a session
+needs of each call: usage, time, model, and what happened since the call before it."""
 
 from __future__ import annotations
 
@@ -277,8 +275,8 @@ def open_input(path: Path) -> Any:
         if head[:2] != GZIP and head != ZSTD:
             return stream
         stream.close()
-        from cachecost.conversations.remote_files import GzipInput, open_zstd
+        from cachecost.conversations.remote_files import open_gzip, open_zstd
 
-        return GzipInput(path) if head != ZSTD else open_zstd(path)
+        return open_zstd(path) if head == ZSTD else open_gzip(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error

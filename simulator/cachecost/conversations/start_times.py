@@ -250,7 +250,7 @@ def parse_time(timestamp: str) -> float:
     """ISO 8601 -> seconds since the epoch; a time without a zone is UTC. Raises NotAMessage."""
     try:
         return seconds(timestamp)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise NotAMessage("timestamp", "an ISO 8601 time", timestamp) from None
 
 

@@ -472,7 +472,7 @@ class DetailedTranscript(Transcript):
         name, here = self._chain_names[self._chain], self._here
         step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "", after=after)
         step.is_copy, step.agent_name = call is None, line.agentId or (name if line.isSidechain else "")
-        step.request, step.is_cut = request_blocks_of(here, self._inputs)
+        step.request, step.is_cut = request_blocks_of(here, self._inputs())
         step.breakpoints = self._breakpoints.get(str(line.requestRef))
         if call is not None and call.start is not None and call.answered is not None:
             step.first_token_s = max(0.0, call.answered - call.start)
@@ -493,12 +493,11 @@ class DetailedTranscript(Transcript):
             before = self._cut(here) if line.isCompactSummary else here.last_input
             if self._maker:
                 before = InputRecord(self._blocks("user"), before)
-                self._inputs.append(before)
+                self._inputs().append(before)
             self._here = Position(here.step, before)
         elif kind == "system" and BOUNDARIES.get(line.subtype or "") == "compaction":
             self._here = Position(here.step, self._cut(here))
 
-    @property
     def _inputs(self) -> list[InputRecord]:
         """What was recorded since the request of the step before a line."""
         step = self._here.step

@@ -20,10 +20,11 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, json_value
-from cachecost.base.times import iso, iso_milliseconds, seconds
+from cachecost.base.times import iso, iso_milliseconds
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
+from cachecost.conversations.start_times import parse_time
 from cachecost.prompts.blocks import NOTHING, THINKING, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.request import TTL, Breakpoint, NotAMessage, Request, block_of, text_block
 from cachecost.providers.hosts import maker_of
@@ -205,12 +206,7 @@ def _why_unreadable(read_line: Callable[[int, bytes], None], number: int, line: 
 
 def time_of(timestamp: str | None) -> float | None:
     """Seconds since the epoch of a line's time; None without one. Raises NotAMessage."""
-    if timestamp is None:
-        return None
-    try:
-        return seconds(timestamp)
-    except (ValueError, OverflowError):
-        raise NotAMessage("timestamp", "an ISO 8601 time", timestamp) from None
+    return None if timestamp is None else parse_time(timestamp)
 
 
 def last_of(*times: float | None) -> float | None:

@@ -55,13 +55,14 @@ class StepTokens(msgspec.Struct):
 
 
 class RecordTimes(msgspec.Struct):
-    """`compacted` is when the output of a tool was cleared (pruning)."""
+    """`compacted` is when the output of a tool was cleared; opencode 2 says `pruned`."""
 
     created: Number = None
     completed: Number = None
     start: Number = None
     end: Number = None
     compacted: Number = None
+    pruned: Number = None
 
 
 class ModelChoice(msgspec.Struct, rename=wire_name):
@@ -177,21 +178,15 @@ class LaterModel(msgspec.Struct, rename=wire_name):
     variant: str | None = None
 
 
-class LaterTimes(msgspec.Struct):
-    created: int | float | None = None
-    completed: int | float | None = None
-    pruned: int | float | None = None
-
-
 class LaterPart(msgspec.Struct):
     type: str = ""
-    time: LaterTimes | None = None
+    time: RecordTimes | None = None
 
 
 class LaterMessage(msgspec.Struct):
     """The fields of all types of rows that matter."""
 
-    time: LaterTimes = msgspec.field(default_factory=LaterTimes)
+    time: RecordTimes = msgspec.field(default_factory=RecordTimes)
     tokens: StepTokens | None = None
     model: LaterModel | None = None
     agent: str | None = None
@@ -221,7 +216,7 @@ def _message_of_row(row_id: str, kind: str, row: LaterMessage, *, with_content: 
         later = msgspec.json.decode(raw, type=LaterPart)
         part = PartRecord(later.type, id=f"{number:06}")
         if later.type == "tool":
-            times = later.time or LaterTimes()
+            times = later.time or RecordTimes()
             part.state = ToolState(time=RecordTimes(end=times.completed, compacted=times.pruned))
         message.parts.append(StoredPart(part, len(raw), _earlier_part(raw) if with_content else b""))
     return message
