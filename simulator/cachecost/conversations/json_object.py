@@ -236,7 +236,7 @@ class TranscriptStep:
 
     A reader changes it until it has read all lines of the answer.
 
-    Times are seconds since the epoch, None where none is told: `after` that of the record before the request,
+    Times are seconds since the epoch, None where none is known: `after` that of the record before the request,
     `answered` and `ended` those of the first and the last record of the answer.
     """
 

@@ -34,7 +34,8 @@ class PackedInput(RawIOBase):
     """A file that `module` unpacks. Damage anywhere, and more data than `UNPACKED`, raise InputError."""
 
     def __init__(self, path: Path, module: Any, name: str, errors: tuple[type[Exception], ...]) -> None:
-        self._path, self._name, self._errors = path, name, errors
+        self._path, self._name = path, name
+        self._errors: tuple[type[Exception], ...] = (EOFError, *errors)
         self._open: list[Any] = [path.open("rb")]
         self._open.append(module.open(self._open[0], "rb"))
         self._count = ByteCount(path)
@@ -45,7 +46,7 @@ class PackedInput(RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self._open[-1].read(len(buffer))
-        except (EOFError, *self._errors) as error:
+        except self._errors as error:
             raise InputError([Fault(str(self._path), f"damaged {self._name}: {error}")]) from None
         self._count.more(len(data))
         buffer[: len(data)] = data

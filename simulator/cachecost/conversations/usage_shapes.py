@@ -103,116 +103,112 @@ OPENAI = UsageShape(
     ),
     total_decides=True,
 )
-LANGCHAIN = UsageShape(
-    input=("input_tokens",),
-    output=("output_tokens",),
-    read=tuple(f"input_token_details/{tier}cache_read" for tier in ("", "priority_", "flex_")),
-    write=("input_token_details/cache_creation",),
-    five=(f"input_token_details/{M5}",),
-    hour=(f"input_token_details/{H1}",),
-)
-GEMINI = UsageShape(
-    input=("promptTokenCount", "prompt_token_count"),
-    output=("candidatesTokenCount", "candidates_token_count", "responseTokenCount", "response_token_count"),
-    read=("cachedContentTokenCount", "cached_content_token_count"),
-    more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
-    more_output=("thoughtsTokenCount", "thoughts_token_count"),
-)
-GEMINI_CLI = UsageShape(
-    input=("input",),
-    output=("output",),
-    read=("cached",),
-    more_input=("tool",),
-    more_output=("thoughts",),
-)
-QWEN_CODE = UsageShape(
-    input=("promptTokenCount", "input_token_count"),
-    output=("candidatesTokenCount", "output_token_count"),
-    read=("cachedContentTokenCount", "cached_content_token_count"),
-    total=("totalTokenCount", "total_token_count"),
-    more_output=("thoughtsTokenCount", "thoughts_token_count"),
-    doubtful=True,
-)
-BEDROCK = UsageShape(
-    input=("inputTokens", "inputTokenCount"),
-    output=("outputTokens", "outputTokenCount"),
-    read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
-    write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
-    hour=("cacheDetails/1h",),
-    includes=False,
-)
-CLAUDE_CODE = UsageShape(
-    input=("input_tokens",),
-    output=("output_tokens",),
-    read=("cache_read_tokens",),
-    write=("cache_creation_tokens",),
-    includes=False,
-)
-AI_SDK = UsageShape(
-    input=("inputTokens",),
-    output=("outputTokens",),
-    read=("inputTokenDetails/cacheReadTokens", "cachedInputTokens"),
-    write=("inputTokenDetails/cacheWriteTokens",),
-    total=("totalTokens",),
-    doubtful=True,
-)
-LANGFUSE = UsageShape(
-    input=("input", "input_tokens", "prompt_tokens"),
-    output=("output", "output_tokens", "completion_tokens"),
-    read=(
-        *("cache_read_input_tokens", "input_cache_read", "input_cached_tokens", "input_cache_read_tokens"),
-        *("cached_content_token_count", "input_flex_cache_read", "input_priority_cache_read", "cached_tokens"),
-        *("cache_read.input_tokens", "cache_read_tokens", "cached_modality_"),
-    ),
-    write=(
-        *("cache_creation_input_tokens", "input_cache_creation", "input_cache_creation_tokens", "input_cache_write"),
-        *("input_cache_write_tokens", "cache_creation.input_tokens", "cache_write_tokens", "cache_creation_tokens"),
-    ),
-    five=("input_cache_creation_5m", f"input_{M5}", f"cache_creation_{M5}"),
-    hour=("input_cache_creation_1h", f"input_{H1}", f"cache_creation_{H1}"),
-    total=("total", "total_tokens"),
-    more_input=("input_",),
-    more_output=("output_",),
-    includes=False,
-    doubtful=True,
-)
-OTEL = UsageShape(
-    input=(
-        *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-        *("ai.usage.inputTokens", "ai.usage.promptTokens"),
-    ),
-    output=(
-        *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
-        *("ai.usage.outputTokens", "ai.usage.completionTokens"),
-    ),
-    read=(
-        *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
-        *("gen_ai.usage.details.cache_read_input_tokens", "gen_ai.usage.cache_read_tokens"),
-        *("gen_ai.usage.input_tokens.cached", "llm.token_count.prompt_details.cache_read"),
-        *("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-    ),
-    write=(
-        *("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
-        *("gen_ai.usage.details.cache_creation_input_tokens", "gen_ai.usage.cache_write_tokens"),
-        *("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens"),
-        *("gen_ai.usage.input_tokens.cache_write", "llm.token_count.prompt_details.cache_write"),
-        "ai.usage.inputTokenDetails.cacheWriteTokens",
-    ),
-    total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens"),
-    doubtful=True,
-)
 SHAPES: dict[str, UsageShape] = {
     "openai": OPENAI,
     "litellm": OPENAI,
-    "langchain": LANGCHAIN,
-    "gemini": GEMINI,
-    "gemini-cli": GEMINI_CLI,
-    "qwen-code": QWEN_CODE,
-    "bedrock": BEDROCK,
-    "ai-sdk": AI_SDK,
-    "claude-code": CLAUDE_CODE,
-    "langfuse": LANGFUSE,
-    "otel": OTEL,
+    "langchain": UsageShape(
+        input=("input_tokens",),
+        output=("output_tokens",),
+        read=tuple(f"input_token_details/{tier}cache_read" for tier in ("", "priority_", "flex_")),
+        write=("input_token_details/cache_creation",),
+        five=(f"input_token_details/{M5}",),
+        hour=(f"input_token_details/{H1}",),
+    ),
+    "gemini": UsageShape(
+        input=("promptTokenCount", "prompt_token_count"),
+        output=("candidatesTokenCount", "candidates_token_count", "responseTokenCount", "response_token_count"),
+        read=("cachedContentTokenCount", "cached_content_token_count"),
+        more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+        more_output=("thoughtsTokenCount", "thoughts_token_count"),
+    ),
+    "gemini-cli": UsageShape(
+        input=("input",),
+        output=("output",),
+        read=("cached",),
+        more_input=("tool",),
+        more_output=("thoughts",),
+    ),
+    "qwen-code": UsageShape(
+        input=("promptTokenCount", "input_token_count"),
+        output=("candidatesTokenCount", "output_token_count"),
+        read=("cachedContentTokenCount", "cached_content_token_count"),
+        total=("totalTokenCount", "total_token_count"),
+        more_output=("thoughtsTokenCount", "thoughts_token_count"),
+        doubtful=True,
+    ),
+    "bedrock": UsageShape(
+        input=("inputTokens", "inputTokenCount"),
+        output=("outputTokens", "outputTokenCount"),
+        read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
+        write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
+        hour=("cacheDetails/1h",),
+        includes=False,
+    ),
+    "ai-sdk": UsageShape(
+        input=("inputTokens",),
+        output=("outputTokens",),
+        read=("inputTokenDetails/cacheReadTokens", "cachedInputTokens"),
+        write=("inputTokenDetails/cacheWriteTokens",),
+        total=("totalTokens",),
+        doubtful=True,
+    ),
+    "claude-code": UsageShape(
+        input=("input_tokens",),
+        output=("output_tokens",),
+        read=("cache_read_tokens",),
+        write=("cache_creation_tokens",),
+        includes=False,
+    ),
+    "langfuse": UsageShape(
+        input=("input", "input_tokens", "prompt_tokens"),
+        output=("output", "output_tokens", "completion_tokens"),
+        read=(
+            *("cache_read_input_tokens", "input_cache_read", "input_cached_tokens", "input_cache_read_tokens"),
+            *("cached_content_token_count", "input_flex_cache_read", "input_priority_cache_read", "cached_tokens"),
+            *("cache_read.input_tokens", "cache_read_tokens", "cached_modality_"),
+        ),
+        write=(
+            *(
+                "cache_creation_input_tokens",
+                "input_cache_creation",
+                "input_cache_creation_tokens",
+                "input_cache_write",
+            ),
+            *("input_cache_write_tokens", "cache_creation.input_tokens", "cache_write_tokens", "cache_creation_tokens"),
+        ),
+        five=("input_cache_creation_5m", f"input_{M5}", f"cache_creation_{M5}"),
+        hour=("input_cache_creation_1h", f"input_{H1}", f"cache_creation_{H1}"),
+        total=("total", "total_tokens"),
+        more_input=("input_",),
+        more_output=("output_",),
+        includes=False,
+        doubtful=True,
+    ),
+    "otel": UsageShape(
+        input=(
+            *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+            *("ai.usage.inputTokens", "ai.usage.promptTokens"),
+        ),
+        output=(
+            *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+            *("ai.usage.outputTokens", "ai.usage.completionTokens"),
+        ),
+        read=(
+            *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+            *("gen_ai.usage.details.cache_read_input_tokens", "gen_ai.usage.cache_read_tokens"),
+            *("gen_ai.usage.input_tokens.cached", "llm.token_count.prompt_details.cache_read"),
+            *("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+        ),
+        write=(
+            *("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
+            *("gen_ai.usage.details.cache_creation_input_tokens", "gen_ai.usage.cache_write_tokens"),
+            *("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens"),
+            *("gen_ai.usage.input_tokens.cache_write", "llm.token_count.prompt_details.cache_write"),
+            "ai.usage.inputTokenDetails.cacheWriteTokens",
+        ),
+        total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens"),
+        doubtful=True,
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from heapq import merge
 from pathlib import Path
@@ -88,7 +89,7 @@ def cut(
     Raises InputError, also where nothing is in it; without `overwrite`, where `out` is there with other content.
     """
     _not_over([path], out)
-    output = _Output(out, overwrite, private_mode([path]))
+    whole_file = open_whole(out, overwrite, private_mode([path]))
     name, _ = detect(path, format_, "request-log")
     if name in CONVERSATIONS:
         whole = read_conversation(path, format_, warn)
@@ -99,21 +100,13 @@ def cut(
             raise InputError([Fault(str(path), f"no call matches; the conversation has {len(whole.replies)}")])
         if isinstance(part.events[0], Results):
             warn(f"{path}: the result begins with tool results whose tool calls are not in it")
-        _write(model.records(part, BlockWriter()), output, content_of(path))
+        _write(model.records(part, BlockWriter()), whole_file, content_of(path))
         return WrittenCalls(len(part.replies), len(whole.replies))
     selector = _CallSelector(path, selection)
     selected = selector.select(read_calls(path, format_, warn))
-    _write_calls(title_of(path, format_), selected, output, content_of(path))
+    records = call_recording.records(title_of(path, format_), selected, BlockWriter())
+    _write(records, whole_file, content_of(path))
     return WrittenCalls(selector.kept, selector.seen)
-
-
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """Where a recording goes, whether an existing file may be overwritten, and the permissions of a new one."""
-
-    out: Path
-    overwrite: bool
-    mode: int | None
 
 
 class _CallSelector:
@@ -176,15 +169,13 @@ def concat(
     in_order = merge(*logs, key=lambda call: call.start) if timed else join_in_order(logs)
     joiner = ThreadJoiner()
     titles = [title_of(path, format_) for path in paths]
-    title = Title(out.stem, _all_of(one.source for one in titles), _all_of(one.licence for one in titles))
+    sources, licences = dict.fromkeys(one.source for one in titles), dict.fromkeys(one.licence for one in titles)
+    title = Title(out.stem, "; ".join(filter(None, sources)), "; ".join(filter(None, licences)))
     content: Content = "digest" if all(content_of(path) == "digest" for path in paths) else "keep"
-    _write_calls(title, map(joiner.call, in_order), _Output(out, overwrite, private_mode(paths)), content)
+    records = call_recording.records(title, map(joiner.call, in_order), BlockWriter())
+    _write(records, open_whole(out, overwrite, private_mode(paths)), content)
     total = sum(map(len, logs))
     return WrittenCalls(total, total)
-
-
-def _all_of(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(text for text in texts if text))
 
 
 def title_of(path: Path, format_: str = "auto") -> Title:
@@ -201,13 +192,9 @@ def content_of(path: Path) -> Content:
     return "digest" if isinstance(first, dict) and first.get("content") == "digest" and "format" in first else "keep"
 
 
-def _write_calls(title: Title, calls: Iterable[RecordedCall], output: _Output, content: Content) -> None:
-    _write(call_recording.records(title, calls, BlockWriter()), output, content)
-
-
-def _write(records: Iterator[dict[str, Any]], output: _Output, content: Content) -> None:
+def _write(records: Iterator[dict[str, Any]], file: AbstractContextManager[BinaryIO], content: Content) -> None:
     """Write the lines of a recording, whole or not at all. Raises CannotWrite, and what `records` raises."""
-    with open_whole(output.out, output.overwrite, output.mode) as stream:
+    with file as stream:
         stream.write(encode_record({**next(records), "content": content}))
         stream.writelines(map(encode_record, records))
 
@@ -249,7 +236,7 @@ def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
 
 def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
     decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
-    with _SessionFiles(folder) as files:
+    with closing(_SessionFiles(folder)) as files:
         for number, line in byte_lines(log):
             if not line.strip():
                 continue
@@ -275,10 +262,7 @@ class _SessionFiles:
         self._folder = folder
         self._open: OrderedDict[str, BinaryIO] = OrderedDict()
 
-    def __enter__(self) -> _SessionFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for file in self._open.values():
             file.close()
 

@@ -329,6 +329,15 @@ class Position(NamedTuple):
     last_input: InputRecord | None = None
 
 
+@dataclass(slots=True)
+class Chain:
+    """The main thread or a sub-agent: its name, where it is now, and the input before its first step."""
+
+    name: str
+    position: Position = Position()
+    beginning: list[InputRecord] = field(default_factory=list)
+
+
 class DetailedTranscript(Transcript):
     """A transcript while it is read with its content (where there is a `maker` of blocks). Errors go to `faults`."""
 
@@ -346,10 +355,7 @@ class DetailedTranscript(Transcript):
         self._step_of_call: list[Step] = []
         self._copies: dict[str, Step] = {}
         self._position_of: dict[str, Position] = {}
-        self._chain_positions: list[Position] = []
-        self._chain_names: list[str] = []
-        self._beginnings: list[list[InputRecord]] = []
-        """By chain: the input before its first step."""
+        self._chains: list[Chain] = []
         self._here = Position()
         self._chain = NO_CHAIN
         """Position and chain of the line that is read."""
@@ -389,7 +395,7 @@ class DetailedTranscript(Transcript):
             self.skipped.skip("line", f"unknown type {show_found(line.type)}")
         super().read_line(line, number)
         if self._chain != NO_CHAIN:
-            self._chain_positions[self._chain] = self._here
+            self._chains[self._chain].position = self._here
             if line.uuid is not None:
                 self._position_of[line.uuid] = self._here
 
@@ -430,14 +436,12 @@ class DetailedTranscript(Transcript):
     def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
         found = super()._before(line, number)
         self._chain = chain = found[0]
-        if chain == len(self._chain_names):
+        if chain == len(self._chains):
             word = SIDE if line.isSidechain else MAIN
-            earlier = sum(name.startswith(word) for name in self._chain_names)
-            self._chain_names.append(word if word == MAIN and not earlier else f"{word} {earlier + 1}")
-            self._chain_positions.append(Position())
-            self._beginnings.append([])
+            earlier = sum(one.name.startswith(word) for one in self._chains)
+            self._chains.append(Chain(word if word == MAIN and not earlier else f"{word} {earlier + 1}"))
         parent = self._followed
-        self._here = self._chain_positions[chain] if parent is None else self._position_of[parent]
+        self._here = self._chains[chain].position if parent is None else self._position_of[parent]
         return found
 
     def _answer(
@@ -469,7 +473,7 @@ class DetailedTranscript(Transcript):
 
     def _new_step(self, line: TranscriptLine, call: BilledCall | None, after: float | None) -> Step:
         """A step that begins with this line; without a call it is one of another file."""
-        name, here = self._chain_names[self._chain], self._here
+        name, here = self._chains[self._chain].name, self._here
         step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "", after=after)
         step.is_copy, step.agent_name = call is None, line.agentId or (name if line.isSidechain else "")
         step.request, step.is_cut = request_blocks_of(here, self._inputs())
@@ -501,7 +505,7 @@ class DetailedTranscript(Transcript):
     def _inputs(self) -> list[InputRecord]:
         """What was recorded since the request of the step before a line."""
         step = self._here.step
-        return step.inputs if step else self._beginnings[self._chain]
+        return step.inputs if step else self._chains[self._chain].beginning
 
     def _blocks(self, role: str) -> list[TranscriptBlock]:
         return [self._maker.block(role, item) for item in self._content] if self._maker else []

@@ -11,7 +11,7 @@ sub-agent), and its recording services (QwenLM/qwen-code).
 - **Bill**: every `qwen-code.api_response`, and every assistant record that has none. Calls of sub-agents and of
   background agents are in the telemetry of the session, without content; a sub-agent also has a file of its own
   (`subagents/SESSION/agent-ID.jsonl`), whose calls have the same ids.
-- The input includes what was read from a cache, and what was written to it: a write is not told. With Anthropic's
+- The input includes what was read from a cache, and what was written to it: a write is not stated. With Anthropic's
   protocol, 0.15 counts neither in the input.
 """
 
