@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Mapping
 from errno import EACCES, EIO, ENOENT, ETIMEDOUT
 from hashlib import blake2b
 from importlib import import_module
-from io import BufferedReader, FileIO, RawIOBase
+from io import SEEK_SET, BufferedReader, FileIO, RawIOBase
 from pathlib import Path, PosixPath
 from stat import S_IFDIR, S_IFREG
 from typing import Any
@@ -42,6 +42,13 @@ class PackedInput(RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def seekable(self) -> bool:
+        """A transcript that was read before is continued where it ended."""
+        return True
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        return int(self._open[-1].seek(offset, whence))
 
     def readinto(self, buffer: Any) -> int:
         try:
