@@ -17,7 +17,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import LINE
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import APART, RecordedCall
+from cachecost.conversations.calls import APART, Call
 from cachecost.conversations.input_files import (
     BOM,
     COMMENT,
@@ -108,11 +108,11 @@ class RecordedSessions:
         self._files: dict[tuple[str, str], SessionFile] = {}
         self._at_thread: dict[tuple[str, str, Thread], int] = {}
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> list[BilledCall | None]:
+    def add_all(self, calls: Iterable[Call]) -> list[BilledCall | None]:
         """The billed calls, in order; None for a call that has no bill or failed."""
         return [self.add(call) for call in calls]
 
-    def add(self, call: RecordedCall) -> BilledCall | None:
+    def add(self, call: Call) -> BilledCall | None:
         returned = call.returned_usage
         if returned is None or call.has_failed:
             return None
@@ -157,13 +157,13 @@ def is_whole(start: float) -> bool:
     return start == start // 1
 
 
-def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def separate_equal(calls: Iterable[Call]) -> Iterator[Call]:
     """Calls in time order; those with equal stamps that go on from each other start one after another.
 
     Calls without a stamp stay as they are. A call is held back while others with its stamp may come before its first
     token.
     """
-    stamp, held = _Stamp(NEXT_EXACT_S), list[RecordedCall]()
+    stamp, held = _Stamp(NEXT_EXACT_S), list[Call]()
     for call in calls:
         if held and call.start != stamp.start:
             yield from held
@@ -177,12 +177,12 @@ def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     yield from held
 
 
-def read_rounded(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def read_rounded(calls: Iterable[Call]) -> Iterator[Call]:
     """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded.
 
     Calls without a stamp stay as they are. A call is held back while later ones may start before its first token.
     """
-    stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[RecordedCall]()
+    stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[Call]()
     for call in calls:
         placed = call if call.timestamp is None else replace(stamp.place(call), rounding_s=ROUNDED_S)
         held = [_ready_by(one, placed.start) if _goes_on(placed, one) else one for one in held]
@@ -198,12 +198,12 @@ class _Stamp:
     def __init__(self, step_s: float, most_s: float = inf) -> None:
         self.start: float | None = None
         self._step_s, self._most_s = step_s, most_s
-        self._first: RecordedCall | None = None
+        self._first: Call | None = None
         """A call that is not noted yet: most stamps have only one."""
         self._at_thread: dict[Thread, float] = {}
         self._at_line: dict[int, float] = {}
 
-    def place(self, call: RecordedCall) -> RecordedCall:
+    def place(self, call: Call) -> Call:
         if self.start != call.start:
             self.start, self._first = call.start, call
             return call
@@ -218,13 +218,13 @@ class _Stamp:
         self._note(call)
         return call
 
-    def _note(self, call: RecordedCall) -> None:
+    def _note(self, call: Call) -> None:
         thread, line = call.request.thread, call.line
         self._at_thread[thread] = max(call.start, self._at_thread.get(thread, call.start))
         self._at_line[line] = max(call.start, self._at_line.get(line, call.start))
 
 
-def _nearest(call: RecordedCall, starts: dict[Thread, float]) -> float | None:
+def _nearest(call: Call, starts: dict[Thread, float]) -> float | None:
     """The start of the last call whose messages and answer this one goes on from."""
     for node in call.request.thread.back():
         if node.message is not None and node.message.role == "assistant" and node.parent in starts:
@@ -232,13 +232,13 @@ def _nearest(call: RecordedCall, starts: dict[Thread, float]) -> float | None:
     return None
 
 
-def _ready_by(call: RecordedCall, moment: float) -> RecordedCall:
+def _ready_by(call: Call, moment: float) -> Call:
     """The call, with what it writes readable at that moment."""
     needed = call.first_token_s - max(0.0, moment - call.start)
     return replace(call, rounding_s=needed) if needed > call.rounding_s else call
 
 
-def _goes_on(call: RecordedCall, earlier: RecordedCall) -> bool:
+def _goes_on(call: Call, earlier: Call) -> bool:
     """Whether a call goes on from an earlier one: as recorded, or with all its messages and an answer to it."""
     return _nearest(call, {earlier.request.thread: 0.0}) is not None or 0 < call.before == earlier.line
 
@@ -282,7 +282,7 @@ Times = Callable[[Path], Iterator[float]]
 Kind = TypeVar("Kind")
 
 
-def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
+def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | None) -> Iterator[Call]:
     """The calls of a file in time order; if the file has another order, each call has its `number` in the file.
 
     The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
@@ -305,7 +305,7 @@ def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: 
         yield from _by_start(list(separate_equal(read)))
 
 
-def _by_start(found: list[RecordedCall]) -> list[RecordedCall]:
+def _by_start(found: list[Call]) -> list[Call]:
     """The calls by their start; if that is another order than theirs, each has its `number` in the file."""
     if all(one.start <= other.start for one, other in pairwise(found)):
         return found
@@ -325,7 +325,7 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
         yield one
 
 
-def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+def _check_rising(calls: Iterable[Call], path: Path) -> Iterator[Call]:
     """Calls whose times were checked before. Raises InputError if one has another time now."""
     last = -inf
     for call in calls:

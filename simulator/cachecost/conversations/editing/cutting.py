@@ -23,7 +23,7 @@ from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.formatting import count_text
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import ThreadJoiner, Title
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.logs import join_in_order
@@ -118,7 +118,7 @@ class _CallSelector:
         self.seen = 0
         self.kept = 0
 
-    def select(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def select(self, calls: Iterable[Call]) -> Iterator[Call]:
         """The number of a call is its place in the file, also if the file is not in time order."""
         selection, sessions = self.selection, set[str]()
         for call in calls:

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.live.clock import moment
 from cachecost.live.request_log import CallLog
 from cachecost.prompts.blocks import Thread
@@ -103,7 +103,7 @@ class WatchedLog(CallLog):
         return super().append(fields, request)
 
 
-def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[int]:
+def stable_order(calls: Sequence[Call], arrived: Sequence[ArrivedCall]) -> list[int]:
     """The places of the calls in an order that does not depend on how parallel calls arrived. Conversations that run
     at the same time share the places that their calls have.
     """
@@ -115,7 +115,7 @@ def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) 
     return order
 
 
-def _parallel_groups(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[list[int]]:
+def _parallel_groups(calls: Sequence[Call], arrived: Sequence[ArrivedCall]) -> list[list[int]]:
     """The calls of conversations of which a call overlaps one of another, directly or through others."""
     conversations = _conversations(calls)
     parent = {number: number for number in conversations}
@@ -133,7 +133,7 @@ def _parallel_groups(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCal
     return list(groups.values())
 
 
-def _conversations(calls: Sequence[RecordedCall]) -> list[int]:
+def _conversations(calls: Sequence[Call]) -> list[int]:
     """For each call the number of its conversation: that of the latest call whose messages it begins with."""
     latest: dict[Thread, int] = {}
     numbers: list[int] = []
@@ -155,13 +155,13 @@ def _overlaps(arrived: Sequence[ArrivedCall]) -> Iterator[tuple[int, int]]:
             latest = place
 
 
-def in_order(calls: Sequence[RecordedCall], order: Sequence[int], start: float) -> list[RecordedCall]:
+def in_order(calls: Sequence[Call], order: Sequence[int], start: float) -> list[Call]:
     """The calls in this order, with the times of a clock that begins at `start` and steps from call to call."""
     names: dict[str, str] = {}
     return [_plain(calls[place], start + STEP_S * number, names) for number, place in enumerate(order)]
 
 
-def _plain(call: RecordedCall, start: float, names: dict[str, str]) -> RecordedCall:
+def _plain(call: Call, start: float, names: dict[str, str]) -> Call:
     """The call without what only this run has: its time, the digest of its key, and a bill that nobody sent.
 
     `names` are the workspaces so far: the first is "", the next "2".

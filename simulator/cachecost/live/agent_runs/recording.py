@@ -19,7 +19,7 @@ from cachecost.base.times import midnight
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_order, stable_order, with_stable_ids
@@ -130,7 +130,7 @@ class RunServer:
         """How many requests had a body that cannot be recorded."""
         return self._served.unreadable
 
-    def recorded_calls(self) -> list[RecordedCall]:
+    def recorded_calls(self) -> list[Call]:
         """The calls, in an order that does not depend on how parallel calls arrived."""
         if self._faults:
             raise RuntimeError("; ".join(self._faults))
@@ -168,7 +168,7 @@ def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: S
     return RecordedScenario(replaced, runs, kept, kept_calls, clock, machine_names(os.environ))
 
 
-def _content_free(job: _Job, calls: Sequence[RecordedCall]) -> Path:
+def _content_free(job: _Job, calls: Sequence[Call]) -> Path:
     """A recording of the calls without their content. The key is that of the scenario: equal texts have equal digests
     in each recording of it, so that they can be compared, and whoever guesses a text can find it.
     """
@@ -184,7 +184,7 @@ def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
     return {name: number for name, number in counts.items() if not name.startswith("ctok")}, prose
 
 
-def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]], clock: str) -> str:
+def _what_ran(job: _Job, runs: Sequence[Sequence[Call]], clock: str) -> str:
     times = "" if len(runs) == 1 else f", {len(runs)} times"
     later = f"; the second run's clock: {clock or 'as the first'}" if times else ""
     cut = job.launcher.description
@@ -203,7 +203,7 @@ class _Job:
     place: Path
     launcher: Launcher
 
-    def run_again(self) -> tuple[list[RecordedCall], str]:
+    def run_again(self) -> tuple[list[Call], str]:
         """The calls of the second run, under another clock where a program takes one, and how it was set: a command
         that fails under another clock runs once more under its own. Raises CommandFailed, InputError.
         """
@@ -216,7 +216,7 @@ class _Job:
                     return calls, clock.description
         return self.run(1), ""
 
-    def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[RecordedCall]:
+    def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[Call]:
         """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
         start = midnight(self.scenario.as_of or data_date(self.scenario.host))
         log = self.place / f"{name or f'run-{number + 1}'}.jsonl"

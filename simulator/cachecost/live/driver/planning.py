@@ -13,7 +13,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import PlannedCall, date_call
+from cachecost.conversations.calls import Call, date_call
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.driver.budget import CallPricing, from_count, unbounded_reason
 from cachecost.live.driver.materials.filling import FillerContent, faults_in, nonce_of, with_nonce
@@ -177,12 +177,12 @@ class _Planner:
         budget = int(thinking.get("budget_tokens") or 0) if thinking.get("type") == "enabled" else 0
         return replace(request, params={**request.params, "max_tokens": budget + self.options.output})
 
-    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> LiveCall:
+    def _step(self, label: str, offset: float, request: Request, call: Call, simulation: Simulation) -> LiveCall:
         start, body = self.now + offset, body_of(request)
         output = int(body["max_tokens"])
         row = simulation.row(
             date_call(
-                PlannedCall(
+                Call(
                     request,
                     start,
                     output_tokens=output,

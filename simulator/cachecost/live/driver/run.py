@@ -16,7 +16,7 @@ import httpx2
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.atomic_files import open_replacement
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.live.clock import Clock, moment
 from cachecost.live.driver.budget import AnsweredCall, CallFailed, CallPricing, DollarBudget, OverBilled, OverBudget
@@ -89,14 +89,14 @@ def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyO
     return StrategyOutcome(planned, compared, tuple(_notes(steps, state)))
 
 
-def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[RecordedCall]]:
+def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[Call]]:
     """The calls that were answered, at least in part, as a recording holds them, by start time; and their labels, which
     are "" for those whose answer was not complete."""
     done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
     begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
     rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
     calls = [
-        RecordedCall(
+        Call(
             steps[label].request,
             start,
             timestamp=moment(start),

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Iterable
 from threading import Thread
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.live.clock import Say
 from cachecost.live.loopback import address_of
 from cachecost.live.viewer.app import page_server, viewer_app
@@ -30,7 +30,7 @@ class RecorderPage:
     The token is made here: the options of a process are seen by all users of a machine.
     """
 
-    def __init__(self, descriptor: int, setup: ReplaySetup, earlier: Iterable[RecordedCall], say: Say) -> None:
+    def __init__(self, descriptor: int, setup: ReplaySetup, earlier: Iterable[Call], say: Say) -> None:
         self._signal = CallSignal()
         self._calls = CallList(self._signal)
         for call in earlier:
@@ -43,7 +43,7 @@ class RecorderPage:
         self._server = page_server(app, lambda: say(f"the calls so far: {address}"))
         Thread(target=self._serve, name="page", daemon=True).start()
 
-    def add(self, call: RecordedCall) -> None:
+    def add(self, call: Call) -> None:
         """Show a call; calls come in the order they started."""
         self._calls.add(call)
 

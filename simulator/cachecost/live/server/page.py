@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call, Call
 from cachecost.ledger.rows import REFUSED
 from cachecost.live.loopback import names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
@@ -32,16 +32,16 @@ class MeterFeed:
 
     meter: Meter
 
-    def since(self, count: int) -> Sequence[RecordedCall]:
+    def since(self, count: int) -> Sequence[Call]:
         """The calls after the first `count`."""
         return [_recorded(one) for one in self.meter.taken[count:]]
 
 
-def _recorded(one: MeteredCall) -> RecordedCall:
+def _recorded(one: MeteredCall) -> Call:
     row, told = one.row, {name: getattr(one.call, name) for name in CALL_FIELDS}
     if row.error is not None:
-        return RecordedCall(**told, status=REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS)
-    return RecordedCall(**told, billed=row.usage)
+        return Call(**told, status=REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS)
+    return Call(**told, billed=row.usage)
 
 
 PAGE, JSON = "/cachecost", "/cachecost.json"

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.claude_code.steps import (
     RecordedBreakpoints,
@@ -43,7 +43,7 @@ LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bil
 sniff = sniff_lines
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
 
     Raises InputError with every error, each with its line.

@@ -21,7 +21,7 @@ import msgspec
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, json_value
 from cachecost.base.times import iso, iso_milliseconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.conversations.start_times import parse_time
@@ -263,7 +263,7 @@ class SessionRequests:
     """(number, read) of the calls that begin a chain and read something, by the name of their static prefix."""
     _root: Thread = field(default_factory=Thread)
 
-    def calls(self, session: Session) -> Iterator[RecordedCall]:
+    def calls(self, session: Session) -> Iterator[Call]:
         """The calls in their order. Raises InputError at the end with all `faults`, also those of the parser."""
         for first in session.copies[:1]:  # a copied history begins with the static prefix of its first call
             self._heads[self._chain(first)] = self._head(first, _then(self._root, self._messages(first.request)))
@@ -287,9 +287,9 @@ class SessionRequests:
         if self.faults:
             raise InputError(self.faults)
 
-    def _recorded_call(self, call: SessionCall, thread: Thread, answer: Sequence[Message]) -> RecordedCall:
+    def _recorded_call(self, call: SessionCall, thread: Thread, answer: Sequence[Message]) -> Call:
         bill = call.bill
-        return RecordedCall(
+        return Call(
             self._request(call, thread) if call.has_content else Request(bill.model, thread, params=self._params(call)),
             bill.start or 0.0,
             timestamp=None if bill.start is None else self._stamp(bill.start),
@@ -451,7 +451,7 @@ class SessionFormat:
     read: Callable[[Path, list[Fault], Warn, bool], Session]
     to_blocks: ToBlocks
 
-    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
         """The calls in the order of their bills; copies of one call in other files share its `id`.
 
         Raises InputError with every error, each with its line.

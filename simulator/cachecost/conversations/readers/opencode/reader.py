@@ -28,7 +28,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
 from cachecost.base.limits import is_tokens, json_value
 from cachecost.base.times import seconds_from_ms
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import SessionFile, Warn, billed_call, quiet
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
@@ -369,7 +369,7 @@ def _steps(message: StoredMessage) -> Iterator[_Step]:
             parts = []
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their times. Raises InputError with every error."""
     store = read_store(path, with_content=True)
     sessions = SessionCalls(store.sessions, with_content=True)

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.server.answers.blocks import stop_reason, text
 from cachecost.live.server.model import ClientCall, ModelAnswer
@@ -47,7 +47,7 @@ class RecordingAnswerer:
     placeholder.
     """
 
-    def __init__(self, calls: Iterable[RecordedCall]) -> None:
+    def __init__(self, calls: Iterable[Call]) -> None:
         self._intake = Intake()
         self._threads: dict[Thread, _ThreadKey] = {}
         self._whole: dict[tuple[bytes, bytes, bytes], RecordedAnswer] = {}
@@ -76,7 +76,7 @@ class RecordingAnswerer:
             self.missed += 1
         return found or _missing()
 
-    def _learn(self, call: RecordedCall) -> None:
+    def _learn(self, call: Call) -> None:
         """Index an answer by all its keys; of several answers to the same call, the first counts."""
         if call.has_failed or not call.response or any(block.content is None for block in call.response):
             return
@@ -99,7 +99,7 @@ class RecordingAnswerer:
         return thread.fold(self._threads, _ThreadKey(b"", b"", 0), _ThreadKey.then)
 
 
-def _answer_of(call: RecordedCall) -> RecordedAnswer:
+def _answer_of(call: Call) -> RecordedAnswer:
     content = [block.content for block in call.response if block.content is not None]
     tokens = call.billed.output_tokens if call.billed else None
     return RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=tokens)
