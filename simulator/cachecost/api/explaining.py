@@ -23,7 +23,7 @@ from cachecost.api.setup import (
     workload_of,
 )
 from cachecost.base.errors import InputError
-from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
+from cachecost.base.formatting import count_text, dollars, margin_text, percent, tokens
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.providers.usage import ZERO
@@ -91,12 +91,8 @@ class ExplainResult(Explanation):
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
 
     def _sure(self) -> Iterator[str]:
-        error_margin = (
-            f" ±{percent(self.error_margin)} → ±{rough_dollars(self.avoidable * Decimal(str(self.error_margin)))}"
-            if self.error_margin
-            else ""
-        )
-        yield f"tokens: {self.token_source}{error_margin}"
+        error_margin = margin_text(self.error_margin, self.avoidable * Decimal(str(self.error_margin)))
+        yield f"tokens: {self.token_source} {error_margin}".rstrip()
         yield from self.flips
 
 

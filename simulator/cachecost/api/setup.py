@@ -593,8 +593,7 @@ class Result:
         """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
         of one "question". Raises InputError, CannotEvaluate."""
         from cachecost.api.charts import as_chart
-        from cachecost.views.run.bar_charts import dollars_figure, question_figure
-        from cachecost.views.run.line_charts import cumulative_figure
+        from cachecost.views.run.charts import cumulative_figure, dollars_figure, question_figure
 
         if picture not in PICTURES:
             raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])

@@ -129,9 +129,9 @@ class ValidationResult:
         """The score of all calls whose requests are known, else of the steps of transcripts: the numbers of predictable
         hits and cold starts, and of exact ones; errors as shares of the billed input tokens; input dollars (Decimal).
         """
-        from cachecost.views.fidelity.scores import score
+        from cachecost.views.fidelity.scores import Score
 
-        return score("all", self.fidelity.main)
+        return Score("all", self.fidelity.main)
 
     @property
     def assumptions(self) -> list[AssumptionSupport]:

@@ -110,12 +110,12 @@ def _fidelity(log: Path, setup: ReplaySetup) -> list[str]:
     """The result of `cachecost validate` on the file; its tokens are those of the predictions."""
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.tokens.factory import chosen_counter
-    from cachecost.views.fidelity.scores import score
+    from cachecost.views.fidelity.scores import Score
     from cachecost.views.fidelity.text import score_lines
 
     with reading_bar([log]):
         fidelity = Validation([log], setup, chosen_counter()).fidelity()
     left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
     more = len(fidelity.not_judged) - len(left)
-    judged = score_lines(score("all", fidelity.judgements)) if fidelity.judgements else []
+    judged = score_lines(Score("all", fidelity.judgements)) if fidelity.judgements else []
     return [*judged, *left, *([f"not judged: {more:,} more"] if more > 0 else [])]

@@ -16,7 +16,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import CALL, SharedOptions, WorkBar
-from cachecost.conversations.calls import BillTotal, Call, Call
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.start_times import in_file_order
 from cachecost.live.clock import today

@@ -288,7 +288,7 @@ class QuestionPlanner:
             purpose = "retry" if attempt else "inquiry"
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
-            yield Call(request, at, output=answer, purpose=purpose, turn=turn, inquiry=number)
+            yield Call(request, at, output=answer, purpose=purpose, turn=turn, inquiry=number, is_simulated=True)
             if not self._fails(attempt):
                 return
 
@@ -634,6 +634,7 @@ class _CallPlanner:
             output_tokens=reply.output_tokens,
             purpose=purpose,
             turn=self._turn,
+            is_simulated=True,
         )
 
     def _switch(self, event: Switch) -> None:

@@ -46,6 +46,7 @@ from cachecost.base.formatting import (
     dollars,
     percent,
     quote,
+    range_text,
     tokens,
 )
 from cachecost.base.times import day_of
@@ -315,15 +316,12 @@ def _costs(low: TriedValue, high: TriedValue, comparison: Comparison, shown: Seq
     """What strategies cost at both ends; those that cost the same together."""
     names: dict[str, list[str]] = {}
     for name in shown:
-        words = _span(_amount(low.costs[name], comparison), _amount(high.costs[name], comparison))
+        words = range_text(_amount(low.costs[name], comparison), _amount(high.costs[name], comparison), " to ")
         if name in low.questions and name in high.questions:
-            words = f"{_span(dollars(low.questions[name]), dollars(high.questions[name]))} a question, {words} in all"
+            a_question = range_text(dollars(low.questions[name]), dollars(high.questions[name]), " to ")
+            words = f"{a_question} a question, {words} in all"
         names.setdefault(words, []).append(quote(name))
     return (f"{all_of(who)} {'costs' if len(who) == 1 else 'cost'} {words}" for words, who in names.items())
-
-
-def _span(low: str, high: str) -> str:
-    return low if low == high else f"{low} to {high}"
 
 
 def _amount(effort: Decimal, comparison: Comparison) -> str:

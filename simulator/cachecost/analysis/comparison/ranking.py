@@ -22,6 +22,7 @@ from cachecost.base.formatting import (
     change,
     percent,
     quote,
+    range_text,
     rough_dollars,
     tokens,
 )
@@ -36,7 +37,7 @@ class Rank:
 
     def __str__(self) -> str:
         """ "1", or "2–3"."""
-        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+        return range_text(str(self.first), str(self.last))
 
 
 def find_ranks(summary: Summary) -> dict[str, Rank]:

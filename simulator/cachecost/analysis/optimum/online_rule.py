@@ -24,7 +24,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     rendered_breakpoints,
 )
 from cachecost.analysis.optimum.presets import PresetResult, place_breakpoints
-from cachecost.conversations.calls import Call, Call, derive_call
+from cachecost.conversations.calls import Call, derive_call, strip_recording
 from cachecost.prompts.request import TTL, refusal, sent_breakpoints
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.placements import (
@@ -61,16 +61,11 @@ def _conversations(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:
 def _pings(evaluator: PlanEvaluator, conversation: Sequence[PlanStep], habit: KeepAlive) -> Iterator[PlanStep]:
     sent: Call | None = None
     calls = iter(conversation)
-    for planned in habit.plan_calls(map(_as_planned, conversation)):
+    for planned in habit.plan_calls(strip_recording(build_call(step)) for step in conversation):
         if planned.purpose != "ping":
             sent = next(calls).sent.call
         elif sent is not None and (made := _render_ping(evaluator, sent, planned)) is not None:
             yield PlanStep(made, rendered_breakpoints(made, planned.request))
-
-
-def _as_planned(step: PlanStep) -> Call:
-    call = build_call(step)
-    return Call(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
 
 
 def _render_ping(evaluator: PlanEvaluator, sent: Call, ping: Call) -> BareCall | None:

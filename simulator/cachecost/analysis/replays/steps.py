@@ -32,7 +32,7 @@ from cachecost.caches.tracking import (
     TrackedLineage,
     number_of,
 )
-from cachecost.conversations.calls import Call, Call, Call, derive_call
+from cachecost.conversations.calls import Call, derive_call, strip_recording
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.render import Prompt
@@ -369,17 +369,13 @@ def _pings(conversation: Sequence[ReplayStep], habit: KeepAlive) -> Iterator[Rep
     timed = [step.call for step in conversation if not step.call.has_failed and not step.call.why_unknown]
     last: Call | None = None
     calls = iter(timed)
-    for planned in habit.plan_calls(iter(map(_as_planned, timed))):
+    for planned in habit.plan_calls(iter(map(strip_recording, timed))):
         if planned.purpose == "ping":
             assert last is not None
             ping = derive_call(last, planned.request, planned.start, planned.output_tokens, "ping")
             yield ReplayStep(NO_CALL, ping, ping)
         else:
             last = next(calls)
-
-
-def _as_planned(call: Call) -> Call:
-    return Call(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
 
 
 class PricedSimulation(Simulation):
@@ -540,8 +536,7 @@ class Replays:
     def _changed_bills(self, steps: Sequence[ReplayStep], preparer: CallPreparer) -> Iterator[tuple[int, Call, Usage]]:
         for step in steps:
             sent = self.traffic.calls[step.number - 1]
-            billed = sent.billed if isinstance(sent, Call) else None
-            scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
+            scaled = sent.billed and self._scale_bill(sent.billed, sent, step.content, preparer)
             if scaled:
                 yield step.number, step.content, scaled
 

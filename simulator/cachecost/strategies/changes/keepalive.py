@@ -64,7 +64,14 @@ def cache_only_call(call: Call, request: Request, start: float, purpose: str, ma
     budget = (params.get("thinking") or {}).get("budget_tokens", 0)
     sent = replace(request, params={**params, "max_tokens": output + budget})
     return Call(
-        sent, start, output_tokens=output, purpose=purpose, turn=call.turn, host=call.host, workspace=call.workspace
+        sent,
+        start,
+        host=call.host,
+        workspace=call.workspace,
+        output_tokens=output,
+        purpose=purpose,
+        turn=call.turn,
+        is_simulated=True,
     )
 
 
