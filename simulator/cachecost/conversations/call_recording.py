@@ -25,22 +25,25 @@ hosts are written as given.
 """
 
 from __future__ import annotations
+
 import json
-import msgspec
-from cachecost.base.atomic_files import write_lines
-from cachecost.base.structs import replace
-from cachecost.conversations.calls import Call, Iteration
-from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
-from cachecost.conversations.start_times import StartTimes
-from cachecost.prompts.blocks import ENCODE, Part, Thread, is_simple
-from cachecost.prompts.request import Breakpoint, Request
-from cachecost.providers.usage import Usage
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import msgspec
+
+from cachecost.base.atomic_files import write_lines
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
+from cachecost.conversations.json_object import parse_json
+from cachecost.conversations.model import BlockWriter, encode_record
+from cachecost.conversations.start_times import StartTimes
+from cachecost.prompts.blocks import ENCODE, Part, Thread, is_simple
+from cachecost.prompts.request import Request
+from cachecost.providers.usage import Usage
 
 FORMAT = 1
 KIND = "calls"
