@@ -1,32 +1,50 @@
 """`explain`, `lint` and `optimize`: the avoidable cost by cause, static checks, and the cheapest legal plan."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from typing_extensions import Unpack
+
 from cachecost.account.causes import causes
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN
 from cachecost.api.html import HtmlTable, paragraph, rows_of
-from cachecost.api.setup import ModelOptions, RuleOptions, Source, StrategyLike, calls_in, comparison_setup, conversations_in, day_from, only_supported, read_source, setup_of, spec_of, workload_of
+from cachecost.api.setup import (
+    ModelOptions,
+    RuleOptions,
+    Source,
+    StrategyLike,
+    calls_in,
+    comparison_setup,
+    conversations_in,
+    day_from,
+    only_supported,
+    read_source,
+    setup_of,
+    spec_of,
+    workload_of,
+)
 from cachecost.base.errors import InputError
-from cachecost.base.formatting import change, count_text, dollars, margin_text, percent, rough_dollars, tokens
+from cachecost.base.formatting import change, count_text, dollars, margin_text, percent, tokens
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import AS_RECORDED
 from cachecost.tokens.factory import AUTO
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from datetime import date
-from decimal import Decimal
-from pathlib import Path
-from typing import Any, TYPE_CHECKING, cast
-from typing_extensions import Unpack
 
 if TYPE_CHECKING:
     import pandas as pd
-    from cachecost.analysis.optimum.optimum import Optimum
     from matplotlib.figure import Figure
+
+    from cachecost.analysis.optimum.optimum import Optimum
 
 FINDING_FIELDS = (
     "code cause call since layer block tokens cost_usd=cost message fix session session_call project agent "
@@ -93,20 +111,9 @@ class ExplainResult(Explanation):
             size = tokens(sum(one.tokens for one in found))
             table.add(causes()[cause].name, f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
         body = table.html() if self.findings else paragraph("No avoidable cost was found.")
-<<<<<<< ours
-        source = f"tokens: {self.token_source}"
-        if self.error_margin:
-            error = rough_dollars(self.avoidable * Decimal(str(self.error_margin)))
-            source += f" ±{percent(self.error_margin)} → ±{error}"
-        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, (source, *self.flips)))
-=======
-        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
-
-    def _sure(self) -> Iterator[str]:
-        error_margin = margin_text(self.error_margin, self.avoidable * Decimal(str(self.error_margin)))
-        yield f"tokens: {self.token_source} {error_margin}".rstrip()
-        yield from self.flips
->>>>>>> theirs
+        margin = margin_text(self.error_margin, self.avoidable * Decimal(str(self.error_margin)))
+        sure = (f"tokens: {self.token_source} {margin}".rstrip(), *self.flips)
+        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, sure))
 
 
 def explain(

@@ -1,17 +1,20 @@
 """`cachecost record`: a proxy between a client and the API that records the calls."""
 
 from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
 import click
+
 from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, content_option, port_option, reading_bar, shared_options
-from cachecost.commands.output_paths import CheckedCommand, OutputPath, SectionedCommand
-from datetime import datetime
-from pathlib import Path
-from typing import Any, TYPE_CHECKING
-from urllib.parse import urlsplit
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -111,16 +114,9 @@ def _print_fidelity(log: Path, setup: ReplaySetup) -> None:
 
     with reading_bar([log]):
         fidelity = Validation([log], setup, chosen_counter()).fidelity()
-<<<<<<< ours
-    lines = [*score_lines(score("all", fidelity.judgements))] if fidelity.judgements else []
+    lines = [*score_lines(Score("all", fidelity.judgements))] if fidelity.judgements else []
     lines += [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
     if (more := len(fidelity.not_judged) - 5) > 0:
         lines.append(f"not judged: {more:,} more")
     for line in lines:
         print_diagnostic(f"  {line}")
-=======
-    left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
-    more = len(fidelity.not_judged) - len(left)
-    judged = score_lines(Score("all", fidelity.judgements)) if fidelity.judgements else []
-    return [*judged, *left, *([f"not judged: {more:,} more"] if more > 0 else [])]
->>>>>>> theirs
