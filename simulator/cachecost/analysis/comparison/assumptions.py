@@ -280,9 +280,9 @@ def _judge_range(
     lead = capitalized(span) if found else f"{quote(least.best)} stays the cheapest {span}"
     names: dict[str, list[str]] = {}  # what strategies cost at both ends; those that cost the same together
     for name in shown:
-        words = range_text(*(_amount(one.costs[name], comparison) for one in (least, most)), " to ")
+        words = range_text(_amount(least.costs[name], comparison), _amount(most.costs[name], comparison), " to ")
         if name in least.questions and name in most.questions:
-            asked = range_text(*(dollars(one.questions[name]) for one in (least, most)), " to ")
+            asked = range_text(dollars(least.questions[name]), dollars(most.questions[name]), " to ")
             words = f"{asked} a question, {words} in all"
         names.setdefault(words, []).append(quote(name))
     costs = [f"{all_of(who)} {'costs' if len(who) == 1 else 'cost'} {words}" for words, who in names.items()]

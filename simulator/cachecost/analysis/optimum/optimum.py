@@ -29,6 +29,7 @@ from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try
 from cachecost.analysis.optimum.tree import BlockTree, FutureUse
 from cachecost.analysis.optimum.ttl_costs import TTLCosts
 from cachecost.base.errors import CannotEvaluate
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import margin
 from cachecost.ledger.rows import WARM_START, CallRow
 from cachecost.providers.listing import assumption_rows
