@@ -33,7 +33,7 @@ from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
-from cachecost.conversations.calls import Call, Call
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
@@ -160,7 +160,7 @@ def _is_short(call: Call, made: SimulatedCall) -> bool:
 
 
 def _billed_read(call: Call) -> int | None:
-    if not isinstance(call, Call) or call.billed is None or call.has_failed or len(call.iterations) > 1:
+    if call.billed is None or call.has_failed or len(call.iterations) > 1:
         return None
     return call.billed.read
 
@@ -221,14 +221,13 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
     Of bills, necessary + avoidable + not explained = billed, exactly. What a call without a bill cost is 0. No call's
     findings are above its bill, and none above what the bill shows to have been paid again. Raises CannotEvaluate.
     """
-    recorded = [call for call in traffic.calls if isinstance(call, Call) and (call.billed or call.has_failed)]
-    if len(recorded) < len(traffic.calls):
+    if not all(call.billed or call.has_failed for call in traffic.calls):
         return explain_workload(traffic, assumptions)
     held, expected, replay = traffic, dict[int, int](), None
     if _has_bills(traffic):
         replay = Replays(traffic).tracked_replay(as_sent(traffic.calls))
         held, expected = _hold_short_calls(traffic, replay.run())
-    bills = RecordedSessions(traffic.name).add_all(recorded)
+    bills = RecordedSessions(traffic.name).add_all(traffic.calls)
     costs = {number: prices.cost(bill) if bill else ZERO for number, bill in enumerate(bills, 1)}
     limits, unexplained, code = dict(costs), list[Finding](), causes()[NOT_EXPLAINED]
     for number, read in expected.items():

@@ -306,7 +306,7 @@ class SessionReplay:
     def recorded(self) -> Mapping[int, Call]:
         """The recorded calls that were read, by their number in the session."""
         pairs = zip(self.numbers, self.workload.calls, strict=True)
-        return {number: call for number, call in pairs if isinstance(call, Call)}
+        return {number: call for number, call in pairs if not call.is_simulated}
 
 
 CallKey = bytes
