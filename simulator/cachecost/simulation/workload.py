@@ -1,7 +1,21 @@
 """A workload: calls and the setup that they are replayed under, as often as an analysis needs."""
 
 from __future__ import annotations
-
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace as replace_struct
+from cachecost.caches.breakpoints import PrefixCache
+from cachecost.caches.hosts import SimulatedHosts
+from cachecost.conversations.calls import Call, date_call, name_call
+from cachecost.conversations.logs import Logs, read_logs
+from cachecost.prompts.blocks import Thread
+from cachecost.providers.assumptions import assumptions_from
+from cachecost.providers.hosts import host_of
+from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import LOOKBACK_CACHES, ModelRules, NO_OWN_RULES, OwnRules, RuleBook, data_date
+from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Simulation
+from cachecost.simulation.setup import ReplaySetup
+from cachecost.tokens.factory import CALIBRATED, FILLER
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -9,25 +23,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TYPE_CHECKING
 
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.formatting import count_text
-from cachecost.base.structs import replace as replace_struct
-from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.hosts import SimulatedHosts
-from cachecost.conversations.calls import Call, Call, Call, date_call, name_call
-from cachecost.conversations.logs import Logs, read_logs
-from cachecost.prompts.blocks import Thread
-from cachecost.providers.assumptions import assumptions_from
-from cachecost.providers.hosts import host_of
-from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import LOOKBACK_CACHES, NO_OWN_RULES, ModelRules, OwnRules, RuleBook, data_date
-from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Simulation
-from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.factory import CALIBRATED, FILLER
-
-if TYPE_CHECKING:  # a scenario takes longer to import than a small log to replay
+if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
     from cachecost.scenario import Scenario
     from cachecost.strategies.registry import Strategy

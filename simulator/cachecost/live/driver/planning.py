@@ -189,6 +189,7 @@ class _Planner:
                     purpose=call.purpose,
                     turn=call.turn,
                     inquiry=call.inquiry,
+                    is_simulated=True,
                 )
             )
         )

@@ -28,6 +28,7 @@ from cachecost.base.formatting import (
     dollars,
     encodable,
     exact,
+    margin_text,
     percent,
     point_aligned,
     tokens,
@@ -292,8 +293,7 @@ def facts(bill: ServerBill) -> list[str]:
 
 def counted_by(bill: ServerBill) -> str:
     """How tokens were counted, with the error margin; empty before the first call."""
-    error_margin = f", ±{percent(bill.error_margin)}" if bill.error_margin else ""
-    return f"{bill.token_source}{error_margin}" if bill.token_source else ""
+    return ", ".join(filter(None, (bill.token_source, margin_text(bill.error_margin)))) if bill.token_source else ""
 
 
 def cells(share: BillShare) -> dict[str, str]:

@@ -226,4 +226,5 @@ def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
         output=output,
         response=output,
         output_tokens=None if was_cut else getattr(answer, "output_tokens", None),
+        is_simulated=True,
     )

@@ -7,14 +7,15 @@ browser there that was sent by a person, not by another site, and under no name 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.conversations.calls import Call, Call
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED
 from cachecost.live.loopback import names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
@@ -23,7 +24,6 @@ from cachecost.live.viewer.guard import HEADERS
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
 NAME = "cachecost serve"
-CALL_FIELDS = [field.name for field in fields(Call)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,11 @@ class MeterFeed:
 
 
 def _recorded(one: MeteredCall) -> Call:
-    row, told = one.row, {name: getattr(one.call, name) for name in CALL_FIELDS}
-    if row.error is not None:
-        return Call(**told, status=REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS)
-    return Call(**told, billed=row.usage)
+    row = one.row
+    if row.error is None:
+        return replace(one.call, billed=row.usage, is_simulated=False)
+    status = REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS
+    return replace(one.call, status=status, is_simulated=False)
 
 
 PAGE, JSON = "/cachecost", "/cachecost.json"
