@@ -102,10 +102,19 @@ class _LoopCall:
 def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> Iterator[UncachedLoop]:
     """The uncached loop of a conversation's `calls`, if it has one."""
     taken = meter.taken
-    later = ((call, taken[call.before - 1]) for call in calls if call.before is not None and call.row.error is None)
-    steps = [
-        _step(call, before, calls[0]) for call, before in later if before.request.thread is not call.request.thread
-    ]
+    steps: list[_LoopCall] = []
+    for call in calls:
+        if call.before is None or call.row.error is not None:
+            continue
+        continued = taken[call.before - 1]
+        if continued.request.thread is call.request.thread:  # the same call again is a retry
+            continue
+        sent_before = continued.row.usage.total_input
+        new = max(0, call.row.usage.total_input - sent_before)
+        paid_again = max(0, call.row.usage.input_tokens - new)
+        if paid_again < call.step:  # what a hit leaves after its last step
+            paid_again = 0
+        steps.append(_LoopCall(call, paid_again, sent_before, max(0, sent_before - calls[0].row.usage.total_input)))
     again = sum(step.again for step in steps)
     before = sum(step.before for step in steps)
     grown = sum(step.grown for step in steps)
@@ -115,39 +124,24 @@ def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: 
     cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
     avoidable = meter.avoidable()
     saved = sum((avoidable.get(call.row.call, Decimal(0)) for call in calls), Decimal(0))
-    yield UncachedLoop(
-        conversation, len(steps), again, before, cost, saved, Counter(map(_reason, steps)).most_common(1)[0][0]
-    )
+    why = Counter(_uncached_reason(step.call) for step in steps).most_common(1)[0][0]
+    yield UncachedLoop(conversation, len(steps), again, before, cost, saved, why)
 
 
-def _step(call: MeteredCall, continued: MeteredCall, first: MeteredCall) -> _LoopCall:
-    """A call that continues another one with more messages: the same call again is a retry.
-
-    Tokens count as paid again if they are uncached and too many to be new or the rest after a hit's last step.
-    """
-    usage, before = call.row.usage, continued.row.usage.total_input
-    new = max(0, usage.total_input - before)
-    again = max(0, usage.input_tokens - new)
-    grown = max(0, before - first.row.usage.total_input)
-    return _LoopCall(call, again if again >= call.step else 0, before, grown)
-
-
-def _reason(step: _LoopCall) -> str:
-    request, total = step.call.request, step.call.row.usage.total_input
-    breakpoint = last_breakpoint(request)
-    if breakpoint is None and step.call.needs_breakpoints:
+def _uncached_reason(call: MeteredCall) -> str:
+    request, breakpoint = call.request, last_breakpoint(call.request)
+    not_read = f"the cache was not read: {(call.row.cause or '').replace('_', ' ')}"
+    if breakpoint is None and call.needs_breakpoints:
         return "no breakpoint is set (no cache_control in its calls)"
-    if total < step.call.minimum:
-        return f"its prompts are below the minimum of {step.call.minimum:,} tokens that this model caches"
+    if call.row.usage.total_input < call.minimum:
+        return f"its prompts are below the minimum of {call.minimum:,} tokens that this model caches"
     if breakpoint is None:
-        return f"the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
+        return not_read
     if answers_tools(request.thread) and not breakpoints_tool_results(request):
         return f"no breakpoint on tool results; the last breakpoint is on {breakpoint.on}"
     if breakpoint.messages_after:
         return f"the last breakpoint is on {breakpoint.on}, with messages after it"
-    return (
-        f"the last block has a breakpoint, but the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
-    )
+    return f"the last block has a breakpoint, but {not_read}"
 
 
 Key = TypeVar("Key")
@@ -277,17 +271,15 @@ def verdict(bill: ServerBill) -> str:
 def facts(bill: ServerBill) -> list[str]:
     """Further facts, one sentence each."""
     total, unread = bill.total, bill.total.unread
-    told = []
+    sentences = []
     if total.cache_hit_rate is not None:
-        told.append(
-            f"{percent(total.cache_hit_rate)} of {tokens(total.usage.total_input)} input tokens "
-            f"were read from the cache."
-        )
+        rate, count = percent(total.cache_hit_rate), tokens(total.usage.total_input)
+        sentences.append(f"{rate} of {count} input tokens were read from the cache.")
     if unread.tokens:
         lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than without caching"
-        told.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
-    told += [f"{count_text(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
-    return [*told, *(f"{note}." for note in bill.notes)]
+        sentences.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
+    sentences += [f"{count_text(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
+    return [*sentences, *(f"{note}." for note in bill.notes)]
 
 
 def counted_by(bill: ServerBill) -> str:
@@ -333,7 +325,18 @@ def bill_json(bill: ServerBill) -> dict[str, Any]:
         "workspaces": [_share_json(share) for share in bill.workspaces],
         "models": [_share_json(share) for share in bill.models],
         "conversations": [_share_json(share) for share in bill.conversations],
-        "uncached_loops": [_loop_json(loop) for loop in bill.loops],
+        "uncached_loops": [
+            {
+                "conversation": loop.conversation,
+                "later_calls": loop.steps,
+                "tokens_again": loop.again,
+                "tokens_sent_before": loop.had_been_sent,
+                "cost_usd": exact(loop.cost),
+                "avoidable_usd": exact(loop.avoidable),
+                "why": loop.why,
+            }
+            for loop in bill.loops
+        ],
         "refused": [{"message": words, "calls": count} for words, count in bill.errors],
         "tokens": {"source": bill.token_source, "error_margin": bill.error_margin},
         "notes": list(bill.notes),
@@ -359,18 +362,6 @@ def _share_json(share: BillShare) -> dict[str, Any]:
     }
 
 
-def _loop_json(loop: UncachedLoop) -> dict[str, Any]:
-    return {
-        "conversation": loop.conversation,
-        "later_calls": loop.steps,
-        "tokens_again": loop.again,
-        "tokens_sent_before": loop.had_been_sent,
-        "cost_usd": exact(loop.cost),
-        "avoidable_usd": exact(loop.avoidable),
-        "why": loop.why,
-    }
-
-
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
 NARROWEST_NAME = 18
@@ -383,15 +374,10 @@ MOST_CONVERSATIONS = 20
 
 def print_bill(meter: Meter, stream: IO[str]) -> None:
     """Print the bill, as wide as the terminal or 120 cells into a pipe, with colors as it and NO_COLOR allow."""
-    print_text(bill_of(meter), stream)
-
-
-def print_text(bill: ServerBill, stream: IO[str]) -> None:
-    """Print to `stream`, with ASCII replacements for characters that its encoding lacks."""
     probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
-    text = bill_text(bill, width, colours)
+    text = bill_text(bill_of(meter), width, colours)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     styled_stream(stream).write(encodable(text, encoding))
 
@@ -412,12 +398,12 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     for fact in facts(bill):
         yield _indent(Text(fact))
     yield Text()
-    yield _classes(bill.total)
-    for header, shares in (
-        ("workspace", bill.workspaces),
-        ("model", bill.models),
-        ("conversation", bill.conversations),
-    ):
+    rows = [row for row in class_rows(bill.total) if row[0] != "write_1h" or bill.total.usage.write_1h]
+    _, names, counts, costs = ([row[number] for row in rows] for number in range(4))
+    numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
+    yield _grid([Column("name", "tokens", names, False), *numbers])
+    groups = (("workspace", bill.workspaces), ("model", bill.models), ("conversation", bill.conversations))
+    for header, shares in groups:
         if len(shares) > 1 or header == "conversation":
             yield Text()
             yield from _table(header, shares, width)
@@ -431,25 +417,18 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
         yield _indent(Text(f"tokens   {counted_by(bill)}", "dim"))
 
 
-def _classes(total: BillShare) -> RenderableType:
-    rows = [
-        (name, count, cost)
-        for key, name, count, cost in class_rows(total)
-        if (key != "write_1h" or bool(total.usage.write_1h))
-    ]
-    names, counts, costs = ([row[number] for row in rows] for number in range(3))
-    numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
-    return _grid([Column("name", "tokens", names, False), *numbers])
-
-
 def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
-    kept = columns(shown, [*KEYS, *LAST_KEYS])
-    kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
-    names_column = Column("name", header, [share.name for share in shown], False)
-    fitted = fit_table(FigureTable([names_column, *map(_with_rank, kept)]), width, NARROWEST_NAME)
-    names = [
-        _cut(share.name, max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header)))
+    kept = [Column("name", header, [share.name for share in shown], False)]
+    for column in columns(shown, [*KEYS, *LAST_KEYS]):
+        is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
+        if not is_zero or column.key != "write_1h_tokens":
+            rank = ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank)
+            kept.append(replace(column, rank=rank))
+    fitted = fit_table(FigureTable(kept), width, NARROWEST_NAME)
+    room = max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header))
+    names = [  # a name is cut at its end, since the beginning identifies a conversation
+        share.name if cell_len(share.name) <= room else f"{set_cell_size(share.name, room - 1).rstrip()}…"
         for share in shown
     ]
     yield _grid([Column("name", header, names, False), *fitted.shown])
@@ -457,18 +436,6 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
         yield _indent(Text(note, "dim"))
     if len(shares) > len(shown):
         yield _indent(Text(f"and {count_text(len(shares) - len(shown), header)} more", "dim"))
-
-
-def _with_rank(column: Column) -> Column:
-    is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
-    return replace(column, rank=ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank))
-
-
-def _cut(name: str, width: int) -> str:
-    """`name` shortened to `width` cells at its end, since the beginning identifies a conversation."""
-    if cell_len(name) <= width:
-        return name
-    return f"{set_cell_size(name, width - 1).rstrip()}…"
 
 
 def _grid(kept: Sequence[Column]) -> RenderableType:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from cachecost.prompts.blocks import Block, Layer, Part, Thread, estimate_tokens
 from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.output_format import output_format
-from cachecost.prompts.request import Breakpoint, Request, block_at, sent_breakpoints
+from cachecost.prompts.request import Request, block_at, sent_breakpoints
 
 
 class ConversationIndex:
@@ -42,12 +42,6 @@ def answers_tools(thread: Thread) -> bool:
     return thread.message is not None and any(block.kind == "tool_result" for block in thread.message.blocks)
 
 
-def breakpoints_tool_results(request: Request) -> bool:
-    return any(
-        block_at(request, breakpoint).kind == "tool_result" for breakpoint in sent_breakpoints(request).breakpoints
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class LastBreakpoint:
     """What the last breakpoint is on, in words, and how many messages follow."""
@@ -62,19 +56,21 @@ def last_breakpoint(request: Request) -> LastBreakpoint | None:
     if not breakpoints:
         return None
     deepest = max(breakpoints, key=attrgetter("prompt_order"))
-    return LastBreakpoint(_kind(request, deepest), request.thread.length - (deepest.node.length if deepest.node else 0))
+    length = deepest.node.length if deepest.node else 0
+    if deepest.layer is Layer.TOOLS:
+        on = "a tool's definition"
+    elif deepest.layer is Layer.SYSTEM:
+        on = "the system prompt"
+    elif (block := block_at(request, deepest)).kind != "text":
+        on = f"a {block.kind}"
+    else:
+        on = f"{'the first' if length == 1 else 'a later'} {block.role} text"
+    return LastBreakpoint(on, request.thread.length - length)
 
 
-def _kind(request: Request, breakpoint: Breakpoint) -> str:
-    if breakpoint.layer is Layer.TOOLS:
-        return "a tool's definition"
-    if breakpoint.layer is Layer.SYSTEM:
-        return "the system prompt"
-    block = block_at(request, breakpoint)
-    if block.kind != "text":
-        return f"a {block.kind}"
-    is_first = breakpoint.node is not None and breakpoint.node.length == 1
-    return f"the first {block.role} text" if is_first else f"a later {block.role} text"
+def breakpoints_tool_results(request: Request) -> bool:
+    """Whether a breakpoint is on a tool result."""
+    return any(block_at(request, one).kind == "tool_result" for one in sent_breakpoints(request).breakpoints)
 
 
 NOT_FOUND = "previous_message_not_found"

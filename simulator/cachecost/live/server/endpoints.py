@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.live.clock import ignore
-from cachecost.live.keys import query_secrets, without
+from cachecost.live.keys import query_secrets, redact_text
 from cachecost.live.loopback import ENCODING, LoopbackHosts, QuietServer, address_of, client_left, listen
 from cachecost.live.server.answering import answer_call, count_call
 from cachecost.live.server.messages_api import MESSAGES
@@ -39,19 +39,27 @@ class PacedResponse:
         self._pauses = pauses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = self._answered.fault.kind if self._answered.fault else ""
+        answered, api = self._answered, self._answered.api
+        kind = answered.fault.kind if answered.fault else ""
         if kind == "timeout":
             await self._pauses.until(client_left(receive))
             await _start(send, 200, {"content-type": JSON})  # nobody listens, or the server stops: no proper end
             raise ConnectionCut("nothing was answered")
-        if self._answered.streams:
-            await self._stream(send, kind)
-        else:
-            await self._whole(send, kind)
-
-    async def _whole(self, send: Send, kind: str) -> None:
-        answered = self._answered
-        api, refused = answered.api, answered.message if isinstance(answered.message, ApiError) else None
+        if answered.streams:
+            chunks = [GARBAGE] if kind == "garbage" else list(api.events(answered))
+            await self._pauses.sleep(answered.first_token_s)
+            names = {"content-type": api.stream_type, "cache-control": "no-cache", "request-id": answered.request_id}
+            await _start(send, 200, names)
+            between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
+            for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
+                await _more(send, chunk)
+                await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
+                await self._pauses.sleep(between)
+            if kind == "cut":
+                raise ConnectionCut("the stream was cut in the middle")
+            await send({"type": "http.response.body", "body": b""})
+            return
+        refused = answered.message if isinstance(answered.message, ApiError) else None
         body = encode_json(api.error(refused, answered.request_id) if refused else api.whole(answered))
         await self._pauses.sleep(answered.seconds)
         sent = GARBAGE if kind == "garbage" else body
@@ -61,25 +69,6 @@ class PacedResponse:
             await _more(send, body[: len(body) // 2])
             raise ConnectionCut("the answer was cut in the middle")
         await send({"type": "http.response.body", "body": sent})
-
-    async def _stream(self, send: Send, kind: str) -> None:
-        answered = self._answered
-        chunks = [GARBAGE] if kind == "garbage" else list(answered.api.events(answered))
-        await self._pauses.sleep(answered.first_token_s)
-        headers = {
-            "content-type": answered.api.stream_type,
-            "cache-control": "no-cache",
-            "request-id": answered.request_id,
-        }
-        await _start(send, 200, headers)
-        between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
-        for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
-            await _more(send, chunk)
-            await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
-            await self._pauses.sleep(between)
-        if kind == "cut":
-            raise ConnectionCut("the stream was cut in the middle")
-        await send({"type": "http.response.body", "body": b""})
 
 
 class JsonResponse:
@@ -206,15 +195,11 @@ class Endpoints:
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
-                self._report(request, error)
+                words = "".join(traceback.format_exception_only(error)).strip()
+                secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
+                clean = redact_text(words, secrets)
+                self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")
                 return error_response(api, of_status(500), self.request_id(request))
 
         guarded: Any = endpoint
         return Route(path, guarded, methods=[method])
-
-    def _report(self, request: Request, error: Exception) -> None:
-        """Report an internal error, without the call's keys."""
-        words = "".join(traceback.format_exception_only(error)).strip()
-        secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
-        clean = without(words.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
-        self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")

@@ -131,10 +131,24 @@ class Meter:
             self.not_messages += 1
             return not_a_message(fault)
         request = replace(request, message_thread=asked.thread) if asked.thread else request
-        call = _call(asked, request, answer)
+        timestamp = moment(asked.start)
+        start = seconds(timestamp)  # in microseconds, as `replay` will read it from the log
+        output = answer_blocks(answer.content, request.deferred)
+        call = Call(
+            request,
+            start,
+            day_of(start),
+            timestamp,
+            asked.host,
+            workspace=asked.workspace,
+            first_token_s=answer.first_token_s,
+            output=output,
+            response=output,
+            output_tokens=None if answer.stop_reason == CUT else getattr(answer, "output_tokens", None),
+        )
         simulated = self._simulation.simulate(call)
         self._simulation.note_answer(simulated)
-        self._keep(asked, call, simulated)
+        self._add_to_bill(call, simulated)
         self.heard()
         if simulated.row.error is not None:
             message = simulated.row.error or ""
@@ -149,8 +163,42 @@ class Meter:
                 return unknown_model(request.model)
             return invalid(f"cachecost cannot bill this call: {message}")
         self._diagnostics.remember(asked.workspace, asked.id, request)
-        told = self._diagnostics.of(asked.workspace, asked.previous, request) if asked.wants_diagnostics else None
-        return CallCharge(simulated.row, simulated.row.usage, told, self._thinking_tokens(call, simulated))
+        diagnostics = None
+        if asked.wants_diagnostics:
+            diagnostics = self._diagnostics.of(asked.workspace, asked.previous, request)
+        usage, thinking_tokens = simulated.row.usage, 0
+        thinking = [block for block in output if block.is_thinking]
+        if thinking and simulated.rules is not None:
+            counter = self._setup.counter(simulated.rules.generation)
+            thinking_tokens = min(usage.output_tokens, sum(map(counter.block, thinking)))
+        return CallCharge(simulated.row, usage, diagnostics, thinking_tokens)
+
+    def _add_to_bill(self, call: Call, simulated: SimulatedCall) -> None:
+        row, passes, rules, prices = simulated
+        thread, workspace = call.request.thread, call.workspace
+        before = self._conversations.before(workspace, thread)
+        if prices is None or rules is None:
+            self.taken.append(MeteredCall(row, call, workspace, thread.beginning, before, is_explained=False))
+            return
+        self._conversations.remember(workspace, thread, row.call)
+        for one in passes:
+            self.unread.add(row.call, one.outcome, prices, one.sizes)
+        uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
+        has_rest = row.usage.read and rules.grid_offset_tokens % rules.reported_step_tokens
+        metered = MeteredCall(
+            row,
+            call,
+            workspace,
+            thread.beginning,
+            before,
+            sum(uncached.values(), ZERO),
+            prices.input,
+            rules.minimum_tokens,
+            rules.matching == "breakpoint" and not rules.implicit_breakpoint,
+            rules.uses_breakpoints,
+            rules.step_tokens + (rules.reported_step_tokens if has_rest else 0),
+        )
+        self.taken.append(metered)
 
     def count(self, body: Mapping[str, Any], host: str | None = None) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
@@ -165,65 +213,14 @@ class Meter:
         """The host of a call of `model` in the API of `maker`: that of the setup where it was chosen and has the model,
         since many hosts speak the APIs of others; else the maker."""
         chosen = self._setup.host
-        return chosen if chosen not in (AUTO_HOST, ANTHROPIC) and self._has_model(chosen, model) else maker
+        if chosen in (AUTO_HOST, ANTHROPIC):
+            return maker
+        try:
+            self._setup.rules.rules(chosen, model)
+        except CannotEvaluate:
+            return maker
+        return chosen
 
     def models(self, host: str) -> Sequence[Mapping[str, Any]]:
         """The models of a host on the setup's day, newest first, as /v1/models has them."""
         return models_of(self._setup.rules, host)
-
-    def _has_model(self, host: str, model: str) -> bool:
-        try:
-            self._setup.rules.rules(host, model)
-        except CannotEvaluate:
-            return False
-        return True
-
-    def _thinking_tokens(self, call: Call, simulated: SimulatedCall) -> int:
-        """Tokens of the thinking in an answer, at most those of the answer."""
-        thinking = [block for block in call.output if block.is_thinking]
-        if not thinking or simulated.rules is None:
-            return 0
-        counter = self._setup.counter(simulated.rules.generation)
-        return min(simulated.row.usage.output_tokens, sum(map(counter.block, thinking)))
-
-    def _keep(self, asked: ClientCall, call: Call, simulated: SimulatedCall) -> None:
-        (row, passes, rules, prices), request = simulated, call.request
-        first = request.thread.beginning
-        before = self._conversations.before(asked.workspace, request.thread)
-        if prices is None or rules is None:
-            self.taken.append(MeteredCall(row, call, asked.workspace, first, before, is_explained=False))
-            return
-        self._conversations.remember(asked.workspace, request.thread, row.call)
-        for one in passes:
-            self.unread.add(row.call, one.outcome, prices, one.sizes)
-        uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
-        dollars = sum(uncached.values(), ZERO)
-        needs = rules.matching == "breakpoint" and not rules.implicit_breakpoint
-        has_rest = row.usage.read and rules.grid_offset_tokens % rules.reported_step_tokens
-        of_rules = (
-            rules.minimum_tokens,
-            needs,
-            rules.uses_breakpoints,
-            (rules.step_tokens + (rules.reported_step_tokens if has_rest else 0)),
-        )
-        self.taken.append(MeteredCall(row, call, asked.workspace, first, before, dollars, prices.input, *of_rules))
-
-
-def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
-    """The call as `replay` will read it from the log: time in microseconds, rules of its day."""
-    timestamp = moment(asked.start)
-    start = seconds(timestamp)
-    output = answer_blocks(answer.content, request.deferred)
-    was_cut = answer.stop_reason == CUT
-    return Call(
-        request,
-        start,
-        day_of(start),
-        timestamp,
-        asked.host,
-        workspace=asked.workspace,
-        first_token_s=answer.first_token_s,
-        output=output,
-        response=output,
-        output_tokens=None if was_cut else getattr(answer, "output_tokens", None),
-    )

@@ -18,7 +18,7 @@ from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import REFUSED
 from cachecost.live.loopback import names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
-from cachecost.live.server.meter import Meter, MeteredCall
+from cachecost.live.server.meter import Meter
 from cachecost.live.viewer.guard import HEADERS
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
@@ -34,14 +34,15 @@ class MeterFeed:
 
     def since(self, count: int) -> Sequence[RecordedCall]:
         """The calls after the first `count`."""
-        return [_recorded(one) for one in self.meter.taken[count:]]
-
-
-def _recorded(one: MeteredCall) -> RecordedCall:
-    row, told = one.row, {name: getattr(one.call, name) for name in CALL_FIELDS}
-    if row.error is not None:
-        return RecordedCall(**told, status=REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS)
-    return RecordedCall(**told, billed=row.usage)
+        recorded = []
+        for one in self.meter.taken[count:]:
+            values = {name: getattr(one.call, name) for name in CALL_FIELDS}
+            if one.row.error is None:
+                recorded.append(RecordedCall(**values, billed=one.row.usage))
+            else:
+                status = REFUSED_STATUS if one.row.error_type == REFUSED else UNKNOWN_STATUS
+                recorded.append(RecordedCall(**values, status=status))
+        return recorded
 
 
 PAGE, JSON = "/cachecost", "/cachecost.json"

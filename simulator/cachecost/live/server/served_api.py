@@ -149,36 +149,37 @@ class ReceivedCall:
 async def receive_call(
     api: ServedApi, headers: Mapping[str, str], chunks: AsyncIterator[bytes], query: str = ""
 ) -> ReceivedCall | ApiError:
-    """Read a call of `api` to its end and parse it. `query` is that of its URL, which may hold the key."""
-    sent = await _collect_body(chunks)
-    if fault := api.header_fault(headers):
-        return fault
-    data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
-    if isinstance(data, ApiError):
-        return data
-    clean = remove_secrets(data, secrets_of([*keys_in(headers), *query_secrets(query)], data))
-    body, retry = _parse_body(clean), _retry(headers)
-    if isinstance(body, ApiError):
-        return body
-    if isinstance(retry, ApiError):
-        return retry
-    return ReceivedCall(body, clean, headers.get("anthropic-version", ""), workspace_of(headers), retry)
+    """Read a call of `api` to its end and parse it. `query` is that of its URL, which may hold the key.
 
-
-def keys_in(headers: Mapping[str, str]) -> list[str]:
-    """The call's keys, which must not be shown or stored."""
-    return [secret for secret in secrets_in(headers.items()) if secret != PLACEHOLDER]
-
-
-async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """The body, or None if it is too large. It is read to its end either way, because clients answer only then."""
+    A body that is too large is read to its end too, because clients listen only then.
+    """
     parts: list[bytes] = []
     size = 0
     async for chunk in chunks:
         size += len(chunk)
         if size <= LARGEST:
             parts.append(chunk)
-    return b"".join(parts) if size <= LARGEST else None
+    if fault := api.header_fault(headers):
+        return fault
+    if size > LARGEST:
+        return of_status(413, TOO_LARGE)
+    data = unpack_body(b"".join(parts), headers.get("content-encoding", ""))
+    if isinstance(data, ApiError):
+        return data
+    clean = remove_secrets(data, secrets_of([*keys_in(headers), *query_secrets(query)], data))
+    body = parse_body(clean)
+    if isinstance(body, ApiError):
+        return body
+    count = headers.get(RETRY, "")
+    retry = int(count[: len(str(MOST_RETRIES)) + 1]) if count.isascii() and count.isdecimal() else 0
+    if retry >= MOST_RETRIES:
+        return invalid(f"{RETRY}: expected fewer than {MOST_RETRIES:,} retries")
+    return ReceivedCall(body, clean, headers.get("anthropic-version", ""), workspace_of(headers), retry)
+
+
+def keys_in(headers: Mapping[str, str]) -> list[str]:
+    """The call's keys, which must not be shown or stored."""
+    return [secret for secret in secrets_in(headers.items()) if secret != PLACEHOLDER]
 
 
 def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
@@ -213,63 +214,37 @@ def _encoding(code: str, message: str) -> ApiError:
     return DetailedError(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
 
 
-def _parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
+def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
+    """The JSON object of a body. What Python reads as JSON and would damage a log is refused: NaN, 1e400, half of a
+    surrogate pair.
+    """
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    def finite(word: str) -> float:
+        if math.isinf(number := float(word)):
+            raise ValueError(word)
+        return number
+
     try:
-        body = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
+        body = json.loads(data.decode(), parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError):
         return invalid(NO_JSON)
     if not isinstance(body, Mapping):
         return invalid("Input should be a valid dictionary")
-    if _is_nested_deeper(body, MOST_NESTED):
+    level: list[Any] = [body]
+    for _ in range(MOST_NESTED):
+        values = (inner for one in level for inner in (one.values() if isinstance(one, dict) else one))
+        level = [inner for inner in values if isinstance(inner, dict | list)]
+    if level:
         return invalid(f"{NO_JSON}: nested more than {MOST_NESTED} levels deep")
-    if SURROGATE.search(data) and _has_lone_surrogate(body):
-        return invalid(f"{NO_JSON}: lone surrogate in a string")
+    if SURROGATE.search(data):
+        try:
+            json.dumps(body, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return invalid(f"{NO_JSON}: lone surrogate in a string")
     return body
-
-
-def _no_number(word: str) -> None:
-    """Python parses `NaN` and `Infinity` as numbers. JSON does not, and they would damage a log."""
-    raise ValueError(word)
-
-
-def _finite(word: str) -> float:
-    """Python parses a number beyond the range of floats, like 1e400, as infinite, which JSON cannot express."""
-    if math.isinf(number := float(word)):
-        raise ValueError(word)
-    return number
-
-
-def _is_nested_deeper(value: Any, most: int) -> bool:
-    """Whether `value` has more than `most` levels of objects and lists."""
-    level = [value]
-    for _ in range(most):
-        level = [inner for one in level for inner in _inner(one)]
-        if not level:
-            return False
-    return True
-
-
-def _inner(value: Any) -> Iterable[Any]:
-    inner = value.values() if isinstance(value, dict) else value
-    return (one for one in inner if isinstance(one, dict | list))
-
-
-def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
-    """Python parses half of a surrogate pair, but it cannot be encode_record."""
-    try:
-        json.dumps(body, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _retry(headers: Mapping[str, str]) -> int | ApiError:
-    """The number in the header; 0 without one."""
-    value = headers.get(RETRY, "")
-    if not (value.isascii() and value.isdecimal()):
-        return 0
-    count = int(value[: len(str(MOST_RETRIES)) + 1])
-    return count if count < MOST_RETRIES else invalid(f"{RETRY}: expected fewer than {MOST_RETRIES:,} retries")
 
 
 MOST_PIECES = 40
@@ -285,7 +260,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def encode_json(value: Mapping[str, Any]) -> bytes:
-    """Compact JSON; a lone surrogate is escaped, since it cannot be encode_record."""
+    """Compact JSON; a lone surrogate is escaped, since it cannot be encoded."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:

@@ -65,25 +65,24 @@ class FaultSchedule:
 
 def faults_from(texts: Iterable[str], seed: int = 0) -> FaultSchedule:
     """`3:529`, `cut:0.1`, `4:slow=5` (seconds) … Raises ValueError."""
-    return FaultSchedule(tuple(map(_fault, texts)), seed)
+    faults = []
+    for text in texts:
+        if found := BY_NUMBER.fullmatch(text):
+            faults.append(_validate(text, found[2], found[3], call=int(found[1])))
+        elif (found := BY_CHANCE.fullmatch(text)) and float(found[3]) <= 1:
+            faults.append(_validate(text, found[1], found[2], chance=float(found[3])))
+        else:
+            raise ValueError(f"expected {FORM}; got '{text}'")
+    return FaultSchedule(tuple(faults), seed)
 
 
-def _fault(text: str) -> InjectedFault:
-    if found := BY_NUMBER.fullmatch(text):
-        return _validate(text, found[2], found[3], call=int(found[1]))
-    if (found := BY_CHANCE.fullmatch(text)) and float(found[3]) <= 1:
-        return _validate(text, found[1], found[2], chance=float(found[3]))
-    raise ValueError(f"expected {FORM}; got '{text}'")
-
-
-def _validate(text: str, kind: str, told: str | None, call: int | None = None, chance: float = 0.0) -> InjectedFault:
-    if kind not in KINDS or call == 0 or (told and kind not in SECONDS):
+def _validate(text: str, kind: str, seconds: str | None, call: int | None = None, chance: float = 0.0) -> InjectedFault:
+    if kind not in KINDS or call == 0 or (seconds and kind not in SECONDS):
         raise ValueError(f"expected {FORM}; got '{text}'{'' if kind in KINDS else nearest(kind, KINDS)}")
-    return InjectedFault(kind, call, chance, float(told) if told else SECONDS.get(kind, 0.0))
+    return InjectedFault(kind, call, chance, float(seconds) if seconds else SECONDS.get(kind, 0.0))
 
 
 LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-LENGTH = 22
 
 
 class Ids:
@@ -95,18 +94,15 @@ class Ids:
 
     def next(self, *parts: bytes) -> str:
         """The part of a call's ids after `req_` and `msg_`."""
-        said = blake2b(b"\0".join(parts), digest_size=16, person=b"call").digest()
-        self._seen[said] += 1
-        key = b"%d:%d:" % (self._seed, self._seen[said]) + said
-        return "01" + _encode_id(int.from_bytes(blake2b(key, digest_size=16, person=b"id").digest()))
-
-
-def _encode_id(number: int) -> str:
-    letters = []
-    for _ in range(LENGTH):
-        number, letter = divmod(number, len(LETTERS))
-        letters.append(LETTERS[letter])
-    return "".join(letters)
+        call = blake2b(b"\0".join(parts), digest_size=16, person=b"call").digest()
+        self._seen[call] += 1
+        key = b"%d:%d:" % (self._seed, self._seen[call]) + call
+        number = int.from_bytes(blake2b(key, digest_size=16, person=b"id").digest())
+        text = "01"
+        for _ in range(22):
+            number, letter = divmod(number, len(LETTERS))
+            text += LETTERS[letter]
+        return text
 
 
 class AnswerDelays:
