@@ -261,7 +261,7 @@ class DollarBudget:
 
 MOST_OUTPUT_BYTES = 64
 """Bytes of an answer per token of output, at most."""
-GENERATED = ("text", "thinking", "partial_json")
+GENERATED = ("text", "thinking", "input")
 """What of a block is output; a signature is not."""
 
 
@@ -278,9 +278,10 @@ def find_doubts(sent: AnsweredCall, body: Mapping[str, Any], bounds: TokenBounds
         yield f"{usage.read:,} tokens read without a breakpoint"
     if usage.write_5m and ttls == {"1h"}:
         yield f"{usage.write_5m:,} tokens written for 5m, every breakpoint has 1h"
-    texts = [block.get(name, "") for block in sent.response.get("content", ()) for name in GENERATED]
-    least = -(
-        -sum(len(text.encode("utf-8", "surrogatepass")) for text in texts if isinstance(text, str)) // MOST_OUTPUT_BYTES
-    )
+    size = 0
+    for value in (block.get(name) for block in sent.response.get("content", ()) for name in GENERATED):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
+        size += len(text.encode("utf-8", "surrogatepass"))
+    least = -(-size // MOST_OUTPUT_BYTES)
     if usage.output_tokens < least:
         yield f"{usage.output_tokens:,} output tokens, {least:,} the least for so much text"
