@@ -21,10 +21,7 @@ from cachecost.base.formatting import exact
 from cachecost.base.limits import MOST_TOKENS, json_value
 from cachecost.conversations.calls import parse_usage
 from cachecost.live.clock import moment
-from cachecost.live.driver.budget import (
-    AnsweredCall,
-    CallFailed,
-)
+from cachecost.live.driver.budget import AnsweredCall, CallFailed
 from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
 from cachecost.live.request_log import CallLog, LineFile, input_errors, last_line_end
 from cachecost.prompts.request import NotAMessage
@@ -57,7 +54,7 @@ class RunState:
             return MOST_TOKENS
         return sum(sent.usage.write for sent in self.done.values())
 
-    def take(self, line: Mapping[str, Any]) -> None:
+    def apply(self, line: Mapping[str, Any]) -> None:
         """Apply one line. Raises KeyError, ValueError, TypeError, NotAMessage if it is damaged."""
         kind = line["kind"]
         if kind == "run":
@@ -105,10 +102,13 @@ class RunState:
 def read_journal(path: Path) -> RunState:
     """The state in a journal; an incomplete last line is ignored. Raises InputError with every error."""
     state, faults = RunState(), []
-    lines = _text(path).split("\n")
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
     for number, line in enumerate(lines[:-1], 1):
         try:
-            state.take(json_value(line))
+            state.apply(json_value(line))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, NotAMessage) as error:
             faults.append(Fault(str(path), f"expected a line of a journal; got a damaged one ({error})", number))
     if not faults and not state.run:
@@ -117,13 +117,6 @@ def read_journal(path: Path) -> RunState:
         raise InputError(faults)
     state.close()
     return state
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
 
 
 def recorded_fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
@@ -252,4 +245,4 @@ class Journal(AttemptObserver):
     def _add(self, kind: str, **fields: Any) -> None:
         line = {"kind": kind, **fields}
         self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        self.state.take(line)
+        self.state.apply(line)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cachecost.live.bodies import COMPRESSIONS, decompressor
 from cachecost.live.keys import query_secrets, remove_secrets, secrets_in, secrets_of, workspace_of
 from cachecost.live.server.model import (
     INVALID,
@@ -128,7 +129,6 @@ MOST_RETRIES = 10**9
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 NO_JSON = "The request body is not valid JSON"
 TOO_LARGE = "Request exceeds the maximum size"
-WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,26 +187,19 @@ def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
     for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
         if encoding in ("", "identity"):
             continue
-        if encoding not in WINDOW:
+        if encoding not in COMPRESSIONS:
             return _encoding("unsupported", f"content-encoding: '{encoding}' is not supported; use gzip or deflate")
+        damaged = _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
+        unpacker = decompressor(encoding, data)
         try:
-            window = WINDOW[encoding]
-            unpacker = zlib.decompressobj(window)
-            try:
-                made = unpacker.decompress(data, LARGEST + 1)
-            except zlib.error:
-                if window != zlib.MAX_WBITS:
-                    raise
-                unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some clients send deflate without its header
-                made = unpacker.decompress(data, LARGEST + 1)
-            if not unpacker.eof and len(made) <= LARGEST:
-                raise zlib.error("incomplete")
-            data = made
+            data = unpacker.decompress(data, LARGEST + 1)
         except zlib.error:
-            return _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
+            return damaged
         if len(data) > LARGEST:
             code = {"error_code": "request_body_too_large_after_decoding"}
             return DetailedError(413, "request_too_large", TOO_LARGE, details=code)
+        if not unpacker.eof:
+            return damaged
     return data
 
 
