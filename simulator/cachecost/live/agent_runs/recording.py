@@ -59,29 +59,21 @@ IN_FILES = ("script:", "recording:")
 def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
     """What answers; files are relative to `folder`. Raises InputError."""
     answers = scenario.conversation.answers
-    if not isinstance(answers, str):
-        return _written_script(scenario)
+    if not isinstance(answers, str):  # the replies that the scenario itself lists
+        replies = placed_of(scenario).at(ANSWERS)
+        script = PlacedValue({"format": 1}, {(): replies.place(())}).put(("replies",), replies)
+        try:
+            return ScriptAnswerer.from_values(script)
+        except InputError as error:
+            path = ".".join(ANSWERS)
+            faults = [replace(one, message=f"{path}{one.message.removeprefix('replies')}") for one in error.faults]
+            raise InputError(faults) from None
     kind = next((kind for kind in IN_FILES if answers.startswith(kind)), None)
     text = f"{kind}{folder / answers.removeprefix(kind)}" if kind else answers
     try:
         return answerer_from(text)
     except ValueError as error:
         raise InputError([scenario.fault(ANSWERS, str(error))]) from None
-
-
-def _written_script(scenario: Scenario) -> Answerer:
-    """The replies that the scenario itself lists."""
-    replies = placed_of(scenario).at(ANSWERS)
-    script = PlacedValue({"format": 1}, {(): replies.place(())}).put(("replies",), replies)
-    try:
-        return ScriptAnswerer.from_values(script)
-    except InputError as error:
-        raise InputError(
-            [
-                replace(fault, message=f"{'.'.join(ANSWERS)}{fault.message.removeprefix('replies')}")
-                for fault in error.faults
-            ]
-        ) from None
 
 
 class RunServer:
@@ -159,37 +151,29 @@ def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: S
     if times > 1:
         again, clock = job.run_again()
         runs.append(again)
-    say(_what_ran(job, runs, clock))
-    recording = place / "recording.jsonl"
+    often = f", {len(runs)} times" if times > 1 else ""
+    later = f"; the second run's clock: {clock or 'as the first'}" if times > 1 else ""
+    calls = count_text(len(runs[0]), "call")
+    cut_off = f"no internet access: {job.launcher.description}"
+    say(f"{path}: ran {shlex.join(job.command)}{often}: {calls}; {cut_off}{later}")
+    recording = kept = place / "recording.jsonl"
     call_recording.write(Title(scenario.name), runs[0], recording)
-    kept = _content_free(job, runs[0]) if source.content == "digest" else recording
-    kept_calls = list(read_calls(kept, "calls")) if source.content == "digest" else runs[0]
+    kept_calls = runs[0]
+    if source.content == "digest":
+        # The key is that of the scenario: equal texts have equal digests in each recording of it, so that they can be
+        # compared, and whoever guesses a text can find it.
+        key = blake2b(scenario.name.encode(), digest_size=32, person=b"scenario key").digest()
+        kept = place / "digests.jsonl"
+        call_recording.write(Title(scenario.name), runs[0], kept, BlockWriter(ContentFree(key), _count_for_all))
+        kept_calls = list(read_calls(kept, "calls"))
     replaced = with_recording(scenario, path.parent, recording, runs[0])
     return RecordedScenario(replaced, runs, kept, kept_calls, clock, machine_names(os.environ))
-
-
-def _content_free(job: _Job, calls: Sequence[RecordedCall]) -> Path:
-    """A recording of the calls without their content. The key is that of the scenario: equal texts have equal digests
-    in each recording of it, so that they can be compared, and whoever guesses a text can find it.
-    """
-    place, name = job.place / "digests.jsonl", job.scenario.name
-    key = blake2b(name.encode(), digest_size=32, person=b"scenario key").digest()
-    call_recording.write(Title(name), calls, place, BlockWriter(ContentFree(key), _count_for_all))
-    return place
 
 
 def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
     """The counts of a block that every installation can make."""
     counts, prose = count_content(block)
     return {name: number for name, number in counts.items() if not name.startswith("ctok")}, prose
-
-
-def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]], clock: str) -> str:
-    times = "" if len(runs) == 1 else f", {len(runs)} times"
-    later = f"; the second run's clock: {clock or 'as the first'}" if times else ""
-    cut = job.launcher.description
-    calls = count_text(len(runs[0]), "call")
-    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no internet access: {cut}{later}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +224,9 @@ class _Job:
             return server.recorded_calls()
 
     def _lines(self) -> Iterator[CommandLine]:
-        folder, variables = self._folder, named_variables(os.environ, self.source.env)
+        own, cwd = self.path.parent, self.source.cwd
+        folder = project_folder(own) if cwd is None else own / cwd
+        variables = named_variables(os.environ, self.source.env)
         line = CommandLine(self.command, folder, b"", hidden_paths(os.environ), named_paths(variables))
         if not any(TURN in word for word in self.command):
             text = "".join(f"{' '.join(turn.splitlines())}\n" for turn in self._turns)
@@ -252,11 +238,6 @@ class _Job:
     @property
     def _turns(self) -> Sequence[str]:
         return self.source.turns if isinstance(self.source.turns, list) else ()
-
-    @property
-    def _folder(self) -> Path:
-        own = self.path.parent
-        return own / self.source.cwd if self.source.cwd is not None else project_folder(own)
 
     def _failure(self, what: str, ended: CommandEnd | None = None) -> CommandFailed:
         secrets = secrets_in_environment(os.environ, self.source.env)
