@@ -79,6 +79,12 @@ def names_loopback(scope: Scope, port: int | None = None) -> bool:
     return name in NAMES and (number == str(port) if port is not None else not number or number.isdecimal())
 
 
+def messages_error(kind: str, message: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Headers and body of an error as the Messages API has it."""
+    body = json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+    return [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))], body
+
+
 class LoopbackHosts:
     """Passes requests on that name this machine; others are answered with status 421."""
 
@@ -90,9 +96,7 @@ class LoopbackHosts:
             await self._app(scope, receive, send)
             return
         message = f"host: expected {' or '.join(NAMES)}, as this server answers no other site"
-        error = {"type": "invalid_request_error", "message": message}
-        body = json.dumps({"type": "error", "error": error}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        headers, body = messages_error("invalid_request_error", message)
         await send({"type": "http.response.start", "status": 421, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -131,16 +135,15 @@ class QuietServer(uvicorn.Server):
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        def abort_connections() -> None:  # uvicorn would wait for a client that neither sends nor reads
+            for connection in list(self.server_state.connections):
+                if connection.transport is not None:
+                    connection.transport.abort()
+
         if self.should_exit and self._loop is not None:
             self.force_exit = True
-            self._loop.call_soon_threadsafe(self._abort_connections)
+            self._loop.call_soon_threadsafe(abort_connections)
         self.should_exit = True
-
-    def _abort_connections(self) -> None:
-        """Close connections without waiting for a client that neither sends nor reads (uvicorn waits for it)."""
-        for connection in list(self.server_state.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from cachecost.base.atomic_files import InUse, lock_file
 from cachecost.base.errors import Fault, InputError
@@ -43,7 +42,9 @@ class LineFile:
         self._cut_torn()
         begin = self.size
         try:
-            _write(self._file, lines)
+            view = memoryview(lines)
+            while view:
+                view = view[os.write(self._file, view) :]
         except OSError as error:
             error.filename = str(self.path)
             self._torn_at = begin
@@ -105,12 +106,6 @@ def last_line_end(stream: BinaryIO, size: int) -> int:
     return 0
 
 
-def _write(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
-
-
 HEAD = 1 << 20
 
 
@@ -150,12 +145,10 @@ class CallLog:
     def close(self) -> None:
         self._file.close()
 
-    def __enter__(self) -> CallLog:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -172,25 +165,17 @@ def _mend_last_line(path: Path) -> int:
     if not path.exists() or not (size := path.stat().st_size):
         return 0
     with path.open("rb+") as stream:
-        _check(path, stream.read(HEAD))
+        if not sniff(stream.read(HEAD)):
+            message = "expected a request log to continue, or a new file; got another format"
+            raise InputError([Fault(str(path), message)])
         end = last_line_end(stream, size)
-        stream.seek(end)
-        if end == size or _is_json(stream.read()):
-            stream.write(b"" if end == size else b"\n")
+        if end == size:
             return 0
-        stream.truncate(end)
-    return size - end
-
-
-def _check(path: Path, head: bytes) -> None:
-    """Only request logs may be changed. Raises InputError."""
-    if not sniff(head):
-        raise InputError([Fault(str(path), "expected a request log to continue, or a new file; got another format")])
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        stream.seek(end)
+        try:
+            json.loads(stream.read())
+        except (ValueError, RecursionError):
+            stream.truncate(end)
+            return size - end
+        stream.write(b"\n")
+    return 0

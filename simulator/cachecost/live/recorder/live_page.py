@@ -35,17 +35,14 @@ class RecorderPage:
         self._calls = CallList(self._signal)
         for call in earlier:
             self.add(call)
-        self._listener = socket.socket(fileno=descriptor)
-        token, port = secrets.token_urlsafe(TOKEN_BYTES), self._listener.getsockname()[1]
+        listener = socket.socket(fileno=descriptor)
+        token, port = secrets.token_urlsafe(TOKEN_BYTES), listener.getsockname()[1]
         source = LiveSource(self._calls, self._signal, setup, NAME)
         app = viewer_app(source, read_static_files(), token, port, say)
-        address = f"{address_of(self._listener)}/{token}/"
-        self._server = page_server(app, lambda: say(f"the calls so far: {address}"))
-        Thread(target=self._serve, name="page", daemon=True).start()
+        address = f"{address_of(listener)}/{token}/"
+        server = page_server(app, lambda: say(f"the calls so far: {address}"))
+        Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), name="page", daemon=True).start()
 
     def add(self, call: RecordedCall) -> None:
         """Show a call; calls come in the order they started."""
         self._calls.add(call)
-
-    def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._listener]))

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
@@ -28,7 +27,7 @@ from cachecost.live.recorder.writing import (
     put_in_order,
     put_recording_in_order,
 )
-from cachecost.live.request_log import CallLog
+from cachecost.live.request_log import CallLog, input_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,9 @@ def _record_digest(options: HelperOptions, say: Say, run: Run) -> RecordingResul
     path = free_place(Path(options.path))
     if str(path) != options.path:
         say(f"{options.path} exists, and a recording without content cannot be continued; writing to {path}")
-    _create_file(path).close()
+    with input_errors(path, ""):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
     helper = _predicting(replace(options, path=str(path)), say)
     sink = DigestSink(path, helper, say)
     writer, left = CallWriter(sink, say), 0
@@ -137,12 +138,3 @@ def _listen(port: int, option: str = "--port") -> socket.socket:
         return listen(port)
     except PortTaken as error:
         raise InputError([Fault(option, str(error).removeprefix("--port "))]) from None
-
-
-def _create_file(path: Path) -> Any:
-    """Open the file, created if missing and readable by the user only. Raises InputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.fdopen(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), "rb")
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None

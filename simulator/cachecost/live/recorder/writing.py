@@ -8,12 +8,10 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import BinaryIO
 
 import msgspec
 
@@ -131,20 +129,20 @@ def put_in_order(path: Path) -> bool:
     A log with a line without a time stays unchanged. Raises OSError.
     """
     with path.open("rb") as stream:
-        places = list(_places(stream))
+        places: list[tuple[float | None, int, int]] = []
+        offset = 0
+        for line in stream:
+            if line.strip():
+                places.append((_time(line), offset, len(line)))
+            offset += len(line)
         times = [at for at, _, _ in places]
         if None in times or all(one <= other for one, other in pairwise(times)):  # type: ignore[operator]
             return False
-        _rewrite(path, stream, sorted(places))  # of equal times, the first one written
+        with open_replacement(path, _mode(path)) as sorted_:
+            for _, offset, length in sorted(places):  # of equal times, the first one written
+                stream.seek(offset)
+                sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
     return True
-
-
-def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
-    offset = 0
-    for line in stream:
-        if line.strip():
-            yield _time(line), offset, len(line)
-        offset += len(line)
 
 
 def _time(line: bytes) -> float | None:
@@ -153,13 +151,6 @@ def _time(line: bytes) -> float | None:
         return None if stamp is None else parse_time(stamp)
     except (msgspec.DecodeError, NotAMessage):
         return None
-
-
-def _rewrite(path: Path, stream: BinaryIO, places: list[tuple[float | None, int, int]]) -> None:
-    with open_replacement(path, _mode(path)) as sorted_:
-        for _, offset, length in places:
-            stream.seek(offset)
-            sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
 
 
 def put_recording_in_order(path: Path) -> bool:
