@@ -46,13 +46,6 @@ SHARE = 5
 """A look that takes long is followed by a pause so many times as long."""
 
 
-def event_response(live: LiveEvents, request: Request) -> Response:
-    """The stream of a page, until either side ends it."""
-    if request.method == "HEAD":
-        return Response(media_type=EVENT_STREAM)
-    return StreamingResponse(event_stream(live), media_type=EVENT_STREAM)
-
-
 async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
     """The events, and a comment where there is none for long."""
     with live.signal.waiter() as waiter:
@@ -129,13 +122,13 @@ class _PageEndpoints:
             self._route(f"{session}/options", lambda request: source.options(_id(request))),
             self._route(f"{session}/whatif", lambda request: source.what_if(_id(request), dict(request.query_params))),
             self._route(f"{session}/call/{{call:int}}", lambda request: source.call(_id(request), _call(request))),
-            self._route(f"{session}/call/{{call:int}}/block/{{block:int}}", self._block),
+            self._route(
+                f"{session}/call/{{call:int}}/block/{{block:int}}",
+                lambda request: source.block(_id(request), _call(request), request.path_params["block"]),
+            ),
             Route(f"{session}/page", self.saved_page),
             Route(f"{api}/events", self.events),
         ]
-
-    def _block(self, request: Request) -> Answer:
-        return self._source.block(_id(request), _call(request), request.path_params["block"])
 
     def _route(self, path: str, answer: Callable[[Request], Answer]) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -151,14 +144,11 @@ class _PageEndpoints:
         try:
             return await run_for_client(work, request.receive, limit)
         except Exception as error:
-            return self._error(request, error)
-
-    def _error(self, request: Request, error: Exception) -> Response:
-        status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-        if status == 500:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            self._say(f"internal error: {type(error).__name__}: {error} (line {frame.lineno} of {frame.filename})")
-        return error_answer(status, INTERNAL if status == 500 else str(error))
+            status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+            if status == 500:
+                frame = traceback.extract_tb(error.__traceback__)[-1]
+                self._say(f"internal error: {type(error).__name__}: {error} (line {frame.lineno} of {frame.filename})")
+            return error_answer(status, INTERNAL if status == 500 else str(error))
 
     async def page(self, request: Request) -> Response:
         return self._file(INDEX)
@@ -187,8 +177,13 @@ class _PageEndpoints:
         return await self._guarded(request, work, WorkLimit(None))
 
     async def events(self, request: Request) -> Response:
+        """The stream of a page, until either side ends it."""
         live = self._source.live()
-        return event_response(live, request) if live else error_answer(404, NOT_LIVE)
+        if live is None:
+            return error_answer(404, NOT_LIVE)
+        if request.method == "HEAD":
+            return Response(media_type=EVENT_STREAM)
+        return StreamingResponse(event_stream(live), media_type=EVENT_STREAM)
 
     async def not_here(self, request: Request, error: Exception) -> Response:
         """The answer to addresses that there are not."""

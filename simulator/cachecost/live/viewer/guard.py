@@ -42,35 +42,27 @@ class LoopbackGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        status = self._refuses(scope)
-        if status is None:
-            await self._app(scope, receive, _with_headers(send))
+        path = scope["path"].encode("utf-8", "surrogateescape")
+        if not names_loopback(scope, self._port):
+            status = 421
+        elif any(origin not in self._origins for origin in header_values(scope, b"origin")):
+            status = 403
+        elif not compare_digest(path[: len(self._start)], self._start):
+            status = 404
+        elif scope["method"] not in METHODS:
+            status = 405
+        else:
+
+            async def send_with_headers(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    own = {name for name, _ in OWN_HEADERS}
+                    rest = [(name, value) for name, value in message.get("headers", []) if name not in own]
+                    message = {**message, "headers": [*rest, *OWN_HEADERS]}
+                await send(message)
+
+            await self._app(scope, receive, send_with_headers)
             return
         more = [(b"allow", ", ".join(METHODS).encode())] if status == 405 else []
         headers = [*OWN_HEADERS, *more, (b"content-length", b"0")]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
-
-    def _refuses(self, scope: Scope) -> int | None:
-        """The status of a request that may not pass; None where it may."""
-        if not names_loopback(scope, self._port):
-            return 421
-        if any(origin not in self._origins for origin in header_values(scope, b"origin")):
-            return 403
-        path = scope["path"].encode("utf-8", "surrogateescape")
-        if not compare_digest(path[: len(self._start)], self._start):
-            return 404
-        return None if scope["method"] in METHODS else 405
-
-
-def _with_headers(send: Send) -> Send:
-    """Adds the headers that are the same for every answer."""
-
-    async def send_more(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            own = {name for name, _ in OWN_HEADERS}
-            rest = [(name, value) for name, value in message.get("headers", []) if name not in own]
-            message = {**message, "headers": [*rest, *OWN_HEADERS]}
-        await send(message)
-
-    return send_more

@@ -109,19 +109,15 @@ class LiveSource(PageSource):
             if new:
                 self._source = None
             if self._source is None:
-                self._source = self._sessions(list(self._calls))
+                calls, logged, prices = list(self._calls), LoggedSessions(self.setup), prices_under(self.setup)
+                complete = logged.complete(calls)
+                if not self.has_bill:
+                    logged.without_bill.update(call.session for call in calls)
+                bills = bills_of_calls(complete, self.setup, prices, self.name)
+                listing = SessionListing(account_for(bills.files, prices, known=bills.rewrites), logged)
+                titles = {key: title for key, title in self._titles.items() if title}
+                self._source = SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
             return self._source
-
-    def _sessions(self, calls: list[RecordedCall]) -> SessionsSource:
-        logged = LoggedSessions(self.setup)
-        complete = logged.complete(calls)
-        if not self.has_bill:
-            logged.without_bill.update(call.session for call in calls)
-        prices = prices_under(self.setup)
-        bills = bills_of_calls(complete, self.setup, prices, self.name)
-        listing = SessionListing(account_for(bills.files, prices, known=bills.rewrites), logged)
-        titles = {key: title for key, title in self._titles.items() if title}
-        return SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
 
 
 @dataclass(frozen=True, slots=True)

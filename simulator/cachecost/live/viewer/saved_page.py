@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
@@ -99,27 +100,28 @@ class SavedPage:
         session = dict(self.source.session(id_))
         answers: dict[str, Any] = {"start": self.source.start(), path: session}
         if session["has_blocks"]:
-            answers |= self._simulated(id_, path)
-        calls = self._calls(id_, session, selected)
+            with suppress(CannotEvaluate, InputError):
+                answers[f"{path}/simulated"] = self.source.simulated(id_)
+        calls = self._fitting_calls(id_, session, selected)
         answers.update((f"{path}/call/{number}", call) for number, call in calls.items())
         shown = [number for number in _of_note(session, selected) if number in calls]
         texts = _SavedTexts(self.source, id_, self.most_text_bytes)
         answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.of_calls(shown).items())
-        words = f"{_saved_words(len(calls), session)}; {texts.words}"
-        session["facts"] = [*session["facts"], ("saved page", words)]
-        return self._page({"home": f"#/{path}/call/{selected}" if selected else f"#/{path}", "answers": answers})
+        total = len(session["calls"]["number"])
+        kept = "all calls with their blocks"
+        if len(calls) < total:
+            count = f"{len(calls):,} of {count_text(total, 'call')}"
+            kept = f"{count} with their blocks: the most expensive moments, then the first"
+        session["facts"] = [*session["facts"], ("saved page", f"{kept}; {texts.words}")]
+        home = f"#/{path}/call/{selected}" if selected else f"#/{path}"
+        return render_page(self.static, {"home": home, "answers": answers})
 
-    def _simulated(self, id_: str, path: str) -> dict[str, Answer]:
-        try:
-            return {f"{path}/simulated": self.source.simulated(id_)}
-        except (CannotEvaluate, InputError):
-            return {}
-
-    def _calls(self, id_: str, session: Answer, selected: int) -> dict[int, Answer]:
-        """Calls with their blocks, as many as there is room for."""
+    def _fitting_calls(self, id_: str, session: Answer, selected: int) -> dict[int, Answer]:
+        """Calls with their blocks, as many as there is room for: those of note, the calls before them, then all."""
         found: dict[int, Answer] = {}
         room = self.most_bytes
-        for number in _by_interest(session, selected):
+        noted, numbers = _of_note(session, selected), session["calls"]["number"]
+        for number in dict.fromkeys([*noted, *(number - 1 for number in noted if number > 1), *numbers]):
             try:
                 call = self.source.call(id_, number)
             except (CannotEvaluate, InputError):
@@ -130,34 +132,28 @@ class SavedPage:
             found[number] = call
         return found
 
-    def _page(self, data: Mapping[str, Any]) -> str:
-        texts = {name: content.decode() for name, content in self.static.items()}
-        script = "\n" + join_modules({name: text for name, text in texts.items() if name.endswith(".js")})
-        style = texts[STYLE].replace("</", "<\\/")
-        embedded = inert_json(data).decode().replace("<", "\\u003c")
-        policy = (
-            f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-            "base-uri 'none'; form-action 'none'"
-        )
-        return _with_parts(
-            texts[INDEX],
-            (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
-            (STYLE_LINK, f"<style>{style}</style>"),
-            (SCRIPT_LINK, f'<script type="application/json" id="data">{embedded}</script>\n{_module(script)}'),
-        )
 
-
-def _module(script: str) -> str:
-    return f'<script type="module">{script}</script>'
-
-
-def _with_parts(page: str, *parts: tuple[re.Pattern[str], str]) -> str:
-    """The page with each part in its place. Raises ValueError where a place is missing."""
-    places = [(place.search(page), text) for place, text in parts]
-    made, end = "", 0
-    for match, text in places:
+def render_page(static: Mapping[str, bytes], data: Mapping[str, Any]) -> str:
+    """The page as one file, with its data. Raises ValueError where the page lacks a place for a part of it."""
+    texts = {name: content.decode() for name, content in static.items()}
+    script = "\n" + join_modules({name: text for name, text in texts.items() if name.endswith(".js")})
+    style = texts[STYLE].replace("</", "<\\/")
+    embedded = inert_json(data).decode().replace("<", "\\u003c")
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    scripts = f'<script type="application/json" id="data">{embedded}</script>\n<script type="module">{script}</script>'
+    parts = (
+        (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
+        (STYLE_LINK, f"<style>{style}</style>"),
+        (SCRIPT_LINK, scripts),
+    )
+    page, made, end = texts[INDEX], "", 0
+    for place, text in parts:
+        match = place.search(page)
         if match is None or match.start() < end:
-            raise ValueError(f"{INDEX}: expected {', '.join(place.pattern for place, _ in parts)}, in this order")
+            raise ValueError(f"{INDEX}: expected {', '.join(one.pattern for one, _ in parts)}, in this order")
         made += page[end : match.start()] + text
         end = match.end()
     return made + page[end:]
@@ -171,12 +167,6 @@ def _digest(text: str) -> str:
 def _of_note(session: Answer, selected: int) -> list[int]:
     moments = [moment["call"] for moment in session["moments"]]
     return list(dict.fromkeys([selected, *moments] if selected in session["calls"]["number"] else moments))
-
-
-def _by_interest(session: Answer, selected: int) -> Iterator[int]:
-    """The numbers of calls: those of note, the calls before them, then all in order of time."""
-    noted, numbers = _of_note(session, selected), session["calls"]["number"]
-    yield from dict.fromkeys([*noted, *(number - 1 for number in noted if number > 1), *numbers])
 
 
 @dataclass(slots=True)
@@ -219,10 +209,3 @@ class _SavedTexts:
         count = f"the {self.known:,}" if whole else f"{saved:,} of {self.known:,}"
         rest = "" if whole else ", as there is no room for more"
         return f"the texts of {count} blocks of the most expensive moments{rest}"
-
-
-def _saved_words(calls: int, session: Answer) -> str:
-    total = len(session["calls"]["number"])
-    if calls == total:
-        return "all calls with their blocks"
-    return f"{calls:,} of {count_text(total, 'call')} with their blocks: the most expensive moments, then the first"
