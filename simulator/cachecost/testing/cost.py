@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.base.times import midnight
-from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.findings import Explanation
 from cachecost.ledger.rows import CallRow
 from cachecost.live.clock import Clock, SteppingClock, clock_from
 from cachecost.live.request_log import CallLog
@@ -33,7 +32,7 @@ from cachecost.live.server.model import Answerer, ApiError, error_body, models_o
 from cachecost.live.server.served_api import PLACEHOLDER, encode_json, receive_call
 from cachecost.live.server.state import ServerState
 from cachecost.prompts.blocks import Block, Layer
-from cachecost.prompts.compare import ChangedText, first_changed_block, first_changed_text
+from cachecost.prompts.compare import first_changed_block, first_changed_text
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
@@ -88,7 +87,11 @@ def respond(served: ServerState, sent: ClientRequest) -> EndpointResponse:
     """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
     if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
         return _error_response(not_found("Not Found"), _request_id(served, sent))
-    came = at_once(receive_call(API, sent.headers, _chunks(sent.body)))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield sent.body
+
+    came = at_once(receive_call(API, sent.headers, chunks()))
     if isinstance(came, ApiError):
         return _error_response(came, _request_id(served, sent))
     if sent.path == COUNT:
@@ -102,10 +105,6 @@ def respond(served: ServerState, sent: ClientRequest) -> EndpointResponse:
         events = b"".join(API.events(answered))
         return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
     return _response(encode_json(answered.message), answered.request_id)
-
-
-async def _chunks(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
@@ -158,30 +157,26 @@ def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -
 
     `across` compares tools and system with the call before, whichever conversation it is of.
     """
-    pairs = list(_pairs([one for one in taken if one.row.error is None], across))
-    return len(pairs), [one for old, new in pairs for layer in layers if (one := _change(old, new, layer))]
-
-
-def _pairs(taken: Sequence[MeteredCall], across: bool) -> Iterator[tuple[MeteredCall, MeteredCall]]:
+    compared, found = 0, []
     latest: dict[object, MeteredCall] = {}
-    for one in taken:
-        conversation = None if across else (one.workspace, one.row.model, one.first)
-        if (before := latest.get(conversation)) is not None:
-            yield before, one
-        latest[conversation] = one
+    for new in (one for one in taken if one.row.error is None):
+        conversation = None if across else (new.workspace, new.row.model, new.first)
+        if (old := latest.get(conversation)) is not None:
+            compared += 1
+            for layer in layers:
+                numbers = new.row.call, old.row.call
+                if layer == Layer.MESSAGES:
+                    change = _message_change(old, new)
+                else:
+                    before, after = ((one.request.tools, one.request.system) for one in (old, new))
+                    place = 0 if layer == Layer.TOOLS else 1
+                    change = _block_change(before[place].blocks, after[place].blocks, layer, layer, numbers)
+                found += [change] if change else []
+        latest[conversation] = new
+    return compared, found
 
 
-def _change(old: MeteredCall, new: MeteredCall, layer: str) -> LayerChange | None:
-    numbers = new.row.call, old.row.call
-    if layer == Layer.MESSAGES:
-        return _of_messages(old, new)
-    before, after = (
-        one.request.tools.blocks if layer == Layer.TOOLS else one.request.system.blocks for one in (old, new)
-    )
-    return _of_blocks(before, after, layer, layer, numbers, may_grow=False)
-
-
-def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
+def _message_change(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
     """The first message that is not as it was; a call of another conversation has nothing to be compared with."""
     before, after = old.request.thread.messages(), new.request.thread.messages()
     numbers = new.row.call, old.row.call
@@ -190,52 +185,39 @@ def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
         if number == len(after):
             return LayerChange(*numbers, "messages", path, f"{len(before)} messages became {len(after)}")
         if node.digest != after[number].digest:
-            found = _of_blocks(node.blocks, after[number].blocks, f"{path}.content", "messages", numbers, may_grow=True)
+            blocks = node.blocks, after[number].blocks
+            found = _block_change(*blocks, f"{path}.content", "messages", numbers, may_grow=True)
             return found or LayerChange(*numbers, "messages", path, "changed")
     return None
 
 
-def _of_blocks(
-    before: Sequence[Block], after: Sequence[Block], path: str, layer: str, numbers: tuple[int, int], *, may_grow: bool
+def _block_change(
+    before: Sequence[Block],
+    after: Sequence[Block],
+    path: str,
+    layer: str,
+    numbers: tuple[int, int],
+    may_grow: bool = False,
 ) -> LayerChange | None:
     at = first_changed_block(before, after)
-    if at < min(len(before), len(after)):
-        return _of_block(before[at], after[at], f"{path}.{at}", layer, numbers)
-    if len(before) == len(after) or (may_grow and len(before) < len(after)):
-        return None
-    return LayerChange(
-        *numbers, layer, f"{path}.{at}", f"{_block_count(len(before))} became {_block_count(len(after))}"
-    )
-
-
-def _block_count(blocks: int) -> str:
-    return "1 block" if blocks == 1 else f"{blocks} blocks"
-
-
-def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
-    if found := first_changed_text(was, now):
-        inner = found.path
-        name = (now.content or {}).get("name")
-        place = path if inner == "text" else f"{path}.{inner}"
-        return _of_text(found, f"{place} ({name})" if name and inner != "name" else place, layer, numbers)
-    names = [str((block.content or {}).get("name") or "") for block in (was, now)]
+    path = f"{path}.{at}"
+    if at == min(len(before), len(after)):
+        if len(before) == len(after) or (may_grow and len(before) < len(after)):
+            return None
+        counts = f"{count_text(len(before), 'block')} became {count_text(len(after), 'block')}"
+        return LayerChange(*numbers, layer, path, counts)
+    names = [str((block.content or {}).get("name") or "") for block in (before[at], after[at])]
+    if found := first_changed_text(before[at], after[at]):
+        place = path if found.path == "text" else f"{path}.{found.path}"
+        place = f"{place} ({names[1]})" if names[1] and found.path != "name" else place
+        shown = 12
+        was, now = (
+            excerpt(text, min(len(text), found.at + shown), shown).replace("▮", "") for text in (found.was, found.now)
+        )
+        return LayerChange(*numbers, layer, place, f"changed at character {found.at}", found.at, was, now)
     swapped = names[0] != names[1] and all(names)
     what = f"{names[0]} became {names[1]}" if swapped else "is not as it was (other keys, or another order of keys)"
     return LayerChange(*numbers, layer, path, what)
-
-
-def _of_text(found: ChangedText, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
-    was, now, at = found.was, found.now, found.at
-    shown = 12
-    return LayerChange(
-        *numbers,
-        layer,
-        path,
-        f"changed at character {at}",
-        at,
-        excerpt(was, min(len(was), at + shown), shown).replace("▮", ""),
-        excerpt(now, min(len(now), at + shown), shown).replace("▮", ""),
-    )
 
 
 LIBRARIES = ("httpx2", "httpx")
@@ -257,12 +239,7 @@ class Transport:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Nothing is open."""
 
 
@@ -282,12 +259,7 @@ class AsyncTransport:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         """Nothing is open."""
 
 
@@ -323,9 +295,27 @@ class CostEvidence:
     changes: Sequence[LayerChange]
 
     def lines(self) -> Iterator[str]:
+        """The first change of each layer, the most expensive call of each cause, and a table of the calls."""
         yield from _first_changes(self.changes)
-        yield from _causes(self.explanation)
-        yield from _table(self.calls)
+        if self.explanation.findings:
+            yield f"  {dollars(self.explanation.avoidable)} of it was avoidable:"
+        else:
+            yield "  no avoidable cost with these prompts, breakpoints and times"
+        for group in group_findings(self.explanation)[:SHOWN_CAUSES]:
+            first, count = group.example, len(group.findings)
+            since = f" since call {first.since}" if first.since else ""
+            more = f" and {count_text(count - 1, 'more call')}" if count > 1 else ""
+            shown = f": “{first.excerpt}”" if first.excerpt else ""
+            what = f"{first.block}{since}: {first.message}{shown} ({dollars(group.cost)})"
+            yield f"  {first.code} call {first.call}{more}, {what}"
+            yield f"        → {first.fix}"
+        yield f"  {'call':>4} {'read':>9} {'written':>9} {'uncached':>9} {'cost':>10}  cause"
+        for row in self.calls[:SHOWN_CALLS]:
+            usage = row.usage
+            figures = f"{usage.read:>9,} {usage.write:>9,} {usage.input_tokens:>9,} {dollars(row.cost.total):>10}"
+            yield f"  {row.call:>4} {figures}  {row.error or row.cause or ''}"
+        if len(self.calls) > SHOWN_CALLS:
+            yield f"  and {count_text(len(self.calls) - SHOWN_CALLS, 'more call')}"
 
 
 def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
@@ -343,35 +333,6 @@ def hit_rate_message(reached: Decimal, limit: Decimal, evidence: CostEvidence) -
     return "\n".join([head, *evidence.lines()])
 
 
-def _causes(explanation: Explanation) -> Iterator[str]:
-    """The most expensive call of each cause, most expensive cause first."""
-    if not explanation.findings:
-        yield "  no avoidable cost with these prompts, breakpoints and times"
-        return
-    yield f"  {dollars(explanation.avoidable)} of it was avoidable:"
-    for group in group_findings(explanation)[:SHOWN_CAUSES]:
-        yield from _cause(group.example, len(group.findings), group.cost)
-
-
-def _cause(first: Finding, count: int, cost: Decimal) -> Iterator[str]:
-    since = f" since call {first.since}" if first.since else ""
-    more = f" and {count_text(count - 1, 'more call')}" if count > 1 else ""
-    shown = f": “{first.excerpt}”" if first.excerpt else ""
-    yield f"  {first.code} call {first.call}{more}, {first.block}{since}: {first.message}{shown} ({dollars(cost)})"
-    yield f"        → {first.fix}"
-
-
-def _table(calls: Sequence[CallRow]) -> Iterator[str]:
-    yield f"  {'call':>4} {'read':>9} {'written':>9} {'uncached':>9} {'cost':>10}  cause"
-    for row in calls[:SHOWN_CALLS]:
-        usage = row.usage
-        cause = row.error or row.cause or ""
-        figures = f"{usage.read:>9,} {usage.write:>9,} {usage.input_tokens:>9,} {dollars(row.cost.total):>10}"
-        yield f"  {row.call:>4} {figures}  {cause}"
-    if len(calls) > SHOWN_CALLS:
-        yield f"  and {count_text(len(calls) - SHOWN_CALLS, 'more call')}"
-
-
 def stability_message(found: Sequence[LayerChange]) -> str:
     """The first change of each layer, with the text before and after it."""
     layers = list(dict.fromkeys(one.layer for one in found))
@@ -381,16 +342,12 @@ def stability_message(found: Sequence[LayerChange]) -> str:
 
 def _first_changes(found: Sequence[LayerChange]) -> Iterator[str]:
     for layer in dict.fromkeys(one.layer for one in found):
-        changed = [one for one in found if one.layer == layer]
-        yield from _change_lines(changed[0], len(changed))
-
-
-def _change_lines(first: LayerChange, count: int) -> Iterator[str]:
-    more = f" (and in {count_text(count - 1, 'more call')})" if count > 1 else ""
-    yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
-    if first.offset is not None:
-        yield f"    was  {first.was}"
-        yield f"    now  {first.now}"
+        first, *others = [one for one in found if one.layer == layer]
+        more = f" (and in {count_text(len(others), 'more call')})" if others else ""
+        yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
+        if first.offset is not None:
+            yield f"    was  {first.was}"
+            yield f"    now  {first.now}"
 
 
 def lint_message(found: Sequence[LintFinding]) -> str:
