@@ -304,11 +304,7 @@ class Server(QuietServer):
 
 
 async def serve(
-    upstream: httpx2.URL,
-    bound: socket.socket,
-    listener: Listener,
-    ready: Callable[[], None],
-    say: Say,
+    upstream: httpx2.URL, bound: socket.socket, listener: Listener, ready: Callable[[], None], say: Say
 ) -> None:
     """Pass calls on to `upstream` until a signal comes; a second signal cuts off those still running."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)

@@ -35,11 +35,7 @@ from cachecost.base.formatting import (
 from cachecost.ledger.findings import count_margin
 from cachecost.ledger.rows import Cost
 from cachecost.ledger.unread import UnreadWrites
-from cachecost.live.server.conversations import (
-    answers_tools,
-    breakpoints_tool_results,
-    last_breakpoint,
-)
+from cachecost.live.server.conversations import answers_tools, breakpoints_tool_results, last_breakpoint
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.viewer.calls import conversation_title
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage

@@ -158,11 +158,7 @@ def _parts(answer: ServedResponse) -> list[Wire]:
 def _piece(answer: ServedResponse, parts: list[Wire]) -> Wire:
     assert not isinstance(answer.message, ApiError)
     candidate = {"content": {"parts": parts, "role": "model"}, "index": 0}
-    return {
-        "candidates": [candidate],
-        "modelVersion": answer.message["model"],
-        "responseId": answer.message["id"],
-    }
+    return {"candidates": [candidate], "modelVersion": answer.message["model"], "responseId": answer.message["id"]}
 
 
 def _ended(answer: ServedResponse, parts: list[Wire]) -> Wire:

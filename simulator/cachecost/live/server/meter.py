@@ -13,10 +13,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED, CallRow
 from cachecost.ledger.unread import UnreadTracker
 from cachecost.live.clock import ignore, moment
-from cachecost.live.server.conversations import (
-    AnsweredRequests,
-    ConversationIndex,
-)
+from cachecost.live.server.conversations import AnsweredRequests, ConversationIndex
 from cachecost.live.server.model import (
     NOT_FOUND,
     ApiError,

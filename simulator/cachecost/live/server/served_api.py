@@ -15,14 +15,7 @@ from typing import Any, Protocol
 
 from cachecost.live.bodies import COMPRESSIONS, decompressor
 from cachecost.live.keys import query_secrets, remove_secrets, secrets_in, secrets_of, workspace_of
-from cachecost.live.server.model import (
-    INVALID,
-    ApiError,
-    DetailedError,
-    ResolvedCall,
-    invalid,
-    of_status,
-)
+from cachecost.live.server.model import INVALID, ApiError, DetailedError, ResolvedCall, invalid, of_status
 from cachecost.live.server.state import InjectedFault, ServerState
 
 Wire = dict[str, Any]

@@ -90,11 +90,7 @@ def viewer_app(
     `below` and the token. `limits` makes the limit of each answer.
     """
     site, start = _PageEndpoints(source, static, say, limits), f"{below}{token}"
-    routes = [
-        Route(f"{start}/", site.page),
-        Route(f"{start}/static/{{name}}", site.file),
-        *site.routes(f"{start}/api"),
-    ]
+    routes = [Route(f"{start}/", site.page), Route(f"{start}/static/{{name}}", site.file), *site.routes(f"{start}/api")]
     app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
     app.router.redirect_slashes = False
     return LoopbackGuard(app, f"{start}/", port)

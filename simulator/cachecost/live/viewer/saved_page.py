@@ -54,11 +54,7 @@ def _visit(modules: Mapping[str, str], name: str, done: list[str], above: tuple[
 
 
 NAME = re.compile(r"[a-z0-9_-]+\.(html|css|js)")
-TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-}
+TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 INDEX = "index.html"
 
 
