@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from io import StringIO
+from operator import attrgetter
 from typing import IO, Any, Literal, TypeVar, cast
 
 from rich.cells import cell_len, set_cell_size
@@ -35,9 +36,10 @@ from cachecost.base.formatting import (
 from cachecost.ledger.findings import count_margin
 from cachecost.ledger.rows import Cost
 from cachecost.ledger.unread import UnreadWrites
-from cachecost.live.server.conversations import answers_tools, breakpoints_tool_results, last_breakpoint
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.viewer.calls import conversation_title
+from cachecost.prompts.blocks import Layer
+from cachecost.prompts.request import block_at, sent_breakpoints
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
 from cachecost.views.streams import inert_console, styled_stream
 from cachecost.views.tables.table import (
@@ -125,18 +127,28 @@ def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: 
 
 
 def _uncached_reason(call: MeteredCall) -> str:
-    request, breakpoint = call.request, last_breakpoint(call.request)
+    request, breakpoints = call.request, sent_breakpoints(call.request).breakpoints
     not_read = f"the cache was not read: {(call.row.cause or '').replace('_', ' ')}"
-    if breakpoint is None and call.needs_breakpoints:
+    if not breakpoints and call.needs_breakpoints:
         return "no breakpoint is set (no cache_control in its calls)"
     if call.row.usage.total_input < call.minimum:
         return f"its prompts are below the minimum of {call.minimum:,} tokens that this model caches"
-    if breakpoint is None:
+    if not breakpoints:
         return not_read
-    if answers_tools(request.thread) and not breakpoints_tool_results(request):
-        return f"no breakpoint on tool results; the last breakpoint is on {breakpoint.on}"
-    if breakpoint.messages_after:
-        return f"the last breakpoint is on {breakpoint.on}, with messages after it"
+    last = max(breakpoints, key=attrgetter("prompt_order"))
+    length, block = last.node.length if last.node else 0, block_at(request, last)
+    if last.layer is not Layer.MESSAGES:
+        place = "a tool's definition" if last.layer is Layer.TOOLS else "the system prompt"
+    elif block.kind != "text":
+        place = f"a {block.kind}"
+    else:
+        place = f"{'the first' if length == 1 else 'a later'} {block.role} text"
+    message = request.thread.message
+    answers_tools = message is not None and any(block.kind == "tool_result" for block in message.blocks)
+    if answers_tools and not any(block_at(request, one).kind == "tool_result" for one in breakpoints):
+        return f"no breakpoint on tool results; the last breakpoint is on {place}"
+    if request.thread.length > length:
+        return f"the last breakpoint is on {place}, with messages after it"
     return f"the last block has a breakpoint, but {not_read}"
 
 
@@ -278,39 +290,6 @@ def facts(bill: ServerBill) -> list[str]:
     return [*sentences, *(f"{note}." for note in bill.notes)]
 
 
-def counted_by(bill: ServerBill) -> str:
-    """How tokens were counted, with the error margin; empty before the first call."""
-    error_margin = f", ±{percent(bill.error_margin)}" if bill.error_margin else ""
-    return f"{bill.token_source}{error_margin}" if bill.token_source else ""
-
-
-def cells(share: BillShare) -> dict[str, str]:
-    """The formatted figures of a share, by the keys of HEADERS."""
-    usage = share.usage
-    return {
-        "calls": f"{share.calls:,}",
-        "input": tokens(usage.total_input),
-        "cache_hit_rate": percent(share.cache_hit_rate),
-        **{f"{name}_tokens": tokens(getattr(usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES},
-        "cost": dollars(share.cost.total),
-        "uncached": dollars(share.uncached),
-        "unread": tokens(share.unread.tokens),
-    }
-
-
-def columns(shares: Sequence[BillShare], keys: Sequence[str]) -> list[Column]:
-    """The columns of HEADERS in `keys`, with one cell per share."""
-    made = [cells(share) for share in shares]
-    return [Column(key, HEADERS[key], point_aligned([row[key] for row in made])) for key in keys]
-
-
-def class_rows(share: BillShare) -> list[tuple[str, str, str, str]]:
-    """(key, name, tokens, dollars) of each token class."""
-    costs = share.cost.by_class()
-    names = [(name, CLASS_NAMES[name], getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES]
-    return [(name, words, tokens(count), dollars(costs[name])) for name, words, count in names]
-
-
 def bill_json(bill: ServerBill) -> dict[str, Any]:
     """The bill as JSON; dollars are decimal strings of all digits."""
     return {
@@ -361,8 +340,10 @@ def _share_json(share: BillShare) -> dict[str, Any]:
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
 NARROWEST_NAME = 18
-KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
-LAST_KEYS = ("cache_hit_rate", "unread", "uncached", "cost")
+KEYS = (
+    *("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens"),
+    *("cache_hit_rate", "unread", "uncached", "cost"),
+)
 RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
@@ -394,10 +375,12 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     for fact in facts(bill):
         yield _indent(Text(fact))
     yield Text()
-    rows = [row for row in class_rows(bill.total) if row[0] != "write_1h" or bill.total.usage.write_1h]
-    _, names, counts, costs = ([row[number] for row in rows] for number in range(4))
-    numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
-    yield _grid([Column("name", "tokens", names, False), *numbers])
+    used, costs = bill.total.usage, bill.total.cost.by_class()
+    classes = [name for name in TOKEN_CLASSES if name != "write_1h" or used.write_1h]
+    counts = [tokens(getattr(used, CLASS_FIELDS[name])) for name in classes]
+    class_costs = point_aligned([dollars(costs[name]) for name in classes])
+    numbers = [Column("count", "", counts), Column("cost", "cost", class_costs)]
+    yield _grid([Column("name", "tokens", [CLASS_NAMES[name] for name in classes], False), *numbers])
     groups = (("workspace", bill.workspaces), ("model", bill.models), ("conversation", bill.conversations))
     for header, shares in groups:
         if len(shares) > 1 or header == "conversation":
@@ -408,15 +391,29 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
         yield Text(f"{count_text(len(bill.loops), 'conversation')} left uncached", "bold red")
     for loop in bill.loops:
         yield _indent(Text(loop.sentence))
-    if counted_by(bill):
+    if bill.token_source:
+        error_margin = f", ±{percent(bill.error_margin)}" if bill.error_margin else ""
         yield Text()
-        yield _indent(Text(f"tokens   {counted_by(bill)}", "dim"))
+        yield _indent(Text(f"tokens   {bill.token_source}{error_margin}", "dim"))
 
 
 def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
     kept = [Column("name", header, [share.name for share in shown], False)]
-    for column in columns(shown, [*KEYS, *LAST_KEYS]):
+    rows = [
+        {
+            "calls": f"{share.calls:,}",
+            "input": tokens(share.usage.total_input),
+            "cache_hit_rate": percent(share.cache_hit_rate),
+            **{f"{name}_tokens": tokens(getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES},
+            "cost": dollars(share.cost.total),
+            "uncached": dollars(share.uncached),
+            "unread": tokens(share.unread.tokens),
+        }
+        for share in shown
+    ]
+    for key in KEYS:
+        column = Column(key, HEADERS[key], point_aligned([row[key] for row in rows]))
         is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
         if not is_zero or column.key != "write_1h_tokens":
             rank = ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank)

@@ -1,10 +1,11 @@
-"""The meter: bills calls by the simulated cache of all workspaces."""
+"""The meter: bills calls by the simulated cache of all workspaces, and makes the API's cache diagnostics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
@@ -13,7 +14,6 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED, CallRow
 from cachecost.ledger.unread import UnreadTracker
 from cachecost.live.clock import ignore, moment
-from cachecost.live.server.conversations import AnsweredRequests, ConversationIndex
 from cachecost.live.server.model import (
     NOT_FOUND,
     ApiError,
@@ -26,8 +26,10 @@ from cachecost.live.server.model import (
     thread_error,
     unknown_model,
 )
-from cachecost.prompts.blocks import Thread
+from cachecost.prompts.blocks import Block, Thread, estimate_tokens
+from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.intake import Intake
+from cachecost.prompts.output_format import output_format
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import THREAD_NOT_FOUND, NotAMessage, Request, answer_blocks, sent_breakpoints
 from cachecost.providers.hosts import AUTO_HOST
@@ -38,6 +40,11 @@ from cachecost.simulation.workload import Workload
 
 CUT = "max_tokens"
 ANTHROPIC = "anthropic"
+MOST_KEPT = 10_000
+"""Answered requests that a client can name; the oldest is dropped first. The API keeps them for a short time."""
+COMPARED = ("tool_choice", "thinking", "context_management", "speed")
+"""Parameters whose change the API reports as "unavailable". `speed` is one because it is in the cache key here (rule
+2); it is not in the documentation's list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,48 @@ class MeteredCall:
         return self.call.request
 
 
+def compare_requests(before: Request, after: Request) -> Mapping[str, Any] | None:
+    """The `diagnostics` of `after`: where it differs from `before`, and the tokens of the earlier prompt from there on;
+    None if it continues it.
+
+    Breakpoints make no difference (rule 1). Tokens are estimated by bytes, as the API does too.
+    """
+    missed = _message_blocks(before, 0)
+    if before.model != after.model:
+        kind, missed = "model_changed", [*before.tools.blocks, *before.system.blocks, *missed]
+    elif before.tools.digest != after.tools.digest:
+        changed = first_changed_block(before.tools.blocks, after.tools.blocks)
+        kind, missed = "tools_changed", [*before.tools.blocks[changed:], *before.system.blocks, *missed]
+    elif before.system.digest != after.system.digest:
+        changed = first_changed_block(before.system.blocks, after.system.blocks)
+        kind, missed = "system_changed", [*before.system.blocks[changed:], *missed]
+    elif _compared_parameters(before) != _compared_parameters(after):
+        return {"cache_miss_reason": {"type": "unavailable"}}
+    else:
+        parting = before.thread.common(after.thread).length
+        missed = _message_blocks(before, parting)
+        missed = missed[first_changed_block(missed, _message_blocks(after, parting)) :]
+        if not missed:
+            return None
+        kind = "messages_changed"
+    tokens = sum(map(estimate_tokens, missed))
+    return {"cache_miss_reason": {"type": kind, "cache_missed_input_tokens": tokens}}
+
+
+def _message_blocks(request: Request, after: int) -> list[Block]:
+    """The blocks of the messages after the first `after`."""
+    nodes = takewhile(lambda node: node.length > after, request.thread.back())
+    messages = [node.message for node in nodes if node.message is not None]
+    return [block for message in reversed(messages) for block in message.blocks]
+
+
+def _compared_parameters(request: Request) -> list[Any]:
+    """What the API compares without naming it; an explicit null counts as absent."""
+    config = {key: value for key, value in (request.params.get("output_config") or {}).items() if key != "format"}
+    named = [request.params.get(name) or None for name in COMPARED]
+    return [*named, config or None, output_format(request.params)]
+
+
 class Meter:
     """Bills calls under a setup. Calls come in the order they start.
 
@@ -81,8 +130,10 @@ class Meter:
         self._renderers: dict[str, Renderer] = {}
         self._intake = Intake(keep_content=True)
         self._simulation = Simulation(setup)
-        self._diagnostics = AnsweredRequests()
-        self._conversations = ConversationIndex()
+        self._answered: dict[tuple[str, str], Request] = {}
+        """By workspace and message id."""
+        self._last_calls: dict[tuple[str, Thread], int] = {}
+        """By workspace and thread: calls with the same first message are one conversation."""
         self.unread = UnreadTracker()
         self.taken: list[MeteredCall] = []
         self.not_messages = 0
@@ -159,10 +210,14 @@ class Meter:
             except CannotEvaluate:
                 return unknown_model(request.model)
             return invalid(f"cachecost cannot bill this call: {message}")
-        self._diagnostics.remember(asked.workspace, asked.id, request)
-        diagnostics = None
-        if asked.wants_diagnostics:
-            diagnostics = self._diagnostics.of(asked.workspace, asked.previous, request)
+        self._answered[asked.workspace, asked.id] = request
+        if len(self._answered) > MOST_KEPT:
+            del self._answered[next(iter(self._answered))]
+        diagnostics: Mapping[str, Any] | None = None
+        if asked.wants_diagnostics and asked.previous is not None:
+            before = self._answered.get((asked.workspace, asked.previous))
+            diagnostics = {"cache_miss_reason": {"type": "previous_message_not_found"}}
+            diagnostics = compare_requests(before, request) if before else diagnostics
         usage, thinking_tokens = simulated.row.usage, 0
         thinking = [block for block in output if block.is_thinking]
         if thinking and simulated.rules is not None:
@@ -173,11 +228,12 @@ class Meter:
     def _add_to_bill(self, call: Call, simulated: SimulatedCall) -> None:
         row, passes, rules, prices = simulated
         thread, workspace = call.request.thread, call.workspace
-        before = self._conversations.before(workspace, thread)
+        earlier = (self._last_calls.get((workspace, node)) for node in thread.back())
+        before = next((call for call in earlier if call is not None), None)
         if prices is None or rules is None:
             self.taken.append(MeteredCall(row, call, workspace, thread.beginning, before, is_explained=False))
             return
-        self._conversations.remember(workspace, thread, row.call)
+        self._last_calls[workspace, thread] = row.call
         for one in passes:
             self.unread.add(row.call, one.outcome, prices, one.sizes)
         uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
