@@ -1,7 +1,8 @@
-"""Servers on this machine: the socket they listen on, the names under which they answer, and how they end.
+"""Servers on this machine: the socket they listen on, whom they answer, and how they end.
 
 A page of another site may reach loopback under a name of its own (DNS rebinding); the browser then takes the server for
-that site, and lets the page read its answers. Its name is in the Host header.
+that site, and lets the page read its answers. Its name is in the Host header. A page of ours also has a token in its
+address, without which another page in the same browser finds nothing, and answers no other Origin.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import json
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
+from secrets import compare_digest
 from types import FrameType
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cachecost.live.clock import ignore
 
@@ -99,6 +101,61 @@ class LoopbackHosts:
         headers, body = messages_error("invalid_request_error", message)
         await send({"type": "http.response.start", "status": 421, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+METHODS = ("GET", "HEAD")
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+OWN_HEADERS = [(name.encode(), text.encode()) for name, text in HEADERS.items()]
+
+
+class LoopbackGuard:
+    """Passes a request on where it may; every answer gets the headers. Paths begin with `start`, which holds the token;
+    `port` is the one that is listened on.
+    """
+
+    def __init__(self, app: ASGIApp, start: str, port: int) -> None:
+        self._app = app
+        self._start = start.encode()
+        self._port = port
+        self._origins = {f"http://{name}:{port}" for name in NAMES}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path = scope["path"].encode("utf-8", "surrogateescape")
+        if not names_loopback(scope, self._port):
+            status = 421
+        elif any(origin not in self._origins for origin in header_values(scope, b"origin")):
+            status = 403
+        elif not compare_digest(path[: len(self._start)], self._start):
+            status = 404
+        elif scope["method"] not in METHODS:
+            status = 405
+        else:
+
+            async def send_with_headers(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    own = {name for name, _ in OWN_HEADERS}
+                    rest = [(name, value) for name, value in message.get("headers", []) if name not in own]
+                    message = {**message, "headers": [*rest, *OWN_HEADERS]}
+                await send(message)
+
+            await self._app(scope, receive, send_with_headers)
+            return
+        more = [(b"allow", ", ".join(METHODS).encode())] if status == 405 else []
+        headers = [*OWN_HEADERS, *more, (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
 
 
 async def client_left(receive: Receive) -> None:

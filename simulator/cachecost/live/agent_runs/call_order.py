@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.clock import moment
 from cachecost.live.request_log import CallLog
 from cachecost.prompts.blocks import Thread
@@ -99,6 +100,29 @@ class WatchedLog(CallLog):
         return super().append(fields, request)
 
 
+def stable_calls(log: WatchedLog, start: float) -> list[RecordedCall]:
+    """The calls of a log in an order that does not depend on how parallel calls arrived, with ids of answers by that
+    order, and with the times of a clock that begins at `start` and steps from call to call.
+
+    They are without what only this run has: digests of keys (the first workspace is "", the next "2"), bills that
+    nobody sent, and places in its log.
+    """
+    order = stable_order(list(read_calls(log.path, "request-log")), log.arrived)
+    lines = with_stable_ids(log.path.read_bytes().rstrip().split(b"\n"), order)
+    named = log.path.with_suffix(".named.jsonl")
+    named.write_bytes(b"\n".join(lines) + b"\n")
+    calls = list(read_calls(named, "request-log"))
+    names: dict[str, str] = {}
+    ordered = []
+    for number, place in enumerate(order):
+        call, at = calls[place], start + STEP_S * number
+        name = names.setdefault(call.workspace, str(len(names) + 1) if names else "")
+        only_here = {"billed": None, "iterations": (), "file": "", "line": 0, "output_tokens": None}
+        timed = replace(call, start=at, timestamp=moment(at), day=day_of(at), workspace=name, **only_here)
+        ordered.append(timed)
+    return ordered
+
+
 def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[int]:
     """The places of the calls in an order that does not depend on how parallel calls arrived. Conversations that run
     at the same time share the places that their calls have.
@@ -137,23 +161,6 @@ def _parallel_groups(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCal
     for place, number in enumerate(conversations):
         groups.setdefault(leader(number), []).append(place)
     return list(groups.values())
-
-
-def in_order(calls: Sequence[RecordedCall], order: Sequence[int], start: float) -> list[RecordedCall]:
-    """The calls in this order, with the times of a clock that begins at `start` and steps from call to call.
-
-    They are without what only this run has: digests of keys (the first workspace is "", the next "2"), bills that
-    nobody sent, and places in its log.
-    """
-    names: dict[str, str] = {}
-    ordered = []
-    for number, place in enumerate(order):
-        call, at = calls[place], start + STEP_S * number
-        name = names.setdefault(call.workspace, str(len(names) + 1) if names else "")
-        only_here = {"billed": None, "iterations": (), "file": "", "line": 0, "output_tokens": None}
-        timed = replace(call, start=at, timestamp=moment(at), day=day_of(at), workspace=name, **only_here)
-        ordered.append(timed)
-    return ordered
 
 
 ID_KEYS = ("id", "call_id", "tool_use_id")

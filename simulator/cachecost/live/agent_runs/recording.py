@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
 
 from cachecost.base.errors import CommandFailed, InputError
 from cachecost.base.formatting import count_text
@@ -22,7 +20,7 @@ from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import RecordedCall
 from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_order, stable_order, with_stable_ids
+from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, stable_calls
 from cachecost.live.agent_runs.environment import (
     RunClock,
     environment_of,
@@ -76,64 +74,6 @@ def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
         raise InputError([scenario.fault(ANSWERS, str(error))]) from None
 
 
-class RunServer:
-    """The simulated API as a scenario describes it, from `start` on (seconds since the epoch); logs to `log`.
-
-    The calls of all commands of the run, one after the other, are those of one session.
-    """
-
-    def __init__(self, scenario: Scenario, folder: Path, start: float, log: Path) -> None:
-        setup = replace(scenario_setup(scenario, folder, ()), tokens=FILLER, model=None)
-        self._start = start
-        self._log = WatchedLog(log)
-        self._faults: list[str] = []
-        self._served = ServerState(
-            scenario_answerer(scenario, folder),
-            Meter(setup),
-            SteppingClock(STEP_S, start),
-            self._log,
-            models=models_of(setup.rules, setup.host),
-            say=self._faults.append,
-        )
-        self._app = WatchedApp(app_of(self._served))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._log.close()
-
-    def serving(self, listener: socket.socket) -> AbstractContextManager[None]:
-        """Serves at the socket while the block runs."""
-        return serving_at(self._app, listener)
-
-    @property
-    def unknown(self) -> list[str]:
-        """The requests for which the API has no endpoint: method and path."""
-        return self._app.unknown
-
-    @property
-    def calls(self) -> int:
-        """How many calls are recorded."""
-        return len(self._log.arrived)
-
-    @property
-    def refused(self) -> int:
-        """How many requests had a body that cannot be recorded."""
-        return self._served.unreadable
-
-    def recorded_calls(self) -> list[RecordedCall]:
-        """The calls, in an order that does not depend on how parallel calls arrived."""
-        if self._faults:
-            raise RuntimeError("; ".join(self._faults))
-        path = self._log.path
-        order = stable_order(list(read_calls(path, "request-log")), self._log.arrived)
-        lines = with_stable_ids(path.read_bytes().rstrip().split(b"\n"), order)
-        named = path.with_suffix(".named.jsonl")
-        named.write_bytes(b"\n".join(lines) + b"\n")
-        return in_order(list(read_calls(named, "request-log")), order, self._start)
-
-
 NO_REQUEST = "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
 SHOWN_LINES = 12
 """How much of the end of a command's stderr is shown."""
@@ -178,7 +118,9 @@ def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """The command of a scenario, and a folder for its logs."""
+    """The command of a scenario, its simulated API, and a folder for its logs. The calls of all commands of a run, one
+    after the other, are those of one session.
+    """
 
     path: Path
     scenario: Scenario
@@ -203,25 +145,33 @@ class _Job:
     def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[RecordedCall]:
         """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
         start = midnight(self.scenario.as_of or data_date(self.scenario.host))
-        log = self.place / f"{name or f'run-{number + 1}'}.jsonl"
-        with RunServer(self.scenario, self.path.parent, start, log) as server:
+        folder, faults = self.path.parent, list[str]()
+        setup = replace(scenario_setup(self.scenario, folder, ()), tokens=FILLER, model=None)
+        answerer, clock_of_api = scenario_answerer(self.scenario, folder), SteppingClock(STEP_S, start)
+        models = models_of(setup.rules, setup.host)
+        with WatchedLog(self.place / f"{name or f'run-{number + 1}'}.jsonl") as log:
+            served = ServerState(answerer, Meter(setup), clock_of_api, log, models=models, say=faults.append)
+            app = WatchedApp(app_of(served))
             for line in self._lines():
                 variables = named_variables(os.environ, self.source.env)
                 if not find_program(line.words[0], line.folder, variables.get("PATH", os.environ.get("PATH"))):
                     raise self._failure("cannot run: there is no such program")
                 environment = partial(environment_of, os.environ, variables, turns=self._turns, run=number, clock=clock)
-                with self.launcher.begin(line, environment) as running, server.serving(running.listener):
+                with self.launcher.begin(line, environment) as running, serving_at(app, running.listener):
                     ended = running.wait(self.source.timeout)
-                if server.unknown:
-                    raise self._failure(f"asked for {server.unknown[0]}, which the simulated API does not have", ended)
+                if app.unknown:
+                    raise self._failure(f"asked for {app.unknown[0]}, which the simulated API does not have", ended)
                 if ended.status:
                     raise self._failure(f"ended with status {ended.status}", ended)
                 if ended.status is None:
                     raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
-            if not server.calls:
-                hint = f"{count_text(server.refused, 'request')} had a body that is no request for a model"
-                raise self._failure(f"made no call: {hint if server.refused else NO_REQUEST}")
-            return server.recorded_calls()
+            if not log.arrived:
+                count = count_text(served.unreadable, "request")
+                hint = f"{count} had a body that is no request for a model" if served.unreadable else NO_REQUEST
+                raise self._failure(f"made no call: {hint}")
+            if faults:
+                raise RuntimeError("; ".join(faults))
+            return stable_calls(log, start)
 
     def _lines(self) -> Iterator[CommandLine]:
         own, cwd = self.path.parent, self.source.cwd

@@ -140,28 +140,11 @@ def recorded_body(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-class AttemptObserver:
-    """Is notified of each attempt, before it is sent and after. `label` names the call. By default it does nothing."""
-
-    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        """An attempt that costs at most `dollars` is about to be sent."""
-
-    def on_answered(
-        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
-    ) -> None:
-        """The attempt was answered, and billed `dollars`."""
-
-    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
-        """The attempt failed and was not billed."""
-
-    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        """The attempt failed and may have been billed, `dollars` at most."""
-
-
-class Journal(AttemptObserver):
+class Journal:
     """Writes the journal at `path`, or continues it; `state` is what it holds.
 
-    `log` is the recording of a run: each answered call is written there, after its line in the journal.
+    It is notified of each attempt, before it is sent and after. `log` is the recording of a run: each answered call is
+    written there, after its line in the journal.
     """
 
     def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:

@@ -65,12 +65,8 @@ class StrategyOutcome:
         return sum((call.sent.usage for call in self.calls), Usage())
 
 
-def compare(plan: Plan, state: RunState) -> list[StrategyOutcome]:
-    """Every strategy's calls against their bills."""
-    return [_outcome(plan, planned, state) for planned in plan.strategies]
-
-
-def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
+def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
+    """The calls of a strategy against their bills."""
     terms = plan.terms
     steps = {step.label: step for step in planned.steps}
     labels, calls = _collect_calls(planned.name, steps, state)
@@ -278,7 +274,7 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
         rewrite(recording, plan, journal.state)
     except OSError as error:  # the lines stay in the order of the answers
         ended.why = ended.why or f"the calls are not in order of time: {unwritten(error)}"
-    outcomes = tuple(compare(plan, journal.state))
+    outcomes = tuple(compare_strategy(plan, planned, journal.state) for planned in plan.strategies)
     return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, run.limit, journal.path, recording)
 
 

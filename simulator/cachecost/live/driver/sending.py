@@ -30,7 +30,7 @@ from cachecost.live.driver.budget import (
     find_doubts,
     unbounded_reason,
 )
-from cachecost.live.driver.journal import AttemptObserver
+from cachecost.live.driver.journal import Journal
 from cachecost.live.driver.wire import AttemptFailed, BoundedClient, Wire
 from cachecost.providers.usage import ZERO
 
@@ -99,7 +99,7 @@ class BudgetedSender:
         budget: DollarBudget,
         clock: Clock,
         retries: RetryPolicy,
-        observer: AttemptObserver | None = None,
+        journal: Journal | None = None,
         cached: int = 0,
     ) -> None:
         self.budget = budget
@@ -107,7 +107,7 @@ class BudgetedSender:
         self._wire = wire
         self._clock = clock
         self._retries = retries
-        self._observer = observer or AttemptObserver()
+        self._journal = journal
         self._cached = cached
         """With all tokens of attempts that are under way or whose bill is unknown."""
 
@@ -156,17 +156,20 @@ class BudgetedSender:
         self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, bounds: TokenBounds
     ) -> AnsweredCall:
         """One attempt. In any case its reservation is settled, or stays charged."""
-        self._observer.on_reserved(label, retry, reservation.dollars)
+        if self._journal:
+            self._journal.on_reserved(label, retry, reservation.dollars)
         self._cached += bounds.most
         try:
             sent = await self._wire.post(body, retry)
         except AttemptFailed as fault:
             if fault.is_billable:
                 self.budget.keep(reservation)
-                self._observer.on_lost(label, retry, fault, reservation.dollars, body)
+                if self._journal:
+                    self._journal.on_lost(label, retry, fault, reservation.dollars, body)
             else:
                 self.budget.release(reservation)
-                self._observer.on_released(label, retry, fault)
+                if self._journal:
+                    self._journal.on_released(label, retry, fault)
                 self._cached -= bounds.most
             raise
         except BaseException:
@@ -185,7 +188,8 @@ class BudgetedSender:
         else:
             self._cached += sent.usage.write - bounds.most
         self.budget.settle(reservation, dollars, sent.unknown_usd)
-        self._observer.on_answered(label, retry, sent, dollars, body)
+        if self._journal:
+            self._journal.on_answered(label, retry, sent, dollars, body)
         return sent
 
     async def _wait(self, fault: AttemptFailed, retry: int, label: str) -> None:
@@ -208,7 +212,7 @@ async def sender_to(
     budget: DollarBudget,
     clock: Clock,
     retries: RetryPolicy,
-    observer: AttemptObserver | None = None,
+    journal: Journal | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
     betas: tuple[str, ...] = (),
     timeout_s: float = TIMEOUT_S,
@@ -223,4 +227,4 @@ async def sender_to(
         BoundedClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
         AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http) as client,
     ):
-        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, observer, cached)
+        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, journal, cached)

@@ -6,15 +6,19 @@ starts.
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from queue import Empty, Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -34,7 +38,7 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 
 if TYPE_CHECKING:
-    from cachecost.live.recorder.live_page import RecorderPage
+    from cachecost.live.viewer.calls import CallList
 
 
 class Predictor:
@@ -126,6 +130,34 @@ class StartOrder(Generic[Item]):
         return [item for item in items if item is not None]
 
 
+TOKEN_BYTES = 16
+
+
+def serve_page(options: HelperOptions, earlier: Iterable[RecordedCall]) -> CallList:
+    """The calls of a page, in the order they started: it is served in a thread that ends with the process, on a socket
+    that is listened on already.
+
+    The token is made here: the options of a process are seen by all users of a machine.
+    """
+    from cachecost.live.loopback import address_of
+    from cachecost.live.viewer.app import page_server, viewer_app
+    from cachecost.live.viewer.calls import CallList, CallSignal
+    from cachecost.live.viewer.live_source import LiveSource
+    from cachecost.live.viewer.saved_page import read_static_files
+
+    signal = CallSignal()
+    calls = CallList(signal)
+    for call in earlier:
+        calls.add(call)
+    listener = socket.socket(fileno=options.page)
+    token, port = secrets.token_urlsafe(TOKEN_BYTES), listener.getsockname()[1]
+    source = LiveSource(calls, signal, options.setup(), "cachecost record")
+    app = viewer_app(source, read_static_files(), token, port, say)
+    server = page_server(app, lambda: say(f"the calls so far: {address_of(listener)}/{token}/"))
+    Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), name="page", daemon=True).start()
+    return calls
+
+
 LOOKS_EVERY_S = 1.0
 """How often it checks whether a call has waited long enough for an earlier one."""
 
@@ -140,7 +172,7 @@ class HelperLoop:
         self._file: DigestFile | None = None
         self._predicts = options.prints
         self._predictor: Predictor | None = None
-        self._page: RecorderPage | None = None
+        self._page: CallList | None = None
         self._bare = RecordingLines(self._path) if options.digest and options.page != NO_PAGE else None
         self._without_content: dict[int, RecordedCall] = {}
         self._order: StartOrder[tuple[int, RecordedCall]] = StartOrder()
@@ -150,9 +182,7 @@ class HelperLoop:
     def run(self, inbox: Queue[bytes | None]) -> None:
         """Handle messages. All that are there are handled before the next prediction."""
         if self._options.page != NO_PAGE:
-            from cachecost.live.recorder.live_page import RecorderPage
-
-            self._page = RecorderPage(self._options.page, self._options.setup(), self._earlier_calls(), say)
+            self._page = serve_page(self._options, self._earlier_calls())
         while not self._is_over or self._ready:
             wait_s = LOOKS_EVERY_S if self._order.is_waiting else None
             with suppress(Empty):

@@ -1,7 +1,4 @@
-"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error; and serving them.
-
-Responses have headers, the pace of a stream, and injected faults.
-"""
+"""Responses as they are sent, with headers, the pace of a stream and injected faults; and serving an application."""
 
 from __future__ import annotations
 
@@ -9,24 +6,16 @@ import asyncio
 import contextlib
 import socket
 import threading
-import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.live.clock import ignore
-from cachecost.live.keys import query_secrets, redact_text
 from cachecost.live.loopback import ENCODING, LoopbackHosts, QuietServer, address_of, client_left, listen
-from cachecost.live.server.answering import answer_call, count_call
-from cachecost.live.server.messages_api import MESSAGES
-from cachecost.live.server.model import ApiError, of_status
-from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, encode_json, keys_in, receive_call
-from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut, ServerState
+from cachecost.live.server.model import ApiError
+from cachecost.live.server.served_api import ServedApi, ServedResponse, encode_json
+from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut
 
 JSON = "application/json"
 
@@ -150,56 +139,3 @@ def serving_at(app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | Non
     finally:
         server.should_exit = True
         thread.join()
-
-
-Handler = Callable[[Request], Awaitable[ASGIApp]]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoints:
-    """Makes the answers of endpoints from the state of the server."""
-
-    served: ServerState
-
-    async def receive(self, api: ServedApi, request: Request) -> ReceivedCall | ApiError:
-        """A call, read to its end."""
-        headers = api.headers(request.headers, request.query_params)
-        return await receive_call(api, headers, request.stream(), request.url.query)
-
-    async def answer(self, api: ServedApi, request: Request) -> ASGIApp:
-        """The answer to a call."""
-        came = await self.receive(api, request)
-        if isinstance(came, ApiError):
-            return error_response(api, came, self.request_id(request))
-        return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
-
-    async def count(self, api: ServedApi, request: Request, form: Callable[[int], Mapping[str, Any]]) -> ASGIApp:
-        """The number of tokens of a call, in the form that the API gives it."""
-        came = await self.receive(api, request)
-        count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
-        return self.respond(request, count if isinstance(count, ApiError) else form(count), api)
-
-    def respond(self, request: Request, value: Mapping[str, Any] | ApiError, api: ServedApi = MESSAGES) -> JsonResponse:
-        name = self.request_id(request)
-        return error_response(api, value, name) if isinstance(value, ApiError) else JsonResponse(value, name)
-
-    def request_id(self, request: Request) -> str:
-        return "req_" + self.served.ids.next(request.method.encode(), request.url.path.encode())
-
-    def route(self, path: str, handler: Handler, method: str = "POST", api: ServedApi = MESSAGES) -> Route:
-        """The route of a handler. Exceptions become the API's status 500 and a diagnostic."""
-
-        async def endpoint(request: Request) -> ASGIApp:
-            try:
-                return await handler(request)
-            except ClientDisconnect:
-                return Response(status_code=499)
-            except Exception as error:
-                words = "".join(traceback.format_exception_only(error)).strip()
-                secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
-                clean = redact_text(words, secrets)
-                self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")
-                return error_response(api, of_status(500), self.request_id(request))
-
-        guarded: Any = endpoint
-        return Route(path, guarded, methods=[method])

@@ -172,7 +172,7 @@ class Meter:
         return self._setup.error_margin
 
     def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
-        """Bill a call that is about to be answered; see `Meters`."""
+        """Bill a call that is about to be answered."""
         try:
             request = self._intake.body(asked.body)
         except NotAMessage as fault:

@@ -81,26 +81,6 @@ class Answerer(Protocol):
     def answer(self, asked: ClientCall) -> ModelAnswer | ApiError: ...
 
 
-class Meters(Protocol):
-    """Bills calls by the simulated cache of all workspaces."""
-
-    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
-        """Bill a call that is about to be answered. Calls come in the order they start."""
-        ...
-
-    def count(self, body: Mapping[str, Any], host: str | None = None) -> int:
-        """Input tokens of a body, as count_tokens returns them. Raises CannotEvaluate, NotAMessage."""
-        ...
-
-    def host_of(self, maker: str, model: str) -> str:
-        """The host of a call of `model` in the API of `maker`."""
-        ...
-
-    def models(self, host: str) -> Sequence[Mapping[str, Any]]:
-        """The models of a host, newest first, as /v1/models has them."""
-        ...
-
-
 INVALID = "invalid_request_error"
 NOT_FOUND = "not_found_error"
 MODEL = "model: "

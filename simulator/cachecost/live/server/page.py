@@ -16,10 +16,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.conversations.calls import Call, RecordedCall
 from cachecost.ledger.rows import REFUSED
-from cachecost.live.loopback import names_loopback
+from cachecost.live.loopback import HEADERS, names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
 from cachecost.live.server.meter import Meter
-from cachecost.live.viewer.guard import HEADERS
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
 NAME = "cachecost serve"

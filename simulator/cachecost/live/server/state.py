@@ -15,7 +15,8 @@ from typing import Any
 from cachecost.base.errors import nearest
 from cachecost.live.clock import Clock, Say, ignore
 from cachecost.live.request_log import CallLog
-from cachecost.live.server.model import Answerer, Meters, StoredResponses, Threads
+from cachecost.live.server.meter import Meter
+from cachecost.live.server.model import Answerer, StoredResponses, Threads
 
 ERRORS = {"429": 429, "500": 500, "529": 529}
 SECONDS = {"429": 1.0, "slow": 30.0}
@@ -150,7 +151,7 @@ class ServerState:
     """
 
     answerer: Answerer
-    meters: Meters
+    meters: Meter
     clock: Clock
     log: CallLog | None = None
     faults: FaultSchedule = FaultSchedule()

@@ -19,8 +19,7 @@ from cachecost.analysis.viewing.what_if import WrongChoice
 from cachecost.base.atomic_files import WorkStopped
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.clock import Say, ignore
-from cachecost.live.loopback import QuietServer
-from cachecost.live.viewer.guard import LoopbackGuard
+from cachecost.live.loopback import LoopbackGuard, QuietServer
 from cachecost.live.viewer.saved_page import INDEX, SavedPage, content_type
 from cachecost.live.viewer.source import Answer, LiveEvents, NotHere, PageSource
 from cachecost.live.viewer.work import WorkLimit, run_for_client, run_in_thread
