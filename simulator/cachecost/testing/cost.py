@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -22,14 +22,14 @@ from cachecost.base.formatting import count_text, dollars, exact_dollars, percen
 from cachecost.base.times import midnight
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.rows import CallRow
-from cachecost.live.clock import Clock, SteppingClock, clock_from
+from cachecost.live.clock import SteppingClock, clock_from
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.answering import answer_call, count_tokens
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.messages_api import MESSAGES as API
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
-from cachecost.live.server.served_api import PLACEHOLDER, encode_json, receive_call
+from cachecost.live.server.served_api import EVENTS, PLACEHOLDER, encode_json, receive_call
 from cachecost.live.server.state import ServerState
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import first_changed_block, first_changed_text
@@ -54,57 +54,11 @@ class MovableClock(SteppingClock):
         self._next += seconds
 
 
-def movable(text: str, start: float) -> Clock:
-    """The clock that `text` asks for; one that steps can be moved on. Raises ValueError."""
-    made = clock_from(text, start)
-    return MovableClock(made._step_s, start) if isinstance(made, SteppingClock) else made
-
-
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
+
+
+LIBRARIES = ("httpx2", "httpx")
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointResponse:
-    """What goes back to the client: a status, headers, and a body that is there at once."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ClientRequest:
-    """What a client sends. `headers` are asked for by lower-case names."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes = field(repr=False)
-
-
-def respond(served: ServerState, sent: ClientRequest) -> EndpointResponse:
-    """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
-    if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
-        return _error_response(not_found("Not Found"), _request_id(served, sent))
-
-    async def chunks() -> AsyncIterator[bytes]:
-        yield sent.body
-
-    came = at_once(receive_call(API, sent.headers, chunks()))
-    if isinstance(came, ApiError):
-        return _error_response(came, _request_id(served, sent))
-    if sent.path == COUNT:
-        count = count_tokens(served, came)
-        name = _request_id(served, sent)
-        return _error_response(count, name) if isinstance(count, ApiError) else _response(encode_json(count), name)
-    answered = answer_call(served, API, came)
-    if isinstance(answered.message, ApiError):
-        return _error_response(answered.message, answered.request_id)
-    if answered.streams:
-        events = b"".join(API.events(answered))
-        return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
-    return _response(encode_json(answered.message), answered.request_id)
 
 
 def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
@@ -118,17 +72,74 @@ def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
     raise RuntimeError("the coroutine waits for something")
 
 
-def _request_id(served: ServerState, sent: ClientRequest) -> str:
-    return "req_" + served.ids.next(sent.method.encode(), sent.path.encode())
+def respond(served: ServerState, request: Any, body: bytes) -> Any:
+    """The API's answer to a request of httpx2 or httpx, as that library has it. A failure is raised as it is: it is the
+    test that wants to see it.
+    """
+    method, path = request.method, request.url.path
+    message: Mapping[str, Any] | ApiError = not_found("Not Found")
+    answered = None
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield body
+
+    if method == "POST" and path in (MESSAGES, COUNT):
+        came = at_once(receive_call(API, {name.lower(): value for name, value in request.headers.items()}, chunks()))
+        if isinstance(came, ApiError):
+            message = came
+        elif path == COUNT:
+            message = count_tokens(served, came)
+        else:
+            answered = answer_call(served, API, came)
+            message = answered.message
+    name = answered.request_id if answered else "req_" + served.ids.next(method.encode(), path.encode())
+    status, kind, more = 200, "application/json", dict[str, str]()
+    if isinstance(message, ApiError):
+        status, more, content = message.status, dict(message.headers), encode_json(error_body(message, name))
+    elif answered and answered.streams:
+        kind, content = EVENTS, b"".join(API.events(answered))
+    else:
+        content = encode_json(message)
+    headers = {"content-type": kind, "content-length": str(len(content)), "request-id": name, **more}
+    families = (made.__module__.partition(".")[0] for made in type(request).__mro__)
+    library = importlib.import_module(next((name for name in families if name in LIBRARIES), LIBRARIES[0]))
+    return library.Response(status, headers=headers, content=content, request=request)
 
 
-def _error_response(refused: ApiError, name: str) -> EndpointResponse:
-    response = _response(encode_json(error_body(refused, name)), name)
-    return EndpointResponse(refused.status, {**response.headers, **refused.headers}, response.body)
+class Transport:
+    """`httpx2.Client(transport=…)`, `httpx.Client(transport=…)`. Nothing is open in it."""
+
+    def __init__(self, served: ServerState) -> None:
+        self._served = served
+
+    def handle_request(self, request: Any) -> Any:
+        """Called by the client with its library's request; answers with its library's response."""
+        return respond(self._served, request, request.read())
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
 
 
-def _response(body: bytes, name: str, kind: str = "application/json") -> EndpointResponse:
-    return EndpointResponse(200, {"content-type": kind, "content-length": str(len(body)), "request-id": name}, body)
+class AsyncTransport:
+    """`httpx2.AsyncClient(transport=…)`, `httpx.AsyncClient(transport=…)`. Nothing is open in it."""
+
+    def __init__(self, served: ServerState) -> None:
+        self._served = served
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Called by the client with its library's request; answers with its library's response."""
+        return respond(self._served, request, await request.aread())
+
+    async def aclose(self) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None: ...
 
 
 LAYERS: Sequence[str] = tuple(str(layer) for layer in Layer)
@@ -220,60 +231,6 @@ def _block_change(
     return LayerChange(*numbers, layer, path, what)
 
 
-LIBRARIES = ("httpx2", "httpx")
-
-
-class Transport:
-    """`httpx2.Client(transport=…)`, `httpx.Client(transport=…)`."""
-
-    def __init__(self, served: ServerState) -> None:
-        self._served = served
-
-    def handle_request(self, request: Any) -> Any:
-        """Called by the client with its library's request; answers with its library's response."""
-        return _library_response(respond(self._served, _client_request(request, request.read())), request)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing is open."""
-
-
-class AsyncTransport:
-    """`httpx2.AsyncClient(transport=…)`, `httpx.AsyncClient(transport=…)`."""
-
-    def __init__(self, served: ServerState) -> None:
-        self._served = served
-
-    async def handle_async_request(self, request: Any) -> Any:
-        """Called by the client with its library's request; answers with its library's response."""
-        return _library_response(respond(self._served, _client_request(request, await request.aread())), request)
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        """Nothing is open."""
-
-
-def _client_request(request: Any, body: bytes) -> ClientRequest:
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    return ClientRequest(request.method, request.url.path, headers, body)
-
-
-def _library_response(response: EndpointResponse, request: Any) -> Any:
-    families = (made.__module__.partition(".")[0] for made in type(request).__mro__)
-    library = importlib.import_module(next((name for name in families if name in LIBRARIES), LIBRARIES[0]))
-    return library.Response(response.status, headers=dict(response.headers), content=response.body, request=request)
-
-
 NO_CALL = (
     "no call reached cache_cost: give the code under test cache_cost.client(), a client with cache_cost.transport, "
     "or cache_cost.base_url"
@@ -363,6 +320,7 @@ def lint_message(found: Sequence[LintFinding]) -> str:
 
 NOWHERE = "http://cache-cost.invalid"
 """Where clients of a transport think they send to; the name can never be a host (RFC 6761)."""
+CLIENT = {"api_key": PLACEHOLDER, "base_url": NOWHERE, "max_retries": 0}
 
 
 class SimulatedAPI:
@@ -385,7 +343,10 @@ class SimulatedAPI:
         day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
         book = PriceBook.load(Path(prices) if prices else None, day)
         self._setup = ReplaySetup(RuleBook(assumptions_from(rules or {}), day), book, host, tokens)
-        self._clock = movable(clock, midnight(day or data_date(host)))
+        start = midnight(day or data_date(host))
+        self._clock = clock_from(clock, start)
+        if isinstance(self._clock, SteppingClock):
+            self._clock = MovableClock(self._clock.step_s, start)
         self._meter = Meter(self._setup)
         answerer = answerer_from(answers) if isinstance(answers, str) else answers
         self._open = ExitStack()
@@ -424,15 +385,20 @@ class SimulatedAPI:
 
     def client(self, **options: Any) -> Any:
         """An `anthropic.Anthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
-        sdk = _sdk()
-        http_client = sdk.DefaultHttpxClient(transport=self.transport)
-        return self._open.enter_context(sdk.Anthropic(**{**_CLIENT, **options, "http_client": http_client}))
+        require("cache_cost.client()", "anthropic")
+        import anthropic
+
+        given: Any = {**CLIENT, **options, "http_client": anthropic.DefaultHttpxClient(transport=self.transport)}
+        return self._open.enter_context(anthropic.Anthropic(**given))
 
     def async_client(self, **options: Any) -> Any:
         """An `anthropic.AsyncAnthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
-        sdk = _sdk()
-        http_client = sdk.DefaultAsyncHttpxClient(transport=self.async_transport)
-        return sdk.AsyncAnthropic(**{**_CLIENT, **options, "http_client": http_client})
+        require("cache_cost.client()", "anthropic")
+        import anthropic
+
+        http_client = anthropic.DefaultAsyncHttpxClient(transport=self.async_transport)
+        given: Any = {**CLIENT, **options, "http_client": http_client}
+        return anthropic.AsyncAnthropic(**given)
 
     @property
     def base_url(self) -> str:
@@ -470,16 +436,6 @@ class SimulatedAPI:
     def recording(self) -> Path:
         """The request log of the calls so far, as `cachecost replay` reads it."""
         return self._log.path
-
-
-_CLIENT = {"api_key": PLACEHOLDER, "base_url": NOWHERE, "max_retries": 0}
-
-
-def _sdk() -> Any:
-    require("cache_cost.client()", "anthropic")
-    import anthropic
-
-    return anthropic
 
 
 Severity = Literal["error", "warning", "note"]
