@@ -41,11 +41,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """The start time of a call. It never goes back."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of this clock."""
-        ...
 
 
 class ScaledClock:

@@ -138,11 +138,9 @@ class Sender(Protocol):
 
     async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         """Send one Messages call. Raises OverBudget before, CallFailed after the last retry."""
-        ...
 
     async def count(self, body: Mapping[str, Any]) -> int:
         """Input tokens by the count_tokens endpoint (free of charge). Raises CallFailed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,6 @@ class ServedApi(Protocol):
 
     def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
         """Why these headers are refused."""
-        ...
 
     def headers(self, headers: Mapping[str, str], query: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of a call, with what its query says instead of them."""
@@ -68,7 +67,6 @@ class ServedApi(Protocol):
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         """The complete Messages call of a body. Raises NotAMessage."""
-        ...
 
     def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
         """The first error in a complete call, apart from its prompt."""
@@ -92,15 +90,12 @@ class ServedApi(Protocol):
 
     def error(self, refused: ApiError, request_id: str) -> Wire:
         """The body of an error."""
-        ...
 
     def whole(self, answer: ServedResponse) -> Mapping[str, Any]:
         """The answer as one object."""
-        ...
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
         """The answer as a stream."""
-        ...
 
     def model_object(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
         """A model, of its wire object in the Messages API."""

@@ -95,7 +95,6 @@ class CallFeed(Protocol):
 
     def since(self, count: int) -> Sequence[RecordedCall]:
         """The calls after the first `count`; from any thread."""
-        ...
 
 
 class CallList:
