@@ -154,17 +154,9 @@ SETTABLE: Mapping[str, tuple[str, ...]] = {
 }
 """Keys of a command's table, named as its options."""
 
+WORKERS = {"backend": CONNECTS, "scheduler": CONNECTS, "worker-timeout": CONNECTS, "jobs": PROCESSES}
 REFUSED: Mapping[str, Mapping[str, str]] = {
-    "bill": {
-        "apply": WRITES,
-        "yes": CONFIRMS,
-        "html": WRITES,
-        "csv": WRITES,
-        "backend": CONNECTS,
-        "scheduler": CONNECTS,
-        "worker-timeout": CONNECTS,
-        "jobs": PROCESSES,
-    },
+    "bill": {"apply": WRITES, "yes": CONFIRMS, "html": WRITES, "csv": WRITES, **WORKERS},
     "view": {"save": WRITES, "against": RUNS_GIT},
     "import": {"out": WRITES, "force": WRITES, "key": SECRET},
     "replay": {"html": WRITES, "csv": WRITES},
@@ -182,17 +174,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     },
     "mcp": {"root": "it decides what an agent may read, so it is given by who starts the server"},
     "run": {"set": OVERRIDES, "out": WRITES},
-    "sweep": {
-        "grid": OVERRIDES,
-        "draw": OVERRIDES,
-        "set": OVERRIDES,
-        "backend": CONNECTS,
-        "scheduler": CONNECTS,
-        "worker-timeout": CONNECTS,
-        "jobs": PROCESSES,
-        "out": WRITES,
-        "resume": WRITES,
-    },
+    "sweep": {**dict.fromkeys(("grid", "draw", "set"), OVERRIDES), **WORKERS, "out": WRITES, "resume": WRITES},
     "optimize": {"html": WRITES, "csv": WRITES, "emit": WRITES},
     "whatif": {"csv": WRITES},
     "validate": {"html": WRITES, "out": WRITES, "csv": WRITES},

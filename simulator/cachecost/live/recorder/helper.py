@@ -84,7 +84,7 @@ class RecorderHelper:
         self._ended = ended
         self._told: SimpleQueue[bytes | None] = SimpleQueue()
         self._telling = Thread(target=self._hand_over, name="watcher", daemon=True)
-        self._waiting = Thread(target=self._wait, name="watcher end", daemon=True)
+        self._waiting = Thread(target=lambda: self._ended(self._process.wait()), name="watcher end", daemon=True)
         self._telling.start()
         self._waiting.start()
 
@@ -107,9 +107,6 @@ class RecorderHelper:
     def _join(self) -> None:
         self._telling.join()
         self._waiting.join()
-
-    def _wait(self) -> None:
-        self._ended(self._process.wait())
 
     def _hand_over(self) -> None:
         stream = self._process.stdin

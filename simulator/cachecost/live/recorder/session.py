@@ -50,12 +50,16 @@ def record(
         options = options if page is None else replace(options, page=page.fileno())
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
-        recording = _record_digest if options.digest else _record_log
-        return recording(options, say, lambda writer, path: _run(upstream, bound, writer, path, say))
+
+        def run(writer: CallWriter, path: Path) -> None:
+            # With Python's 5 ms between threads, the writing of a busy recorder falls behind forwarding.
+            sys.setswitchinterval(0.0005)
+            words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
+            asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
+
+        return (_record_digest if options.digest else _record_log)(options, say, run)
 
 
-SWITCH_S = 0.0005
-"""How long a thread of a busy recorder keeps others waiting; with Python's 5 ms, writing falls behind forwarding."""
 Run = Callable[[CallWriter, Path], None]
 
 
@@ -125,12 +129,6 @@ def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) 
             say(f"{path}: calls sorted by start time")
     except (OSError, InputError):
         say(f"{path}: calls are in the order they ended; `cachecost recording concat` sorts them")
-
-
-def _run(upstream: httpx2.URL, bound: socket.socket, writer: CallWriter, path: Path, say: Say) -> None:
-    sys.setswitchinterval(SWITCH_S)
-    words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
-    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
 
 
 def _listen(port: int, option: str = "--port") -> socket.socket:

@@ -186,7 +186,7 @@ class Sink:
         if self._helper:
             self._helper.tell(message)
 
-    def take(self, number: int, line: LogLine) -> None:
+    def write(self, number: int, line: LogLine) -> None:
         """Raises OSError where it cannot be written."""
         raise NotImplementedError
 
@@ -198,7 +198,7 @@ class LogSink(Sink):
         super().__init__(helper)
         self._log = log
 
-    def take(self, number: int, line: LogLine) -> None:
+    def write(self, number: int, line: LogLine) -> None:
         self.tell(b"end %d %d\n" % (number, self._log.append(line.fields, line.request)))
 
 
@@ -219,12 +219,12 @@ class DigestSink(Sink):
         self.tell(b"key %b\n" % key.hex().encode())
         self._file = DigestFile(path, key)
 
-    def take(self, number: int, line: LogLine) -> None:
+    def write(self, number: int, line: LogLine) -> None:
         if self._file.waiting > ROOM:
             raise NotRecorded(f"more than {ROOM >> 20} MiB are waiting to be written")
-        told = call_line(line.fields, line.request)
-        self.tell(b"line %d %b" % (number, told))
-        self._file.add(number, self._reader.call(told))
+        text = call_line(line.fields, line.request)
+        self.tell(b"line %d %b" % (number, text))
+        self._file.add(number, self._reader.call(text))
         self._write()
 
     def close(self) -> int:
@@ -287,7 +287,7 @@ class CallWriter:
     def _write(self, capture: Capture) -> None:
         try:
             line = self._lines.line(capture)
-            self._sink.take(capture.number, line)
+            self._sink.write(capture.number, line)
         except NotRecorded as why:
             status = "" if capture.status is None else f" (answered with status {capture.status})"
             self._lose(capture, f"{why}{status}")

@@ -105,21 +105,21 @@ class _PageEndpoints:
 
     def routes(self, api: str) -> list[Route]:
         """The API, whose paths begin with `api`."""
-        source = self._source
+        source, now = self._source, self._source.current
         session = f"{api}/session/{{id}}"
         return [
             self._route(f"{api}/start", lambda request: source.start()),
-            self._route(f"{api}/sessions", lambda request: source.sessions()),
+            self._route(f"{api}/sessions", lambda request: now().sessions()),
             self._route(f"{api}/run", lambda request: source.run()),
             self._route(f"{api}/compare", lambda request: source.compare()),
-            self._route(session, lambda request: source.session(_id(request))),
-            self._route(f"{session}/simulated", lambda request: source.simulated(_id(request))),
-            self._route(f"{session}/options", lambda request: source.options(_id(request))),
-            self._route(f"{session}/whatif", lambda request: source.what_if(_id(request), dict(request.query_params))),
-            self._route(f"{session}/call/{{call:int}}", lambda request: source.call(_id(request), _call(request))),
+            self._route(session, lambda request: now().session(_id(request))),
+            self._route(f"{session}/simulated", lambda request: now().simulated(_id(request))),
+            self._route(f"{session}/options", lambda request: now().options(_id(request))),
+            self._route(f"{session}/whatif", lambda request: now().what_if(_id(request), dict(request.query_params))),
+            self._route(f"{session}/call/{{call:int}}", lambda request: now().call(_id(request), _call(request))),
             self._route(
                 f"{session}/call/{{call:int}}/block/{{block:int}}",
-                lambda request: source.block(_id(request), _call(request), request.path_params["block"]),
+                lambda request: now().block(_id(request), _call(request), request.path_params["block"]),
             ),
             Route(f"{session}/page", self.saved_page),
             Route(f"{api}/events", self.events),

@@ -39,7 +39,7 @@ class CallsRead:
 
 @dataclass(slots=True)
 class LiveSource(PageSource):
-    """The pages of calls while they come.
+    """The pages of calls while they come: those of their sessions as of now.
 
     `name` is what serves them ("cachecost serve"). Without `has_bill` the usage of calls is simulated. `bill_path` is
     where the server's bill is as JSON, from the page; "" without one.
@@ -59,48 +59,7 @@ class LiveSource(PageSource):
     def start(self) -> Answer:
         return {**start_object("live", self.name, ""), "bill": self.bill_path}
 
-    def sessions(self) -> Answer:
-        return self._now().sessions()
-
-    def session(self, id_: str) -> Answer:
-        return self._now().session(id_)
-
-    def simulated(self, id_: str) -> Answer:
-        return self._now().simulated(id_)
-
-    def call(self, id_: str, number: int) -> Answer:
-        return self._now().call(id_, number)
-
-    def block(self, id_: str, number: int, block: int) -> Answer:
-        return self._now().block(id_, number, block)
-
-    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
-        return self._now().blocks(id_, number)
-
-    def options(self, id_: str) -> Answer:
-        return self._now().options(id_)
-
-    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
-        return self._now().what_if(id_, choices)
-
-    def live(self) -> LiveEvents:
-        return self
-
-    def seen(self) -> SeenCalls:
-        """What a page knows that asks now."""
-        return {one.id: one.seen for one in _open_all(self._now(), {})}
-
-    def changes(self, seen: SeenCalls) -> list[tuple[str, Answer]]:
-        """The events that tell a page what it does not know, which is then in `seen`."""
-        made: list[tuple[str, Answer]] = []
-        for one in _open_all(self._now(), seen):
-            if one.id not in seen:
-                made.append(("sessions", {}))
-            made.append(("calls", one.event(seen.get(one.id))))
-            seen[one.id] = one.seen
-        return made
-
-    def _now(self) -> SessionsSource:
+    def current(self) -> SessionsSource:
         with held(self._lock):
             new = self.feed.since(len(self._calls))
             for call in new:
@@ -118,6 +77,23 @@ class LiveSource(PageSource):
                 titles = {key: title for key, title in self._titles.items() if title}
                 self._source = SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
             return self._source
+
+    def live(self) -> LiveEvents:
+        return self
+
+    def seen(self) -> SeenCalls:
+        """What a page knows that asks now."""
+        return {one.id: one.seen for one in _open_all(self.current(), {})}
+
+    def changes(self, seen: SeenCalls) -> list[tuple[str, Answer]]:
+        """The events that tell a page what it does not know, which is then in `seen`."""
+        made: list[tuple[str, Answer]] = []
+        for one in _open_all(self.current(), seen):
+            if one.id not in seen:
+                made.append(("sessions", {}))
+            made.append(("calls", one.event(seen.get(one.id))))
+            seen[one.id] = one.seen
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,16 +92,16 @@ class SavedPage:
         """The page of a session, which begins with it, or with the call that is selected (0: none). Raises what the
         source raises.
         """
-        path = f"session/{id_}"
-        session = dict(self.source.session(id_))
+        path, source = f"session/{id_}", self.source.current()
+        session = dict(source.session(id_))
         answers: dict[str, Any] = {"start": self.source.start(), path: session}
         if session["has_blocks"]:
             with suppress(CannotEvaluate, InputError):
-                answers[f"{path}/simulated"] = self.source.simulated(id_)
-        calls = self._fitting_calls(id_, session, selected)
+                answers[f"{path}/simulated"] = source.simulated(id_)
+        calls = self._fitting_calls(source, session, selected)
         answers.update((f"{path}/call/{number}", call) for number, call in calls.items())
         shown = [number for number in _of_note(session, selected) if number in calls]
-        texts = _SavedTexts(self.source, id_, self.most_text_bytes)
+        texts = _SavedTexts(source, id_, self.most_text_bytes)
         answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.of_calls(shown).items())
         total = len(session["calls"]["number"])
         kept = "all calls with their blocks"
@@ -112,14 +112,14 @@ class SavedPage:
         home = f"#/{path}/call/{selected}" if selected else f"#/{path}"
         return render_page(self.static, {"home": home, "answers": answers})
 
-    def _fitting_calls(self, id_: str, session: Answer, selected: int) -> dict[int, Answer]:
+    def _fitting_calls(self, source: PageSource, session: Answer, selected: int) -> dict[int, Answer]:
         """Calls with their blocks, as many as there is room for: those of note, the calls before them, then all."""
         found: dict[int, Answer] = {}
         room = self.most_bytes
         noted, numbers = _of_note(session, selected), session["calls"]["number"]
         for number in dict.fromkeys([*noted, *(number - 1 for number in noted if number > 1), *numbers]):
             try:
-                call = self.source.call(id_, number)
+                call = source.call(session["id"], number)
             except (CannotEvaluate, InputError):
                 return found
             room -= len(inert_json(call))

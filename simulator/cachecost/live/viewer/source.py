@@ -42,6 +42,10 @@ class PageSource:
         """What the page begins with: its kind, title, command and colours."""
         raise NotImplementedError
 
+    def current(self) -> PageSource:
+        """What answers of sessions, as of now."""
+        return self
+
     def sessions(self) -> Answer:
         raise NotHere("no sessions are shown here")
 
