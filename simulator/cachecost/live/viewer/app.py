@@ -105,8 +105,11 @@ class _PageEndpoints:
 
     def routes(self, api: str) -> list[Route]:
         """The API, whose paths begin with `api`."""
-        source, now = self._source, self._source.current
-        session = f"{api}/session/{{id}}"
+        source, session = self._source, f"{api}/session/{{id}}"
+
+        def now() -> PageSource:
+            return source.current()
+
         return [
             self._route(f"{api}/start", lambda request: source.start()),
             self._route(f"{api}/sessions", lambda request: now().sessions()),
