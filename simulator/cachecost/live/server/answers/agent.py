@@ -160,6 +160,11 @@ def _arguments(name: str, schema: Item) -> Mapping[str, Any]:
 
 
 THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
+MOST_NAMES = 8
+BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
+DEFERRED = "deferred until a tool search"
+OF_THE_API = "run by the API, which is not simulated"
+NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
 
 
 class AgentAnswerer:
@@ -173,12 +178,24 @@ class AgentAnswerer:
     def __init__(self, tool_calls: int = 2, allowed: Collection[str] = ()) -> None:
         self._tool_calls = tool_calls
         self._allowed = allowed
-        self._tally = ToolTally(tool_calls, allowed)
+        self._reasons: dict[str, str] = {}
+        """Why a tool was not called, in the order they were first offered."""
+        self._called: set[str] = set()
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on the tools for the bill."""
-        return self._tally.notes
+        """A sentence for each reason why tools were not called."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self._reasons.items():
+            if name not in self._called:
+                by_reason.setdefault(reason, []).append(name)
+        notes = []
+        for reason, names in by_reason.items():
+            noun = "call" if self._tool_calls == 1 else "calls"
+            why = reason.format(calls=self._tool_calls, names=",".join(names[:MOST_NAMES]), noun=noun)
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            notes.append(f"Tools not called: {', '.join(names[:MOST_NAMES])}{more} ({why})")
+        return tuple(notes)
 
     def answer(self, asked: ClientCall) -> ModelAnswer:
         """See `Answerer`."""
@@ -186,7 +203,12 @@ class AgentAnswerer:
         made = count_tool_calls_of_turn(body)
         ready = harmless_calls(body, self._allowed)
         call = self._choose_call(body, made, ready)
-        self._tally.add(body, call.name if call else None)
+        for tool in objects_in(body.get("tools")):
+            name = tool.get("name") or tool.get("type")
+            if isinstance(name, str) and name not in self._reasons:
+                self._reasons[name] = _reason(tool, self._allowed)
+        if call:
+            self._called.add(call.name)
         content: list[Item] = []
         if wants_thinking(body) and not made:
             content.append(thinking(THOUGHT))
@@ -219,47 +241,6 @@ class AgentAnswerer:
             named = [tool for tool in offered if tool.get("name") == choice.get("name")]
             return harmless_call(named[0], is_forced=True) if named else None
         return forced or (None if is_done or kind == "none" else least_called)
-
-
-MOST_NAMES = 8
-BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
-DEFERRED = "deferred until a tool search"
-OF_THE_API = "run by the API, which is not simulated"
-NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
-
-
-class ToolTally:
-    """Why tools were not called, in the order they were first offered. `calls` is the number of calls per turn."""
-
-    def __init__(self, calls: int, allowed: Collection[str]) -> None:
-        self._calls = calls
-        self._allowed = allowed
-        self._reasons: dict[str, str] = {}
-        self._called: set[str] = set()
-
-    def add(self, body: Item, called: str | None) -> None:
-        """Count a call that offered the tools of `body`; `called` is the one called (None: none)."""
-        for tool in objects_in(body.get("tools")):
-            name = tool.get("name") or tool.get("type")
-            if isinstance(name, str) and name not in self._reasons:
-                self._reasons[name] = _reason(tool, self._allowed)
-        if called is not None:
-            self._called.add(called)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """A sentence for each reason why tools were not called."""
-        by_reason: dict[str, list[str]] = {}
-        for name, reason in self._reasons.items():
-            if name not in self._called:
-                by_reason.setdefault(reason, []).append(name)
-        notes = []
-        for reason, names in by_reason.items():
-            noun = "call" if self._calls == 1 else "calls"
-            why = reason.format(calls=self._calls, names=",".join(names[:MOST_NAMES]), noun=noun)
-            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            notes.append(f"Tools not called: {', '.join(names[:MOST_NAMES])}{more} ({why})")
-        return tuple(notes)
 
 
 def _reason(tool: Item, allowed: Collection[str]) -> str:
