@@ -133,15 +133,12 @@ class RunEnd:
 class PlanRunner:
     """Sends the calls that the journal lacks."""
 
-    def __init__(
-        self, plan: Plan, sender: BudgetedSender, journal: Journal, clock: Clock, parallel: int, say: Say
-    ) -> None:
-        self._plan = plan
+    def __init__(self, run: LiveRun, sender: BudgetedSender, journal: Journal, say: Say) -> None:
+        self._plan, self._clock = run.plan, run.clock
         self._sender = sender
         self._journal = journal
-        self._clock = clock
         self._say = say
-        self._room = asyncio.Semaphore(parallel)
+        self._room = asyncio.Semaphore(run.parallel)
         self._stopped = asyncio.Event()
         self._ended = RunEnd()
 
@@ -269,7 +266,7 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
             journal.state.cached_tokens,
         ) as sender:
             say = lambda step, sent: report(step, sent, budget)  # noqa: E731 - the run knows no budget
-            ended = await PlanRunner(plan, sender, journal, run.clock, run.parallel, say).go()
+            ended = await PlanRunner(run, sender, journal, say).go()
     try:
         rewrite(recording, plan, journal.state)
     except OSError as error:  # the lines stay in the order of the answers

@@ -55,7 +55,7 @@ class FaultSchedule:
             if fault.call is not None:
                 self._by_call.setdefault(fault.call, fault)
 
-    def of(self, call: int) -> InjectedFault | None:
+    def for_call(self, call: int) -> InjectedFault | None:
         """The fault of the `call`-th call (each retry counts as a call); None: it is answered."""
         if planned := self._by_call.get(call):
             return planned

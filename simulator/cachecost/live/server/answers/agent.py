@@ -96,10 +96,10 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
     schema = object_or_empty(tool.get("input_schema"))
     if "".join(_words(name)) in SHELLS:
         needed = set(required_names(schema))
-        for key, told in object_or_empty(schema.get("properties")).items():
+        for key, parameter in object_or_empty(schema.get("properties")).items():
             others = [_words(str(other)) for other in needed - {key}]
             if "".join(_words(key)) in COMMANDS and all(SHELL_OPTIONS.issuperset(words) for words in others):
-                is_list = str(object_or_empty(told).get("type")).lower() == "array"
+                is_list = str(object_or_empty(parameter).get("type")).lower() == "array"
                 return HarmlessCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
         return None
     if name in allowed:
