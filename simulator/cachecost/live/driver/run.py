@@ -6,7 +6,7 @@ The cache is simulated with the actual send times.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -67,24 +67,31 @@ class StrategyOutcome:
 
 def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
     """The calls of a strategy against their bills."""
-    terms = plan.terms
+    terms, name = plan.terms, planned.name
     steps = {step.label: step for step in planned.steps}
-    labels, calls = _collect_calls(planned.name, steps, state)
-    checker = FidelityChecker(
-        terms.each_on_its_day().with_assumptions(planned.rules).rules, terms.prices, terms.counter, HOST
-    )
-    judged, _ = checker.check_calls(planned.name, calls)
+    done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
+    begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
+    rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
+    calls = []  # as a recording holds them, also those whose answer was not complete
+    for number, (label, start, first, usage) in enumerate(rows, 1):
+        request = steps[label].request
+        call = RecordedCall(
+            request, start, timestamp=moment(start), workspace=name, first_token_s=first, billed=usage, line=number
+        )
+        calls.append(call)
+    rules = terms.each_on_its_day().with_assumptions(planned.rules).rules
+    judged, _ = FidelityChecker(rules, terms.prices, terms.counter, HOST).check_calls(name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
     pricing = CallPricing(terms.prices, HOST)
     compared = []
-    for label, call in zip(labels, calls, strict=True):
-        if not label:
+    for number, (label, _, _, usage) in enumerate(rows, 1):
+        if usage is None:
             continue
         sent, billed = state.done[label], state.dollars[label]
-        if (judgement := by_line.get(call.line)) is None:
+        if (judgement := by_line.get(number)) is None:
             compared.append(CallComparison(label, sent, None, None, billed, False, "not judged"))
             continue
-        predicted = replace(judgement.predicted, output_tokens=sent.usage.output_tokens)
+        predicted = replace(judgement.predicted, output_tokens=usage.output_tokens)
         dollars = pricing.cost(steps[label].body, predicted, day_of(sent.start))
         compared.append(CallComparison(label, sent, predicted, dollars, billed, judgement.exact, judgement.reason))
     notes = [f"{label}: {sent.doubt}" for label, sent in state.done.items() if label in steps and sent.doubt]
@@ -93,27 +100,6 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
         rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
         notes.append(f"Attempts whose bill is unknown, and that may have written to the cache: {rows}.")
     return StrategyOutcome(planned, tuple(compared), tuple(notes))
-
-
-def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[RecordedCall]]:
-    """The calls that were answered, at least in part, as a recording holds them, by start time; and their labels, which
-    are "" for those whose answer was not complete."""
-    done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
-    begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
-    rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
-    calls = [
-        RecordedCall(
-            steps[label].request,
-            start,
-            timestamp=moment(start),
-            workspace=name,
-            first_token_s=first,
-            billed=usage,
-            line=number,
-        )
-        for number, (label, start, first, usage) in enumerate(rows, 1)
-    ]
-    return [label if usage is not None else "" for label, _, _, usage in rows], calls
 
 
 ABOUT_THE_CALL = frozenset({400, 413, 422})
