@@ -37,7 +37,7 @@ class LineFile:
     def size(self) -> int:
         return os.fstat(self._file).st_size
 
-    def append(self, lines: bytes) -> int:
+    def append_lines(self, lines: bytes) -> int:
         """Write whole lines and return their offset. Raises OSError; the file is then unchanged."""
         self._cut_torn()
         begin = self.size
@@ -53,13 +53,13 @@ class LineFile:
             raise
         return begin
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
         os.ftruncate(self._file, size)
 
     def _cut_torn(self) -> None:
         if self._torn_at is not None:
-            self.cut(self._torn_at)
+            self.truncate(self._torn_at)
             self._torn_at = None
 
     def sync(self) -> None:
@@ -70,6 +70,12 @@ class LineFile:
         with suppress(OSError):
             self._cut_torn()
         os.close(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 @contextmanager
@@ -109,7 +115,7 @@ def last_line_end(stream: BinaryIO, size: int) -> int:
 HEAD = 1 << 20
 
 
-class CallLog:
+class CallLog(LineFile):
     """Appends to the request log at `path` (docs/reference/formats.md), or creates it.
 
     `cut` is how many bytes of an incomplete last line, left by a killed writer, were removed on opening. Raises
@@ -117,16 +123,15 @@ class CallLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         with input_errors(path, "another process is recording to it"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = LineFile(path)
+            super().__init__(path)
             try:
                 self.cut = _mend_last_line(path)
             except BaseException:
-                self._file.close()
+                self.close()
                 raise
-        self._file.begin = self._file.size
+        self.begin = self.size
 
     def append(self, fields: Mapping[str, Any], request: bytes) -> int:
         """Write one call and return the offset of its line. Fields that are None are omitted.
@@ -134,22 +139,13 @@ class CallLog:
         A body that is one line of JSON is kept byte for byte. Raises OSError if the disk is full; the file is then
         unchanged.
         """
-        return self._file.append(call_line(fields, request))
+        return self.append_lines(call_line(fields, request))
 
     def count_recorded(self) -> int:
         """How many calls written since opening are in the file at `path` now."""
         with suppress(OSError):
-            self._file.sync()
-        return lines_in(self.path, self._file.begin)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+            self.sync()
+        return lines_in(self.path, self.begin)
 
 
 def call_line(fields: Mapping[str, Any], request: bytes) -> bytes:

@@ -160,7 +160,7 @@ class Journal:
                 problem = "expected the same scenario, options and version as when the run started"
                 raise InputError([Fault(str(path), problem)])
             with path.open("rb") as stream:
-                self._file.cut(last_line_end(stream, self._file.size))
+                self._file.truncate(last_line_end(stream, self._file.size))
         except BaseException:
             self._file.close()
             raise
@@ -224,5 +224,5 @@ class Journal:
 
     def _add(self, kind: str, **fields: Any) -> None:
         line = {"kind": kind, **fields}
-        self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self._file.append_lines(json.dumps(line, separators=(",", ":")).encode() + b"\n")
         self.state.apply(line)

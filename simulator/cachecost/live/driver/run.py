@@ -97,8 +97,8 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
     notes = [f"{label}: {sent.doubt}" for label, sent in state.done.items() if label in steps and sent.doubt]
     lost = {label: times for label, times in state.unknown_calls.items() if label in steps}
     if lost:
-        rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
-        notes.append(f"Attempts whose bill is unknown, and that may have written to the cache: {rows}.")
+        attempts = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
+        notes.append(f"Attempts whose bill is unknown, and that may have written to the cache: {attempts}.")
     return StrategyOutcome(planned, tuple(compared), tuple(notes))
 
 

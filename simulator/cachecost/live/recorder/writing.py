@@ -100,7 +100,7 @@ class DigestFile:
         """Write pending lines and return the size of the file. Raises OSError; the lines are then kept."""
         assert self._file is not None
         if self._lines:
-            self._file.append(self._lines)
+            self._file.append_lines(self._lines)
         self.unwritten, self._lines = [], b""
         return self._file.size
 

@@ -87,24 +87,15 @@ class UncachedLoop:
         return f"{self.conversation}: {self.why}. {count_text(self.steps, 'later call')} {paid}: {usd}."
 
 
-@dataclass(frozen=True, slots=True)
-class _LoopCall:
-    """A call that continues an earlier one. Tokens: paid again, sent before, and added since the first call."""
-
-    call: MeteredCall
-    again: int
-    before: int
-    grown: int
-
-
-def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> Iterator[UncachedLoop]:
+def find_uncached_loop(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> UncachedLoop | None:
     """The uncached loop of a conversation's `calls`, if it has one."""
-    taken = meter.taken
-    steps: list[_LoopCall] = []
+    later: list[MeteredCall] = []
+    again = before = grown = again_of_grown = 0
+    cost = Decimal(0)
     for call in calls:
         if call.before is None or call.row.error is not None:
             continue
-        continued = taken[call.before - 1]
+        continued = meter.taken[call.before - 1]
         if continued.request.thread is call.request.thread:  # the same call again is a retry
             continue
         sent_before = continued.row.usage.total_input
@@ -112,18 +103,17 @@ def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: 
         paid_again = max(0, call.row.usage.input_tokens - new)
         if paid_again < call.step:  # what a hit leaves after its last step
             paid_again = 0
-        steps.append(_LoopCall(call, paid_again, sent_before, max(0, sent_before - calls[0].row.usage.total_input)))
-    again = sum(step.again for step in steps)
-    before = sum(step.before for step in steps)
-    grown = sum(step.grown for step in steps)
-    in_loop = sum(min(step.again, step.grown) for step in steps)
-    if len(steps) < FEWEST or not (again > MOST * before or (grown and in_loop > MOST * grown)):
-        return
-    cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
+        since_first = max(0, sent_before - calls[0].row.usage.total_input)
+        later.append(call)
+        again, before, grown = again + paid_again, before + sent_before, grown + since_first
+        again_of_grown += min(paid_again, since_first)
+        cost += paid_again * call.input_price
+    if len(later) < FEWEST or not (again > MOST * before or (grown and again_of_grown > MOST * grown)):
+        return None
     avoidable = meter.avoidable()
     saved = sum((avoidable.get(call.row.call, Decimal(0)) for call in calls), Decimal(0))
-    why = Counter(_uncached_reason(step.call) for step in steps).most_common(1)[0][0]
-    yield UncachedLoop(conversation, len(steps), again, before, cost, saved, why)
+    why = Counter(map(_uncached_reason, later)).most_common(1)[0][0]
+    return UncachedLoop(conversation, len(later), again, before, cost.scaleb(PER_TOKEN), saved, why)
 
 
 def _uncached_reason(call: MeteredCall) -> str:
@@ -205,17 +195,15 @@ def bill_of(meter: Meter) -> ServerBill:
     taken = meter.taken
     conversations = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
+    named = [(_conversation_name(calls[0], several), calls) for _, calls in conversations]
+    loops = (find_uncached_loop(name, calls, meter) for name, calls in named)
     count = meter.not_messages
     return ServerBill(
         _share("all", taken, meter),
         tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
-        tuple(_share(_conversation_name(calls[0], several), calls, meter) for _, calls in conversations),
+        tuple(_share(name, calls, meter) for name, calls in named),
         tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
-        tuple(
-            loop
-            for _, calls in conversations
-            for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, meter)
-        ),
+        tuple(loop for loop in loops if loop is not None),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
         count_margin([one.row for one in taken], meter.error_margin),
