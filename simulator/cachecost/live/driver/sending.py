@@ -31,7 +31,7 @@ from cachecost.live.driver.budget import (
     unbounded_reason,
 )
 from cachecost.live.driver.journal import Journal
-from cachecost.live.driver.wire import AttemptFailed, BoundedClient, Wire
+from cachecost.live.driver.wire import AttemptFailed, Wire, bound_answer
 from cachecost.providers.usage import ZERO
 
 FIRST_WAIT_S = 0.5
@@ -223,8 +223,9 @@ async def sender_to(
     Redirects are not followed: they would carry the key elsewhere.
     """
     timeout = httpx2.Timeout(timeout_s, connect=10.0)
+    hooks = {"response": [bound_answer]}
     async with (
-        BoundedClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
+        httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False, event_hooks=hooks) as http,
         AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http) as client,
     ):
         yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, journal, cached)

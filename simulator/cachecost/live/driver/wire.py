@@ -56,24 +56,6 @@ MOST_ANSWER_BYTES = 64 << 20
 """Of the body of one answer, as sent."""
 
 
-class BoundedClient(httpx2.AsyncClient):
-    """Gives up an answer of more than MOST_ANSWER_BYTES with httpx2.ReadError. A transport of its own would do so, too,
-    but without the proxies of the environment.
-    """
-
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        response = await super().send(request, stream=True, **options)
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream)
-        if not stream:
-            try:
-                await response.aread()
-            except BaseException:
-                await response.aclose()
-                raise
-        return response
-
-
 class _BoundedStream(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -88,6 +70,14 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+async def bound_answer(response: httpx2.Response) -> None:
+    """Give up an answer of more than MOST_ANSWER_BYTES with httpx2.ReadError: a hook of a client. A transport of its own
+    would do so, too, but without the proxies of the environment.
+    """
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _BoundedStream(response.stream)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -101,14 +101,14 @@ class SavedPage:
         calls = self._fitting_calls(source, session, selected)
         answers.update((f"{path}/call/{number}", call) for number, call in calls.items())
         shown = [number for number in _of_note(session, selected) if number in calls]
-        texts = _SavedTexts(source, id_, self.most_text_bytes)
-        answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.of_calls(shown).items())
+        texts, words = _saved_texts(source, id_, shown, self.most_text_bytes)
+        answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.items())
         total = len(session["calls"]["number"])
         kept = "all calls with their blocks"
         if len(calls) < total:
             count = f"{len(calls):,} of {count_text(total, 'call')}"
             kept = f"{count} with their blocks: the most expensive moments, then the first"
-        session["facts"] = [*session["facts"], ("saved page", f"{kept}; {texts.words}")]
+        session["facts"] = [*session["facts"], ("saved page", f"{kept}; {words}")]
         home = f"#/{path}/call/{selected}" if selected else f"#/{path}"
         return render_page(self.static, {"home": home, "answers": answers})
 
@@ -165,43 +165,29 @@ def _of_note(session: Answer, selected: int) -> list[int]:
     return list(dict.fromkeys([selected, *moments] if selected in session["calls"]["number"] else moments))
 
 
-@dataclass(slots=True)
-class _SavedTexts:
-    """The texts of blocks: first of those that are new or changed, then of the rest, as long as there is room."""
+def _saved_texts(
+    source: PageSource, id_: str, calls: Sequence[int], room: int
+) -> tuple[Mapping[tuple[int, int], Answer], str]:
+    """The answers for blocks, by the numbers of their call and their own, and what there is of their texts in words.
 
-    source: PageSource
-    id: str
-    room: int
-    known: int = 0
-    _found: dict[tuple[int, int], Answer] = field(default_factory=dict)
-
-    def of_calls(self, calls: Sequence[int]) -> Mapping[tuple[int, int], Answer]:
-        """The answers for blocks, by the numbers of their call and their own."""
-        blocks = [((call, one["n"]), one) for call in calls for one in self._blocks(call)]
-        self.known = sum(bool(one["text"]) for _, one in blocks)
-        for key, block in sorted(blocks, key=lambda pair: pair[1]["change"] == "same"):
-            size = len(inert_json(block))
-            if size <= self.room:
-                self.room -= size
-                self._found[key] = block
-        return self._found
-
-    def _blocks(self, call: int) -> Iterator[Answer]:
-        """Of a call; a text is in them once, a difference in its parts alone."""
-        try:
-            found = self.source.blocks(self.id, call)
-        except (CannotEvaluate, InputError):
-            return
-        for block in found:
-            yield {**block, "before": None, "parts": block["parts"] if block["change"] == "changed" else []}
-
-    @property
-    def words(self) -> str:
-        """What there is of the texts."""
-        if not self.known:
-            return "no texts of blocks"
-        saved = sum(bool(one["text"]) for one in self._found.values())
-        whole = saved == self.known
-        count = f"the {self.known:,}" if whole else f"{saved:,} of {self.known:,}"
-        rest = "" if whole else ", as there is no room for more"
-        return f"the texts of {count} blocks of the most expensive moments{rest}"
+    First those that are new or changed, then the rest, as long as there is room. A text is in them once, a difference
+    in its parts alone.
+    """
+    blocks: list[tuple[tuple[int, int], Answer]] = []
+    for call in calls:
+        with suppress(CannotEvaluate, InputError):
+            for one in source.blocks(id_, call):
+                parts = one["parts"] if one["change"] == "changed" else []
+                blocks.append(((call, one["n"]), {**one, "before": None, "parts": parts}))
+    found: dict[tuple[int, int], Answer] = {}
+    for key, block in sorted(blocks, key=lambda pair: pair[1]["change"] == "same"):
+        size = len(inert_json(block))
+        if size <= room:
+            room -= size
+            found[key] = block
+    known, saved = (sum(bool(one["text"]) for one in some) for some in ([one for _, one in blocks], found.values()))
+    if not known:
+        return found, "no texts of blocks"
+    count = f"the {known:,}" if saved == known else f"{saved:,} of {known:,}"
+    rest = "" if saved == known else ", as there is no room for more"
+    return found, f"the texts of {count} blocks of the most expensive moments{rest}"
