@@ -33,7 +33,7 @@ from cachecost.live.agent_runs.environment import (
 )
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
 from cachecost.live.clock import Say, SteppingClock
-from cachecost.live.keys import without
+from cachecost.live.keys import redact_text
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.answers.script import ScriptAnswerer
 from cachecost.live.server.app import app_of
@@ -191,6 +191,6 @@ class _Job:
 
     def _failure(self, what: str, ended: CommandEnd | None = None) -> CommandFailed:
         secrets = secrets_in_environment(os.environ, self.source.env)
-        printed = without(ended.errors.encode(), secrets).decode("utf-8", "replace") if ended else ""
+        printed = redact_text(ended.errors, secrets) if ended else ""
         fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
         return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])

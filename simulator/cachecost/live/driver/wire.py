@@ -73,8 +73,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 async def bound_answer(response: httpx2.Response) -> None:
-    """Give up an answer of more than MOST_ANSWER_BYTES with httpx2.ReadError: a hook of a client. A transport of its own
-    would do so, too, but without the proxies of the environment.
+    """Give up an answer of more than MOST_ANSWER_BYTES with httpx2.ReadError. It is a hook of a client: a transport of
+    its own would do so, too, but without the proxies of the environment.
     """
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     response.stream = _BoundedStream(response.stream)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 from cachecost.base.errors import nearest
@@ -48,20 +49,13 @@ class FaultSchedule:
 
     faults: tuple[InjectedFault, ...] = ()
     seed: int = 0
-    _by_call: dict[int, InjectedFault] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for fault in self.faults:
-            if fault.call is not None:
-                self._by_call.setdefault(fault.call, fault)
 
     def for_call(self, call: int) -> InjectedFault | None:
         """The fault of the `call`-th call (each retry counts as a call); None: it is answered."""
-        if planned := self._by_call.get(call):
-            return planned
-        by_chance = (fault for fault in self.faults if fault.call is None)
+        by_chance = [fault for fault in self.faults if fault.call is None]
         drawn = ((fault, random.Random(f"{self.seed}:{call}:{fault.kind}").random()) for fault in by_chance)
-        return next((fault for fault, number in drawn if number < fault.chance), None)
+        struck = (fault for fault, number in drawn if number < fault.chance)
+        return next(chain((fault for fault in self.faults if fault.call == call), struck), None)
 
 
 def faults_from(texts: Iterable[str], seed: int = 0) -> FaultSchedule:

@@ -24,7 +24,6 @@ import msgspec
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
 from cachecost.analysis.next_message.watching import MOST_CALLS, WatchedSession, WatchedTotals, watch_account
-from cachecost.base.structs import value
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.prompts.request import NotAMessage
@@ -39,16 +38,6 @@ NO_BILLS = "no call has a usage: `cachecost record` writes logs with it, `cachec
 GONE = "the file is gone; what was read of it is shown"
 
 
-@value
-class FileStatus:
-    """What changes when a file does."""
-
-    path: Path
-    inode: int
-    size: int
-    mtime_ns: int
-
-
 class FileFollower:
     """Follows a session file and those of its sub-agents."""
 
@@ -57,7 +46,8 @@ class FileFollower:
         self._setup, self._format = setup, format_
         self._stack = ExitStack()
         self._store = self._stack.enter_context(SessionStore(IN_MEMORY))
-        self._seen: list[FileStatus] | None = None
+        self._seen: list[tuple[Path, int, int, int]] | None = None
+        """Path, inode, size and time of each file."""
         self._last = WatchedSession(str(path))
 
     def poll(self, now: float) -> WatchedSession | None:
@@ -66,11 +56,11 @@ class FileFollower:
         for path in session_files(self.path):
             with suppress(OSError):
                 status = path.stat()
-                seen.append(FileStatus(path, status.st_ino, status.st_size, status.st_mtime_ns))
+                seen.append((path, status.st_ino, status.st_size, status.st_mtime_ns))
         if seen == self._seen:
             return None
         self._seen = seen
-        self._last = self._read([one.path for one in seen if one.size])
+        self._last = self._read([path for path, _, size, _ in seen if size])
         return self._last
 
     def close(self) -> None:
