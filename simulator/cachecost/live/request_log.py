@@ -62,10 +62,6 @@ class LineFile:
             self.truncate(self._torn_at)
             self._torn_at = None
 
-    def sync(self) -> None:
-        """Ask the disk to hold what was written. Raises OSError."""
-        os.fsync(self._file)
-
     def close(self) -> None:
         with suppress(OSError):
             self._cut_torn()
@@ -144,7 +140,7 @@ class CallLog(LineFile):
     def count_recorded(self) -> int:
         """How many calls written since opening are in the file at `path` now."""
         with suppress(OSError):
-            self.sync()
+            os.fsync(self._file)
         return lines_in(self.path, self.begin)
 
 

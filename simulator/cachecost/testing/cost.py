@@ -284,19 +284,6 @@ def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     return "\n".join([f"{costs} {write(spent)}, {more}", *evidence.lines()])
 
 
-def hit_rate_message(reached: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
-    """The share, then why it is not larger."""
-    head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
-    return "\n".join([head, *evidence.lines()])
-
-
-def stability_message(found: Sequence[LayerChange]) -> str:
-    """The first change of each layer, with the text before and after it."""
-    layers = list(dict.fromkeys(one.layer for one in found))
-    verb = "is" if len(layers) == 1 and layers[0] == "system" else "are"
-    return "\n".join([f"{' and '.join(layers)} {verb} not stable", *_first_changes(found)])
-
-
 def _first_changes(found: Sequence[LayerChange]) -> Iterator[str]:
     for layer in dict.fromkeys(one.layer for one in found):
         first, *others = [one for one in found if one.layer == layer]
@@ -512,7 +499,8 @@ class CacheCost(SimulatedAPI):
         limit, reached = _exact(share, SHARE, most=1), self.cache_hit_rate
         self._require_calls()
         if reached < limit:
-            raise AssertionError(hit_rate_message(reached, limit, self._evidence()))
+            head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
+            raise AssertionError("\n".join([head, *self._evidence().lines()]))
 
     def assert_prefix_stable(self, *layers: str, across_conversations: bool = False) -> None:
         """These layers (tools, system, messages; all if none is named) are in each call as in the one it goes on from.
@@ -526,7 +514,9 @@ class CacheCost(SimulatedAPI):
         self._require_calls()
         compared, found = changes(self._meter.taken, layers or LAYERS, across_conversations)
         if found:
-            raise AssertionError(stability_message(found))
+            changed = list(dict.fromkeys(one.layer for one in found))
+            verb = "is" if changed == ["system"] else "are"
+            raise AssertionError("\n".join([f"{' and '.join(changed)} {verb} not stable", *_first_changes(found)]))
         if not compared:
             raise AssertionError(NOTHING_TO_COMPARE)
 

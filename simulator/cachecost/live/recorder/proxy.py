@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -63,10 +63,6 @@ def token_for(upstream: httpx2.URL) -> bytes | None:
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
 
 
-def is_own_call(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
-    return token is not None and any(name.lower() == HEADER and value == token for name, value in headers)
-
-
 CONNECT_S = 60.0
 """Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
 BAD_REQUEST = 400
@@ -107,7 +103,7 @@ class Proxy:
     _has_looped: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if is_own_call(scope["headers"], self.token):
+        if self.token and any(name.lower() == HEADER and value == self.token for name, value in scope["headers"]):
             if not self._has_looped:
                 self._has_looped = True
                 self.say(LOOP)

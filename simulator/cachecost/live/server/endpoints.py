@@ -120,9 +120,9 @@ def serve_until_stopped(
 
 
 @contextlib.contextmanager
-def serving(app: ASGIApp, pauses: AnswerDelays | None = None, port: int = 0) -> Iterator[str]:
+def serving(app: ASGIApp, pauses: AnswerDelays | None = None) -> Iterator[str]:
     """Serve from a thread while the block runs; yields the address."""
-    with listen(port) as listener, serving_at(app, listener, pauses):
+    with listen(0) as listener, serving_at(app, listener, pauses):
         yield address_of(listener)
 
 

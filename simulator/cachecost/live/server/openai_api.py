@@ -62,16 +62,13 @@ def arguments_of(call: Block) -> str:
 
 
 def call_form(call: Block, sent: Mapping[str, Any]) -> tuple[str, str]:
-    """The type of a tool call, and the field of what it passes."""
-    return ("custom", "input") if is_custom(call["name"], sent) else ("function", "arguments")
-
-
-def is_custom(name: str, sent: Mapping[str, Any]) -> bool:
-    """Whether the tool of this name takes a text instead of arguments. Chat Completions nests its definition."""
+    """The type of a tool call, and the field of what it passes: a tool may take a text instead of arguments. Chat
+    Completions nests its definition.
+    """
     offered = [tool for tool in sent.get("tools") or () if isinstance(tool, Mapping) and tool.get("type") == "custom"]
-    return any(
-        (inner if isinstance(inner := tool.get("custom"), Mapping) else tool).get("name") == name for tool in offered
-    )
+    named = (inner if isinstance(inner := tool.get("custom"), Mapping) else tool for tool in offered)
+    is_custom = any(tool.get("name") == call["name"] for tool in named)
+    return ("custom", "input") if is_custom else ("function", "arguments")
 
 
 NO_KEY = "You didn't provide an API key. Provide it in an Authorization header: Authorization: Bearer YOUR_KEY"

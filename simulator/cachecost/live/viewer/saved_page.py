@@ -25,14 +25,14 @@ LEFT_OVER = re.compile(r'^(?:import\b|\}\s*from\s+").*', re.MULTILINE)
 MAIN = "app.js"
 
 
-def join_modules(modules: Mapping[str, str], main: str = MAIN) -> str:
-    """The module `main` and all that it imports as one: each after those that it imports.
+def join_modules(modules: Mapping[str, str]) -> str:
+    """The module MAIN and all that it imports as one: each after those that it imports.
 
     Raises ValueError where they import each other, import one that is not there, or import in another form.
     """
     parts = []
     done: list[str] = []
-    _visit(modules, main, done, ())
+    _visit(modules, MAIN, done, ())
     for name in done:
         text = EXPORT.sub("", IMPORT.sub("", modules[name]))
         if left := LEFT_OVER.search(text):

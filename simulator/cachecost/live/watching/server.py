@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
 import msgspec
 
@@ -97,19 +97,14 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
     """The session files, the one written last first. A sub-agent writes for its session."""
     changed: dict[Path, int] = {}
     for path in paths:
-        main = main_file(path)
+        main: Path | None = path
+        if path.name.startswith(AGENT):
+            mains = (folder.with_suffix(".jsonl") for folder in path.parents)
+            main = next((main for main in mains if main.is_file()), None)
         if main is not None:
             with suppress(OSError):
                 changed[main] = max(changed.get(main, 0), path.stat().st_mtime_ns)
     return sorted(changed, key=lambda path: -changed[path])
-
-
-def main_file(path: Path) -> Path | None:
-    """The session file that a sub-agent's file belongs to (None: unknown); any other file itself."""
-    if not path.name.startswith(AGENT):
-        return path
-    mains = (folder.with_suffix(".jsonl") for folder in path.parents)
-    return next((main for main in mains if main.is_file()), None)
 
 
 def session_name(path: Path) -> str:
@@ -167,7 +162,7 @@ class ServerFollower:
     def __init__(self, url: str, setup: ReplaySetup) -> None:
         self.url = url.rstrip("/").removesuffix(BILL).removesuffix("/cachecost") + BILL
         self._prices = prices_under(setup)
-        self._opener = local_opener()
+        self._opener = build_opener(ProxyHandler({}), _NoRedirect())  # nothing leads elsewhere than to this machine
         self._calls: deque[BilledCall] = deque(maxlen=MOST_CALLS)
         self._costs: dict[int, Decimal] = {}
         self._number = 0
@@ -253,11 +248,6 @@ class ServerFollower:
 class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *others: Any) -> None:
         return None
-
-
-def local_opener() -> OpenerDirector:
-    """Opens URLs of this machine: without a proxy, and never redirected elsewhere."""
-    return build_opener(ProxyHandler({}), _NoRedirect())
 
 
 def _usage(share: BillShares) -> Usage:

@@ -23,7 +23,6 @@ from cachecost.live.server.answers.blocks import (
     thinking,
     tool_use,
     wanted_schema,
-    wants_thinking,
 )
 from cachecost.live.server.answers.schema_values import minimal, required_names
 from cachecost.live.server.model import ClientCall, ModelAnswer
@@ -74,12 +73,6 @@ BASH = "bash_"
 class HarmlessCall:
     name: str
     arguments: Mapping[str, Any]
-
-
-def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[HarmlessCall]:
-    """A harmless call of each tool that has one, and of those `allowed`, in the order they are offered."""
-    made = (harmless_call(tool, allowed=allowed) for tool in objects_in(body.get("tools")))
-    return [call for call in made if call is not None]
 
 
 def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] = ()) -> HarmlessCall | None:
@@ -201,7 +194,8 @@ class AgentAnswerer:
         """See `Answerer`."""
         body = asked.body
         made = count_tool_calls_of_turn(body)
-        ready = harmless_calls(body, self._allowed)
+        harmless = (harmless_call(tool, allowed=self._allowed) for tool in objects_in(body.get("tools")))
+        ready = [call for call in harmless if call is not None]
         call = self._choose_call(body, made, ready)
         for tool in objects_in(body.get("tools")):
             name = tool.get("name") or tool.get("type")
@@ -210,7 +204,7 @@ class AgentAnswerer:
         if call:
             self._called.add(call.name)
         content: list[Item] = []
-        if wants_thinking(body) and not made:
+        if object_or_empty(body.get("thinking")).get("type") in ("enabled", "adaptive") and not made:
             content.append(thinking(THOUGHT))
         if call:
             content.append(tool_use(body, asked.turn, call.name, call.arguments))
