@@ -89,7 +89,7 @@ def test_what_the_api_does_not_name_is_unavailable(fields: Body) -> None:
 def diagnostics_of(meter: Meter, name: str, previous: str | None, workspace: str = "w") -> Any:
     """What the meter says of a call under this id, which names a previous one."""
     call = ClientCall(name, BEFORE, workspace, START, wants_diagnostics=True, previous=previous)
-    charge = meter.take(call, ModelAnswer([]))
+    charge = meter.charge(call, ModelAnswer([]))
     assert isinstance(charge, CallCharge)
     return charge.diagnostics
 

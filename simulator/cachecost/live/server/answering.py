@@ -106,7 +106,7 @@ def _bill_and_answer(served: ServerState, call: _Call, fault: InjectedFault | No
     try:
         asked = _client_call(call)
         answer = _answer_within_limit(served, call.api, asked, fault)
-        metered = answer if isinstance(answer, ApiError) else served.meters.take(asked, answer)
+        metered = answer if isinstance(answer, ApiError) else served.meters.charge(asked, answer)
     except NotAMessage as error:
         metered = not_a_message(error)
     except CannotEvaluate:

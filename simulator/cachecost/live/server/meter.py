@@ -171,7 +171,7 @@ class Meter:
         """The relative error of the token counts."""
         return self._setup.error_margin
 
-    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
+    def charge(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
         """Bill a call that is about to be answered."""
         try:
             request = self._intake.body(asked.body)
