@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from cachecost.conversations.calls import Call, PlannedCall
+from cachecost.conversations.calls import Call, Call
 from cachecost.simulation.workload import Workload
 from cachecost.sweep.montecarlo.draws import MAIN, Draw, Times, draw_times, main_calls
 from cachecost.sweep.montecarlo.many_seeds import seeded_rules
@@ -43,4 +43,4 @@ def _retried(call: Call) -> Call:
     if call.has_failed:
         return call
     shared = {each.name: getattr(call, each.name) for each in fields(Call)}
-    return PlannedCall(**shared, purpose=RETRIED, turn=call.turn, inquiry=call.inquiry)
+    return Call(**shared, purpose=RETRIED, turn=call.turn, inquiry=call.inquiry)

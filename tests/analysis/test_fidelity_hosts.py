@@ -10,7 +10,7 @@ from test_fidelity import Crude
 from bodies import Body, assistant, body, text, user
 from cachecost.analysis.fidelity.checker import GONE_S, EarlierPrompts, FidelityChecker
 from cachecost.analysis.fidelity.rules_seen import evidence_of, evidence_of_hosts, find_claims, find_refuted_claims
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.intake import Intake
@@ -36,7 +36,7 @@ def judged(host: str, model: str, *rows: tuple[Body, Usage], step_s: float = 10.
     """Judge calls `step_s` seconds apart. A block is as many tokens as bytes."""
     intake = Intake(keep_content=True)
     calls = [
-        RecordedCall(intake.body({**request, "model": model}), step_s * number, host=host, billed=bill, line=number)
+        Call(intake.body({**request, "model": model}), step_s * number, host=host, billed=bill, line=number)
         for number, (request, bill) in enumerate(rows, 1)
     ]
     checker = FidelityChecker(RuleBook(assumptions_from(rules)), PriceBook.load(), lambda generation: Crude())

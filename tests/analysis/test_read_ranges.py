@@ -15,7 +15,7 @@ from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.times import seconds
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.reporting import read_bounds, with_shared_prefix
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
@@ -157,7 +157,7 @@ def judged_early(*rows: tuple[Body, Usage]) -> list[Judgement]:
     """Judge calls of grok-4.20 before xAI's steps of 64: everything that was sent or answered is read."""
     intake, day = Intake(keep_content=True), "2026-04-01T12:00:00Z"
     calls = [
-        RecordedCall(
+        Call(
             intake.body({**request, "model": "grok-4.20"}),
             seconds(day) + 10 * number,
             timestamp=day,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from small_talks import SIX_CALLS, asked, conversation, fingerprint, question, result, said, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import accepts_breakpoint, block_at
@@ -61,7 +61,7 @@ def room(strategy: Strategy) -> int:
     return max(strategy.placement.slots, MAXIMUM_BREAKPOINTS) if isinstance(strategy, Agent) else MAXIMUM_BREAKPOINTS
 
 
-def legal(call: PlannedCall, limit: int) -> bool:
+def legal(call: Call, limit: int) -> bool:
     """Breakpoints within the limit, in prompt order, none twice, all on markable blocks of this very request."""
     request = call.request
     places = [

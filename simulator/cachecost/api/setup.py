@@ -32,7 +32,7 @@ from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, faults_of, one_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import input_path
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.sessions import read_conversations
@@ -64,7 +64,7 @@ class Recording:
 
     name: str
     conversations: list[Conversation]
-    calls: list[RecordedCall]
+    calls: list[Call]
 
     @property
     def model(self) -> str | None:
@@ -118,7 +118,7 @@ def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]
     return source.conversations if isinstance(source, Recording) else [source]
 
 
-def calls_in(source: Conversation | Recording) -> Sequence[RecordedCall]:
+def calls_in(source: Conversation | Recording) -> Sequence[Call]:
     """The recorded calls; a conversation has none."""
     return source.calls if isinstance(source, Recording) else []
 

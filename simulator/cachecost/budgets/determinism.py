@@ -24,7 +24,7 @@ from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.causes import limit_changes
 from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.verdicts import CostChange, State, Verdict
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import first_difference, pair_anywhere, texts, value_text
 from cachecost.prompts.request import Breakpoint, Request, wire_path
@@ -58,7 +58,7 @@ class ComparedCall:
         return tuple(tuple(block.identity for block in self.blocks[layer]) for layer in layers)
 
 
-def compared_calls(run: Sequence[RecordedCall]) -> list[ComparedCall]:
+def compared_calls(run: Sequence[Call]) -> list[ComparedCall]:
     """The calls of a run. Ids that the simulated API gave are numbered in each call: they follow from other calls."""
     answered = (block.content or {} for call in run for block in call.response)
     ids = {name for content in answered if isinstance(name := content.get("id"), str)}
@@ -207,7 +207,7 @@ class RunDifference:
     search: tuple[str, ...] = ()
 
 
-def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RunDifference]:
+def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunDifference]:
     """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
     if _are_same(first, second):
         return []
@@ -225,12 +225,12 @@ def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCal
     return found
 
 
-def _are_same(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> bool:
+def _are_same(first: Sequence[Call], second: Sequence[Call]) -> bool:
     """Whether both recordings are the same, which is quickly seen."""
     return len(first) == len(second) and all(map(_is_same, first, second))
 
 
-def _is_same(first: RecordedCall, second: RecordedCall) -> bool:
+def _is_same(first: Call, second: Call) -> bool:
     one, other = first.request, second.request
     heads = [(each.model, each.params, each.tools.digest, each.system.digest, each.automatic) for each in (one, other)]
     places = [[(*breakpoint.block_key, breakpoint.ttl) for breakpoint in each.breakpoints] for each in (one, other)]
@@ -238,7 +238,7 @@ def _is_same(first: RecordedCall, second: RecordedCall) -> bool:
     return heads[0] == heads[1] and places[0] == places[1] and messages[0] == messages[1]
 
 
-def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RecordedCall]:
+def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
     """The calls of the second run in the order of those of the first that they are like: that sent the same, else the
     same messages, else that came at the same place. Parallel calls arrive in another order each time, which is no
     difference. Runs of different lengths stay as they are.
@@ -387,7 +387,7 @@ def _words(one: RunDifference) -> str:
     return f"{one.path}, character {one.character:,} ({one.kind}): “{one.first}”, then “{one.second}”"
 
 
-def _costs_after_first(recorded: RecordedScenario, folder: Path, second: Sequence[RecordedCall]) -> list[Decimal]:
+def _costs_after_first(recorded: RecordedScenario, folder: Path, second: Sequence[Call]) -> list[Decimal]:
     """What each call of `second` costs, right after those of the first run and at their pace."""
     first = recorded.runs[0]
     later = first[-1].start + PAUSE_S

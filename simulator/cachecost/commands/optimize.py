@@ -40,7 +40,7 @@ from cachecost.providers.hosts import AUTO_HOST
 
 if TYPE_CHECKING:
     from cachecost.analysis.optimum.optimum import Optimum
-    from cachecost.conversations.calls import RecordedCall
+    from cachecost.conversations.calls import Call
     from cachecost.conversations.logs import Logs
     from cachecost.scenario import Scenario
     from cachecost.simulation.workload import Workload
@@ -192,7 +192,7 @@ def _scenario_input(path: Path, shared: SharedOptions) -> PlanSource:
     return PlanSource(workload, (), bare, setup.tokens, str(path), _replay_options(alike, setup.tokens))
 
 
-def _as_recorded(scenario: Scenario, path: Path, calls: Sequence[RecordedCall], shared: SharedOptions) -> Workload:
+def _as_recorded(scenario: Scenario, path: Path, calls: Sequence[Call], shared: SharedOptions) -> Workload:
     from cachecost.simulation.workload import workload_as_recorded
 
     return workload_as_recorded(scenario, path.parent, calls, shared.assumptions, shared.setup.rules.own)

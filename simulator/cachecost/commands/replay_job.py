@@ -16,7 +16,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import value
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import CALL, SharedOptions, WorkBar
-from cachecost.conversations.calls import BillTotal, Call, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call, Call
 from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.start_times import in_file_order
 from cachecost.live.clock import today
@@ -160,7 +160,7 @@ class ReplayJob:
             return self._of_strategies(with_lower_bound, with_timelines)
         return iter([_recorded_ledger(*self._recorded_calls(), with_timelines)])
 
-    def _calls(self, keep_content: bool = True) -> Iterator[RecordedCall]:
+    def _calls(self, keep_content: bool = True) -> Iterator[Call]:
         with self.bar.reading(self.logs.paths):
             yield from self.model_days.of_calls(self.bill.add_all(read_logs(self.logs, keep_content)))
 

@@ -39,7 +39,7 @@ import msgspec
 
 from cachecost.base.atomic_files import write_lines
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Iteration, Call
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
 from cachecost.conversations.start_times import StartTimes
@@ -79,7 +79,7 @@ def sniff(head: bytes) -> str | None:
 
 def write(
     title: Title,
-    calls: Iterable[RecordedCall],
+    calls: Iterable[Call],
     target: str | Path | BinaryIO,
     blocks: BlockWriter | None = None,
     overwrite: bool = True,
@@ -105,7 +105,7 @@ def _encode(record: dict[str, Any]) -> bytes:
     return encode_record(record)
 
 
-def records(title: Title, calls: Iterable[RecordedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:
+def records(title: Title, calls: Iterable[Call], table: BlockWriter) -> Iterator[dict[str, Any]]:
     """The lines of a recording as objects, in order."""
     yield {
         "format": FORMAT,
@@ -134,7 +134,7 @@ class _CallWriter:
         self._params: dict[str, dict[str, Any]] = {}
         self._written_in: dict[Thread, int] = {}
 
-    def lines(self, call: RecordedCall) -> Iterator[dict[str, Any]]:
+    def lines(self, call: Call) -> Iterator[dict[str, Any]]:
         """The line of a call, after those of the blocks and the head that are new with it."""
         self._calls += 1
         head, lines = self._head(call.request)
@@ -197,7 +197,7 @@ class _CallWriter:
 
     def _call_fields(
         self,
-        call: RecordedCall,
+        call: Call,
         head: int,
         after: list[int] | None,
         messages: list[list[Any]],
@@ -268,7 +268,7 @@ class ThreadJoiner:
         self._threads: dict[Thread, Thread] = {}
         self._root = Thread()
 
-    def call(self, call: RecordedCall) -> RecordedCall:
+    def call(self, call: Call) -> Call:
         """The call with its thread and the places of its breakpoints in the common tree."""
         return replace(call, request=self._request(call.request))
 

@@ -86,7 +86,7 @@ class KnownLengths:
         return tuple(found)
 
 
-def billed_lengths(call: RecordedCall) -> KnownLengths:
+def billed_lengths(call: Call) -> KnownLengths:
     """The lengths that the bill of a recorded call shows. A bill of several passes shows only that of the answer."""
     billed = call.billed
     if billed is None or call.iterations:
@@ -226,7 +226,7 @@ class Call:
 
     @property
     def session(self) -> str:
-        """The conversation that the log says the call belongs to; this and the next four as in `RecordedCall`."""
+        """The conversation that the log says the call belongs to; this and the next four as in `Call`."""
         return ""
 
     @property
@@ -259,7 +259,7 @@ class Iteration:
 
 
 @value
-class RecordedCall(Call):
+class Call(Call):
     """A call from a log or a recording, with its bill.
 
     `day` and `output_tokens` need not be given: they follow from the timestamp and the bill. `billed` is the usage that
@@ -368,7 +368,7 @@ class RecordedCall(Call):
 
 
 @value
-class PlannedCall(Call):
+class Call(Call):
     """A call that a strategy would make, and why. Session, project and agent are those of its conversation."""
 
     purpose: str = "main"
@@ -379,20 +379,20 @@ class PlannedCall(Call):
     agent: str = ""
 
 
-def date_call(call: PlannedCall) -> PlannedCall:
+def date_call(call: Call) -> Call:
     """The call with the day and the timestamp of its start."""
     return replace(call, day=day_of(call.start), timestamp=iso_milliseconds(call.start))
 
 
-def name_call(call: PlannedCall, session: str, project: str, agent: str) -> PlannedCall:
+def name_call(call: Call, session: str, project: str, agent: str) -> Call:
     """The call as one of this conversation."""
     return replace(call, session=session, project=project, agent=agent)
 
 
-def derive_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> PlannedCall:
+def derive_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> Call:
     """A call that was not recorded, sent the way `call` was; only the length of its answer is known."""
     is_timed = call.timestamp is not None
-    return PlannedCall(
+    return Call(
         request,
         start,
         day_of(start) if is_timed else call.day,
@@ -437,7 +437,7 @@ class BillTotal(msgspec.Struct):
     def dollars(self) -> Decimal:
         return sum((prices.total_cost(usage) for prices, usage in self._priced.values()), self.charged)
 
-    def add(self, call: RecordedCall) -> None:
+    def add(self, call: Call) -> None:
         """Add a call to the sums."""
         self.calls += 1
         if call.has_failed:
@@ -453,13 +453,13 @@ class BillTotal(msgspec.Struct):
         if self.prices:
             self._price(call, parts, self.prices)
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[Call]) -> Iterator[Call]:
         """Yield the calls unchanged, and add each to the sums."""
         for call in calls:
             self.add(call)
             yield call
 
-    def _price(self, call: RecordedCall, parts: list[tuple[str, Usage]], book: PriceBook) -> None:
+    def _price(self, call: Call, parts: list[tuple[str, Usage]], book: PriceBook) -> None:
         charged = call.billed.charged_usd if call.billed else None
         if charged is not None:
             self.charged += charged
@@ -479,7 +479,7 @@ class BillTotal(msgspec.Struct):
             known = self._priced.get(id(prices))
             self._priced[id(prices)] = prices, usage if known is None else known[1] + usage
 
-    def _prices(self, call: RecordedCall, model: str, usage: Usage, book: PriceBook) -> Prices:
+    def _prices(self, call: Call, model: str, usage: Usage, book: PriceBook) -> Prices:
         moment = moment_of(None if call.timestamp is None else call.start, call.day)
         terms = terms_of(call.request.params, call.is_batch)
         return book.quote(host_of(call.host, self.host, model), model, moment, terms).of(usage.total_input)

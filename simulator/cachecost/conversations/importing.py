@@ -22,7 +22,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.input_files import Warn, input_path, quiet
 from cachecost.conversations.logs import InputFile, Logs, merge_calls
 from cachecost.conversations.model import BlockWriter, Content, ContentFree, Count, key_from, key_of
@@ -108,7 +108,7 @@ class UnknownBlocks:
     found: Counter[str] = field(default_factory=Counter)
     _seen: set[Thread | Part] = field(default_factory=set)
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[Call]) -> Iterator[Call]:
         """Yield the calls unchanged, and count their unknown blocks."""
         for call in calls:
             for blocks in self._new(call):
@@ -122,7 +122,7 @@ class UnknownBlocks:
         for kind, times in sorted(self.found.items()):
             warn(f"{count_text(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
 
-    def _new(self, call: RecordedCall) -> Iterator[tuple[Block, ...]]:
+    def _new(self, call: Call) -> Iterator[tuple[Block, ...]]:
         request, seen = call.request, self._seen
         for part in (request.tools, request.system):
             if part not in seen:
@@ -236,7 +236,7 @@ class _ReadFile:
         self._said: list[str] = []
         self._calls = list(one.calls(self._said.append))
 
-    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
+    def calls(self, warn: Warn) -> Iterator[Call]:
         """As `InputFile.calls`."""
         for words in self._said:
             warn(words)

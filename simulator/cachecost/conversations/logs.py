@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text, inert
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.detect import (
     CALLS,
@@ -69,7 +69,7 @@ class InputFile:
     def is_empty(self) -> bool:
         return self.path.is_file() and not self.path.stat().st_size
 
-    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
+    def calls(self, warn: Warn) -> Iterator[Call]:
         """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
         name, reason = self.format
         if name not in CALLS:
@@ -130,7 +130,7 @@ def _is_log(one: InputFile, warn: Warn, skipped: list[Fault]) -> bool:
     return False
 
 
-def merge_calls(streams: Sequence[Iterable[RecordedCall]], warn: Warn) -> Iterator[RecordedCall]:
+def merge_calls(streams: Sequence[Iterable[Call]], warn: Warn) -> Iterator[Call]:
     """The calls of all streams in the order they start. A call that several streams hold comes once.
 
     Copies share id and input; without an id, they share time, request, answer and bill. The copy with the most output
@@ -155,7 +155,7 @@ def merge_calls(streams: Sequence[Iterable[RecordedCall]], warn: Warn) -> Iterat
     yield from join_in_order([list(in_order), *untimed])
 
 
-def join_in_order(streams: Iterable[Sequence[RecordedCall]]) -> Iterator[RecordedCall]:
+def join_in_order(streams: Iterable[Sequence[Call]]) -> Iterator[Call]:
     """The calls of one stream after those of another; one without times begins when the one before it has ended."""
     last: float | None = None
     for stream in streams:
@@ -166,11 +166,11 @@ def join_in_order(streams: Iterable[Sequence[RecordedCall]]) -> Iterator[Recorde
             last = call.start + later
 
 
-def _without_copies(streams: Sequence[Sequence[RecordedCall]]) -> Iterator[Iterator[RecordedCall]]:
+def _without_copies(streams: Sequence[Sequence[Call]]) -> Iterator[Iterator[Call]]:
     """Each stream without the calls that another one, or itself, has with more output or earlier."""
     keys = CopyKeys(streams)
-    whole: dict[object, RecordedCall] = {}
-    first: dict[object, RecordedCall] = {}
+    whole: dict[object, Call] = {}
+    first: dict[object, Call] = {}
     named = [[(call, keys.key(call, number)) for call in stream] for number, stream in enumerate(streams)]
     for call, key in chain.from_iterable(named):
         if key is None:
@@ -185,11 +185,11 @@ def _without_copies(streams: Sequence[Sequence[RecordedCall]]) -> Iterator[Itera
     )
 
 
-def _place(call: RecordedCall) -> float:
+def _place(call: Call) -> float:
     return inf if call.timestamp is None else call.start
 
 
-def _at(call: RecordedCall, first: RecordedCall) -> RecordedCall:
+def _at(call: Call, first: Call) -> Call:
     """The call at the time of its first copy."""
     if _place(first) == _place(call):
         return call
@@ -204,7 +204,7 @@ class CopyKeys:
     own, a copy only of the second one elsewhere.
     """
 
-    def __init__(self, streams: Sequence[Sequence[RecordedCall]]) -> None:
+    def __init__(self, streams: Sequence[Sequence[Call]]) -> None:
         met: dict[tuple[object, ...], int] = {}
         self._several: set[tuple[object, ...]] = set()
         for number, stream in enumerate(streams):
@@ -213,7 +213,7 @@ class CopyKeys:
                     self._several.add(_moment(call))
         self._times: Counter[tuple[object, ...]] = Counter()
 
-    def key(self, call: RecordedCall, stream: int) -> object:
+    def key(self, call: Call, stream: int) -> object:
         """Equal for all copies of a call of the `stream`-th file; None for a call without any."""
         if call.id:
             billed = call.billed
@@ -225,15 +225,15 @@ class CopyKeys:
         return (content, self._times[stream, content])
 
 
-def _has_times(stream: Sequence[RecordedCall]) -> bool:
+def _has_times(stream: Sequence[Call]) -> bool:
     return any(call.timestamp is not None for call in stream)
 
 
-def _moment(call: RecordedCall) -> tuple[object, ...]:
+def _moment(call: Call) -> tuple[object, ...]:
     return call.timestamp, call.request.model, call.request.thread.blocks, call.billed
 
 
-def _content(call: RecordedCall) -> tuple[object, ...]:
+def _content(call: Call) -> tuple[object, ...]:
     """All that is known of a call but where it was recorded."""
     request = call.request
     messages = tuple(node.message.digest for node in request.thread.back() if node.message)
@@ -242,11 +242,11 @@ def _content(call: RecordedCall) -> tuple[object, ...]:
     return (*_moment(call), *place, request.tools.digest, request.system.digest, messages, answer)
 
 
-def _start(call: RecordedCall) -> float:
+def _start(call: Call) -> float:
     return call.start
 
 
-def _output(call: RecordedCall) -> int:
+def _output(call: Call) -> int:
     return call.billed.output_tokens if call.billed else 0
 
 
@@ -304,7 +304,7 @@ class Logs:
             self.warn(str(fault))
 
 
-def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[RecordedCall]:
+def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[Call]:
     """The calls of all logs as one stream in time order (see above). A single file is read while it is iterated over.
 
     Raises InputError where a single file cannot be read, or none of several is known.
@@ -314,7 +314,7 @@ def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[RecordedCall]:
     return iter(_merged(logs, _calls_of_files(logs, logs.files(), keep_content)))
 
 
-def read_sessions(logs: Logs) -> tuple[list[Conversation], list[RecordedCall]]:
+def read_sessions(logs: Logs) -> tuple[list[Conversation], list[Call]]:
     """The conversations of all logs, and the calls that they were found in. Raises InputError as `read_logs` does."""
     from cachecost.conversations.sessions import conversations_of, read_conversations
 
@@ -326,7 +326,7 @@ def read_sessions(logs: Logs) -> tuple[list[Conversation], list[RecordedCall]]:
     return [*_conversations_of_files(logs, recorded), *conversations_of(calls, logs.warn)], calls
 
 
-def _calls_of_files(logs: Logs, files: Sequence[InputFile], keep_content: bool) -> Iterator[list[RecordedCall]]:
+def _calls_of_files(logs: Logs, files: Sequence[InputFile], keep_content: bool) -> Iterator[list[Call]]:
     """The calls of each file that can be read whole; a file that cannot is skipped."""
     formats = dict.fromkeys(one.format[0] for one in files)
     for lack in dict.fromkeys(filter(None, map(lacks, formats))):
@@ -349,7 +349,7 @@ def _conversations_of_files(logs: Logs, files: Sequence[InputFile]) -> Iterator[
             logs.skip(error)
 
 
-def _merged(logs: Logs, streams: Iterator[list[RecordedCall]]) -> list[RecordedCall]:
+def _merged(logs: Logs, streams: Iterator[list[Call]]) -> list[Call]:
     """The calls of several files, numbered anew and grown from one root."""
     from cachecost.conversations.call_recording import ThreadJoiner
 
@@ -358,7 +358,7 @@ def _merged(logs: Logs, streams: Iterator[list[RecordedCall]]) -> list[RecordedC
     return [_renumbered(joiner.call(call)) for call in merge_calls(found, logs.warn)]
 
 
-def _renumbered(call: RecordedCall) -> RecordedCall:
+def _renumbered(call: Call) -> Call:
     """The call without its number in its file: among several files, calls are numbered in time order.
 
     When a file without times was recorded is not known, so it shares no cache with the others.

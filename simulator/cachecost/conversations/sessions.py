@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.formatting import count_text
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
@@ -37,7 +37,7 @@ Place = tuple[str, str | None, str, bool, str]
 class Turn:
     """A call in the tree of calls: `before` is the one it goes on from, `follows` counts itself and all after it."""
 
-    call: RecordedCall
+    call: Call
     number: int
     before: Turn | None = None
     after: list[Turn] = field(default_factory=list)
@@ -58,9 +58,7 @@ class Turn:
         return self.before is not None and self.before.thread.common(self.thread) is self.before.thread
 
 
-def read_conversations(
-    path: Path, format_: str = "auto", warn: Warn = quiet
-) -> tuple[list[Conversation], list[RecordedCall]]:
+def read_conversations(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[Call]]:
     """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
 
     Raises InputError with every fault.
@@ -72,7 +70,7 @@ def read_conversations(
     return conversations_of(calls, lambda words: warn(f"{path}: {words}")), calls
 
 
-def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[Conversation]:
+def conversations_of(calls: Iterable[Call], warn: Warn = quiet) -> list[Conversation]:
     """The conversations that `calls` (in time order) are, in the order they begin. What is left out goes to `warn`."""
     tree = CallTree()
     for call in calls:
@@ -95,7 +93,7 @@ class CallTree:
         self._through: dict[tuple[Place, Thread], Turn] = {}
         self._latest: dict[tuple[Place, tuple[str, bytes, bytes]], Turn] = {}
 
-    def add(self, call: RecordedCall) -> None:
+    def add(self, call: Call) -> None:
         if call.has_failed or call.request.fault:
             self.notes["failed or refused call", ": not part of a conversation"] += 1
             return
@@ -118,7 +116,7 @@ class CallTree:
                 break
             self._through[place, node] = turn
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[Call]) -> Iterator[Call]:
         """Yield the calls unchanged, and add each to the tree."""
         for call in calls:
             self.add(call)
@@ -182,7 +180,7 @@ def _stands_aside(turn: Turn) -> bool:
     return heads or any(mine.params.get(name) != theirs.params.get(name) for name in SIDE_PARAMETERS)
 
 
-def _place(call: RecordedCall) -> Place:
+def _place(call: Call) -> Place:
     return call.workspace, call.host, call.session, call.is_batch, call.agent
 
 
@@ -270,11 +268,11 @@ def _order_key(turn: Turn) -> tuple[float, int]:
     return turn.call.start, turn.number
 
 
-def _reply(call: RecordedCall, blocks: tuple[Block, ...]) -> Reply:
+def _reply(call: Call, blocks: tuple[Block, ...]) -> Reply:
     return Reply(call.start, blocks, call.ready_s or None, call.output_tokens)
 
 
-def _request_settings(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
+def _request_settings(call: Call) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
     """How a call is sent: everything but messages and breakpoints."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params

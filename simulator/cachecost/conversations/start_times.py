@@ -22,7 +22,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import LINE
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import APART, RecordedCall
+from cachecost.conversations.calls import APART, Call
 from cachecost.conversations.input_files import BOM, COMMENT, WATCH, BilledCall, SessionFile, Warn, open_input, too_long
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import NotAMessage
@@ -103,11 +103,11 @@ class RecordedSessions:
         self._files: dict[tuple[str, str], SessionFile] = {}
         self._at_thread: dict[tuple[str, str, Thread], int] = {}
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> list[BilledCall | None]:
+    def add_all(self, calls: Iterable[Call]) -> list[BilledCall | None]:
         """The billed calls, in order; None for a call that has no bill or failed."""
         return [self.add(call) for call in calls]
 
-    def add(self, call: RecordedCall) -> BilledCall | None:
+    def add(self, call: Call) -> BilledCall | None:
         returned = call.returned_usage
         if returned is None or call.has_failed:
             return None
@@ -122,7 +122,7 @@ class RecordedSessions:
         file.calls.append(made)
         return made
 
-    def _before(self, key: tuple[str, str], call: RecordedCall) -> int:
+    def _before(self, key: tuple[str, str], call: Call) -> int:
         """The latest call whose messages this one begins with; the one before it where only bills are known."""
         if call.is_bill_only:
             return len(self._files[key].calls)
@@ -136,7 +136,7 @@ class RecordedSessions:
         return list(self._files.values())
 
 
-def _billed_call(call: RecordedCall, billed: Usage, number: int) -> BilledCall:
+def _billed_call(call: Call, billed: Usage, number: int) -> BilledCall:
     extra = tuple((one.model, _tokens(one.usage)) for one in call.iterations if one.kind in APART)
     sums = [one for one in call.iterations if one.kind == "message"]
     has_server_tools = any(block.kind == SERVER_TOOLS for block in call.response)
@@ -176,13 +176,13 @@ def is_whole(start: float) -> bool:
     return start == start // 1
 
 
-def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def separate_equal(calls: Iterable[Call]) -> Iterator[Call]:
     """Calls in time order; those with equal stamps that go on from each other start one after another.
 
     Calls without a stamp stay as they are. A call is held back while others with its stamp may come before its first
     token.
     """
-    stamp, held = _Stamp(NEXT_EXACT_S), list[RecordedCall]()
+    stamp, held = _Stamp(NEXT_EXACT_S), list[Call]()
     for call in calls:
         if held and call.start != stamp.start:
             yield from held
@@ -196,12 +196,12 @@ def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     yield from held
 
 
-def read_rounded(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def read_rounded(calls: Iterable[Call]) -> Iterator[Call]:
     """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded.
 
     Calls without a stamp stay as they are. A call is held back while later ones may start before its first token.
     """
-    stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[RecordedCall]()
+    stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[Call]()
     for call in calls:
         placed = call if call.timestamp is None else replace(stamp.place(call), rounding_s=ROUNDED_S)
         held = [_ready_by(one, placed.start) if _goes_on(placed, one) else one for one in held]
@@ -217,12 +217,12 @@ class _Stamp:
     def __init__(self, step_s: float, most_s: float = inf) -> None:
         self.start: float | None = None
         self._step_s, self._most_s = step_s, most_s
-        self._first: RecordedCall | None = None
+        self._first: Call | None = None
         """A call that is not noted yet: most stamps have only one."""
         self._at_thread: dict[Thread, float] = {}
         self._at_line: dict[int, float] = {}
 
-    def place(self, call: RecordedCall) -> RecordedCall:
+    def place(self, call: Call) -> Call:
         if self.start != call.start:
             self.start, self._first = call.start, call
             return call
@@ -237,13 +237,13 @@ class _Stamp:
         self._note(call)
         return call
 
-    def _note(self, call: RecordedCall) -> None:
+    def _note(self, call: Call) -> None:
         thread, line = call.request.thread, call.line
         self._at_thread[thread] = max(call.start, self._at_thread.get(thread, call.start))
         self._at_line[line] = max(call.start, self._at_line.get(line, call.start))
 
 
-def _nearest(call: RecordedCall, starts: dict[Thread, float]) -> float | None:
+def _nearest(call: Call, starts: dict[Thread, float]) -> float | None:
     """The start of the last call whose messages and answer this one goes on from."""
     node: Thread | None = call.request.thread
     while node is not None and node.parent is not None:
@@ -254,13 +254,13 @@ def _nearest(call: RecordedCall, starts: dict[Thread, float]) -> float | None:
     return None
 
 
-def _ready_by(call: RecordedCall, moment: float) -> RecordedCall:
+def _ready_by(call: Call, moment: float) -> Call:
     """The call, with what it writes readable at that moment."""
     needed = call.first_token_s - max(0.0, moment - call.start)
     return replace(call, rounding_s=needed) if needed > call.rounding_s else call
 
 
-def _goes_on(call: RecordedCall, earlier: RecordedCall) -> bool:
+def _goes_on(call: Call, earlier: Call) -> bool:
     """Whether a call goes on from an earlier one: as recorded, or with all its messages and an answer to it."""
     return _nearest(call, {earlier.request.thread: 0.0}) is not None or 0 < call.before == earlier.line
 
@@ -304,7 +304,7 @@ Times = Callable[[Path], Iterator[float]]
 Kind = TypeVar("Kind")
 
 
-def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
+def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | None) -> Iterator[Call]:
     """The calls of a file in time order; if the file has another order, each call has its `number` in the file.
 
     The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
@@ -321,7 +321,7 @@ def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: 
             yield from _by_start(list(separate_equal(sorted_calls)))
 
 
-def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
+def _sort(found: list[Call], path: Path, warn: Warn) -> Iterator[Call]:
     if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
         warn(f"{path}: all {len(found):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
         yield from _drop_times(found)
@@ -329,7 +329,7 @@ def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[Recorde
         yield from _by_start(found)
 
 
-def _by_start(found: list[RecordedCall]) -> list[RecordedCall]:
+def _by_start(found: list[Call]) -> list[Call]:
     """The calls by their start; if that is another order than theirs, each has its `number` in the file."""
     if all(one.start <= other.start for one, other in pairwise(found)):
         return found
@@ -349,7 +349,7 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
         yield one
 
 
-def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+def _check_rising(calls: Iterable[Call], path: Path) -> Iterator[Call]:
     """Calls whose times were checked before. Raises InputError if one has another time now."""
     last = -inf
     for call in calls:
@@ -384,7 +384,7 @@ class _TimeOrder:
         self.is_rising = first != last
 
 
-def _drop_times(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def _drop_times(calls: Iterable[Call]) -> Iterator[Call]:
     """The calls without their times; rules and prices stay those of their day."""
     for place, call in enumerate(calls):
         start = call.start + place * SECONDS_BETWEEN_UNTIMED

@@ -15,7 +15,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call, name_call
+from cachecost.conversations.calls import Call, Call, Call, date_call, name_call
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
@@ -83,7 +83,7 @@ class Workload:
         if unknown and not some:
             raise CannotEvaluate(f"{command} cannot evaluate any call: {'; '.join(unknown)}")
 
-    def of_calls(self, calls: Sequence[Call], bills: Sequence[RecordedCall]) -> Workload:
+    def of_calls(self, calls: Sequence[Call], bills: Sequence[Call]) -> Workload:
         """These calls alone, with these bills of the recording."""
         setup = self.setup.with_recorded(bills, None) if self.setup.bills else self.setup
         return replace(self, calls=calls, setup=setup)
@@ -106,7 +106,7 @@ def read_workload(logs: Logs | Path, setup: ReplaySetup, tokens: str | None = No
     return recorded_workload(logs.name, calls, setup.with_recorded(calls, tokens))
 
 
-def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySetup) -> Workload:
+def recorded_workload(name: str, calls: Sequence[Call], setup: ReplaySetup) -> Workload:
     """Recorded calls as they were sent. What their bills read and none of them wrote was cached before the first.
 
     A call whose answer had not begun when others wrote the same, as their bills show, has at least that time to first
@@ -120,7 +120,7 @@ def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySet
     return Workload(name, timed, setup)
 
 
-def _answered_later(call: RecordedCall, seconds: float | None) -> RecordedCall:
+def _answered_later(call: Call, seconds: float | None) -> Call:
     if seconds is None or seconds < call.ready_s:
         return call
     return replace_struct(call, first_token_s=seconds + LATER_S)
@@ -129,7 +129,7 @@ def _answered_later(call: RecordedCall, seconds: float | None) -> RecordedCall:
 def scenario_setup(
     scenario: Scenario,
     folder: Path,
-    bills: Sequence[RecordedCall],
+    bills: Sequence[Call],
     assumptions: Mapping[str, object] = NO_ASSUMPTIONS,
     own: OwnRules = NO_OWN_RULES,
     prices: PriceBook | None = None,
@@ -172,7 +172,7 @@ def scenario_workloads(
 def workload_as_recorded(
     scenario: Scenario,
     folder: Path,
-    calls: Sequence[RecordedCall],
+    calls: Sequence[Call],
     assumptions: Mapping[str, object] = NO_ASSUMPTIONS,
     own: OwnRules = NO_OWN_RULES,
 ) -> Workload:
@@ -193,9 +193,7 @@ def plan_workload(
     return Workload(name or strategy.name, calls, setup.for_strategy(strategy), strategy.name)
 
 
-def plan_calls(
-    strategy: Strategy, conversations: Sequence[Conversation], root: Thread | None = None
-) -> Iterator[PlannedCall]:
+def plan_calls(strategy: Strategy, conversations: Sequence[Conversation], root: Thread | None = None) -> Iterator[Call]:
     """The calls of all conversations, in the order they start.
 
     The threads of one plan grow in one tree, and a conversation is planned when it begins: a placement sees what was
@@ -209,7 +207,7 @@ def plan_calls(
         for number, conversation in enumerate(conversations)
         if conversation.events
     )
-    running: list[tuple[float, int, PlannedCall, Iterator[PlannedCall]]] = []
+    running: list[tuple[float, int, Call, Iterator[Call]]] = []
     while begins or running:
         if begins and (not running or begins[0][0] <= running[0][0]):
             _, number = heappop(begins)
@@ -230,7 +228,7 @@ def _shared_root(strategy: Strategy, conversations: Sequence[Conversation]) -> T
     return root if all(conversation.root is root for conversation in conversations) else None
 
 
-def _name_call(call: PlannedCall, conversation: Conversation) -> PlannedCall:
+def _name_call(call: Call, conversation: Conversation) -> Call:
     if not (conversation.session or conversation.project or conversation.agent):
         return call
     return name_call(call, conversation.session, conversation.project, conversation.agent)

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request, block_of, text_block
@@ -247,12 +247,12 @@ class QuestionPlanner:
 
     def plan_questions(
         self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float
-    ) -> tuple[list[PlannedCall], float]:
+    ) -> tuple[list[Call], float]:
         """The calls that questions asked between two main calls need, and when the next call can start.
 
         Calls are in the order they start, none before `ready`; times are seconds since the epoch.
         """
-        calls: list[PlannedCall] = []
+        calls: list[Call] = []
         for together in self._rounds(asked):
             start = max(min(inquiry.at for inquiry in together), ready)
             new = [call for inquiry in together for call in self._attempts(inquiry, thread, start, turn)]
@@ -269,7 +269,7 @@ class QuestionPlanner:
             batches.setdefault(inquiry.batch, []).append(inquiry)
         return list(batches.values())
 
-    def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[PlannedCall]:
+    def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[Call]:
         self._asked += 1
         number = self._asked
         schema = f"question {number}" if self._options.is_unique else inquiry.answer_type
@@ -288,7 +288,7 @@ class QuestionPlanner:
             purpose = "retry" if attempt else "inquiry"
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
-            yield PlannedCall(request, at, output=answer, purpose=purpose, turn=turn, inquiry=number)
+            yield Call(request, at, output=answer, purpose=purpose, turn=turn, inquiry=number)
             if not self._fails(attempt):
                 return
 
@@ -424,12 +424,12 @@ class Agent:
         inquiry, why = self.inquiry_by_host(self.facts(model))
         return replace(self, inquiry=inquiry, inquiry_by_host=None, remarks=(*self.remarks, why))
 
-    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+    def plan(self, conversation: Conversation) -> Iterator[Call]:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).plan(conversation)
         walks = [_CallPlanner(self, conversation).calls() for conversation in self.apply_changes(conversation)]
-        calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
+        calls: Iterator[Call] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
         for change in self.changes:
             calls = change.plan_calls(calls)
         return calls
@@ -580,7 +580,7 @@ class _CallPlanner:
                 agent.inquiry, self._main, conversation.tools, agent.placement, self._trail, agent.window()
             )
 
-    def calls(self) -> Iterator[PlannedCall]:
+    def calls(self) -> Iterator[Call]:
         told = self._conversation
         if told.host is None and not told.workspace and not told.is_batch:
             yield from self._calls()
@@ -588,7 +588,7 @@ class _CallPlanner:
         for call in self._calls():
             yield replace(call, host=told.host, workspace=told.workspace, is_batch=told.is_batch)
 
-    def _calls(self) -> Iterator[PlannedCall]:
+    def _calls(self) -> Iterator[Call]:
         asked: list[Inquiry] = []
         for event in self._conversation.events:
             if isinstance(event, Inquiry):
@@ -606,14 +606,14 @@ class _CallPlanner:
             self._thread.take(event)
         yield from self._ask(asked)
 
-    def _call(self, reply: Reply) -> PlannedCall:
+    def _call(self, reply: Reply) -> Call:
         self._ready = start = max(reply.at, self._ready)
         main, thread = self._main, self._thread.thread
         breakpoints, automatic = self._agent.placement.place(View(thread, main.tools, main.system, self._trail))
         request = Request(main.model, thread, main.tools, main.system, breakpoints, automatic, main.params)
         return self._plan_call(reply, request, start, "main")
 
-    def _aside(self, event: Aside) -> PlannedCall:
+    def _aside(self, event: Aside) -> Call:
         """A side call with its own head, with this agent's breakpoints for side calls."""
         agent, reply = self._agent, event.reply
         placement = agent.inquiry.placement(agent.placement) if agent.inquiry else agent.placement
@@ -625,8 +625,8 @@ class _CallPlanner:
         start = max(event.at, self._ready)
         return self._plan_call(reply, request, start, "aside")
 
-    def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> PlannedCall:
-        return PlannedCall(
+    def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> Call:
+        return Call(
             request,
             start,
             first_token_s=reply.first_token_s or 0.0,
@@ -642,7 +642,7 @@ class _CallPlanner:
         if self._questions is not None:
             self._questions.use_main_thread(self._main, event.tools)
 
-    def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
+    def _ask(self, asked: list[Inquiry]) -> Iterator[Call]:
         if asked and self._questions is not None:
             calls, self._ready = self._questions.plan_questions(self._thread.thread, self._turn, asked, self._ready)
             yield from calls

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cachecost.base.errors import nearest
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
@@ -36,7 +36,7 @@ class Strategy(Protocol):
     @property
     def date(self) -> str: ...
 
-    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+    def plan(self, conversation: Conversation) -> Iterator[Call]:
         """The calls, in the order they start. Never prices, never looks at a cache."""
         ...
 

@@ -27,7 +27,7 @@ from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call, Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
@@ -227,7 +227,7 @@ def _is_short(call: Call, expected: SimulatedCall) -> bool:
 
 
 def _billed_read(call: Call) -> int | None:
-    if not isinstance(call, RecordedCall) or call.billed is None or call.has_failed or len(call.iterations) > 1:
+    if not isinstance(call, Call) or call.billed is None or call.has_failed or len(call.iterations) > 1:
         return None
     return call.billed.read
 
@@ -236,7 +236,7 @@ def _billed_read(call: Call) -> int | None:
 class LoggedCalls:
     """Calls of logs whose requests are known, in the order of time, each with its bill, and how they are replayed."""
 
-    calls: Sequence[tuple[RecordedCall, BilledCall]]
+    calls: Sequence[tuple[Call, BilledCall]]
     setup: ReplaySetup
     name: str
 
@@ -254,7 +254,7 @@ class LogBills:
     rewrites: list[BilledRewrite]
 
 
-def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: CallPrices, name: str) -> LogBills:
+def bills_of_calls(calls: Sequence[Call], setup: ReplaySetup, prices: CallPrices, name: str) -> LogBills:
     """The bills of recorded calls in the order of time. Raises InputError for wrong assumptions."""
     sessions = RecordedSessions(name)
     billed = sessions.add_all(calls)
@@ -273,7 +273,7 @@ def bills_of_calls(calls: Sequence[RecordedCall], setup: ReplaySetup, prices: Ca
     return LogBills(sessions.files, logged, rewrites)
 
 
-def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
+def _is_known(call: Call, setup: ReplaySetup) -> bool:
     """Whether a replay can say what the call should have read."""
     if call.why_unknown or call.is_bill_only or call.billed is None:
         return False
@@ -286,7 +286,7 @@ def _is_known(call: RecordedCall, setup: ReplaySetup) -> bool:
 def _rewrite(
     found: Finding,
     call: BilledCall,
-    known: Sequence[tuple[RecordedCall, BilledCall]],
+    known: Sequence[tuple[Call, BilledCall]],
     file_of: dict[int, SessionFile],
 ) -> BilledRewrite:
     before = known[found.since - 1][1] if found.since else None
@@ -309,7 +309,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
 
     Raises CannotEvaluate.
     """
-    if all(isinstance(call, RecordedCall) and (call.billed or call.has_failed) for call in traffic.calls):
+    if all(isinstance(call, Call) and (call.billed or call.has_failed) for call in traffic.calls):
         return explain_bills(traffic, prices, assumptions)
     return explain_workload(traffic, assumptions)
 
@@ -355,9 +355,9 @@ def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Fin
     return replace(finding, tokens=most, paid_again=finding.paid_again * most / finding.tokens)
 
 
-def as_recorded(call: Call) -> RecordedCall:
+def as_recorded(call: Call) -> Call:
     """The call, which must be a recorded one. Raises TypeError."""
-    if not isinstance(call, RecordedCall):
+    if not isinstance(call, Call):
         raise TypeError("expected recorded calls, as only those have bills")
     return call
 

@@ -29,7 +29,7 @@ from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, ReadBounds, read_bounds, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Block, Prefix
@@ -112,7 +112,7 @@ class _Case:
     """A call, rendered: one prompt a pass. Without a bill it only takes part in the cache."""
 
     number: int
-    call: RecordedCall
+    call: Call
     bill: Usage | None
     rules: ModelRules
     prompts: tuple[Prompt, ...]
@@ -179,7 +179,7 @@ class FidelityChecker:
             self._margins[generation] = PromptMargins(self.counter_for(generation))
         return self._margins[generation]
 
-    def check_calls(self, source: str, calls: Sequence[RecordedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    def check_calls(self, source: str, calls: Sequence[Call]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
         check = _LogCheck(self, source)
         check.run(calls, check.add)
@@ -203,7 +203,7 @@ class _LogCheck(RecordingCheck):
         self.earlier = EarlierPrompts()
         self.machines = MachineRanges()
 
-    def add(self, number: int, call: RecordedCall) -> None:
+    def add(self, number: int, call: Call) -> None:
         """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
 
         Raises CannotEvaluate for a model that is not known.
@@ -218,7 +218,7 @@ class _LogCheck(RecordingCheck):
             self.anchors.learn(number, prompt, bill, case.answer)
         self.answers.learn(number, case.prompts[0], rules, case.bill, case.answer)
 
-    def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
+    def _case(self, number: int, call: Call, rules: ModelRules) -> _Case | None:
         if call.has_failed or call.billed is None:
             without = "it has no usage" if call.output_billed is None else "its usage has no input tokens"
             self.skip(call.line, "it failed" if call.has_failed else without)

@@ -22,7 +22,7 @@ class _HasLine(Protocol):
     def line(self) -> int: ...
 
 
-Call = TypeVar("Call", bound=_HasLine)
+WithLine = TypeVar("WithLine", bound=_HasLine)
 
 
 class RecordingCheck:
@@ -34,8 +34,8 @@ class RecordingCheck:
         self.judgements: list[Judgement] = []
         self.skipped: Skipped = []
 
-    def run(self, calls: Iterable[Call], check: Callable[[int, Call], None]) -> None:
-        """Call `check` with each call and its number from 1. A call that raises CannotEvaluate is skipped."""
+    def run(self, calls: Iterable[WithLine], check: Callable[[int, WithLine], None]) -> None:
+        """WithLine `check` with each call and its number from 1. A call that raises CannotEvaluate is skipped."""
         for number, call in enumerate(calls, 1):
             try:
                 check(number, call)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import open_input
 from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.steps import read_steps, sniff
@@ -129,7 +129,7 @@ def _check_log(
     Judged calls with one of the `known` ids are left out; the ids of the others are added. Raises InputError.
     """
     said: list[str] = []
-    calls: Sequence[RecordedCall | TranscriptStep]
+    calls: Sequence[Call | TranscriptStep]
     if _is_transcript(log, format_):
         calls = steps = read_steps(log)
         judgements, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)

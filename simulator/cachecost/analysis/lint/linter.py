@@ -34,7 +34,7 @@ from cachecost.analysis.lint.pair_checks import (
 from cachecost.analysis.lint.request_checks import MAYBE, SURE, Guesser, check_lengths, check_refusals, early_blocks
 from cachecost.base.errors import CannotEvaluate, OtherCache
 from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.sessions import CallTree, Turn
 from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.compare import ancestor
@@ -273,7 +273,7 @@ class LintedLog:
     left_out: LeftOut = field(default_factory=LeftOut)
 
 
-def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
+def lint_log(calls: Iterable[Call], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
     """Lint calls in time order. Failed calls and those without their request are left out.
 
     `label` names the log in the findings; "" is for several logs: then each finding names the file of its call.
@@ -341,7 +341,7 @@ class _Pairing:
         self._numbers: dict[int, int] = {}
         self._tips: dict[Head, Turn] = {}
 
-    def add(self, call: RecordedCall, number: int) -> None:
+    def add(self, call: Call, number: int) -> None:
         """The next call in time order. Those that failed or were refused stand alone."""
         self.places[number] = call.file, call.workspace, call.host, call.request.model
         count = len(self._tree.turns)
@@ -363,7 +363,7 @@ class _Pairing:
         return bool(turn and turn.before and not turn.after and turn.head != turn.before.head)
 
 
-def _head(call: RecordedCall) -> Head:
+def _head(call: Call) -> Head:
     request = call.request
     place = call.workspace, call.host, call.session, call.agent
     return *place, request.model, request.tools.digest, request.system.digest

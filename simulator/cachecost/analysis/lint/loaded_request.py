@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, is_server_result
 from cachecost.prompts.compare import path, prefixes_back, texts
@@ -76,12 +76,12 @@ class CallBill:
         return self.usage.read + self.usage.write if self.is_cached and not self.is_summed else None
 
 
-def bill_of(call: RecordedCall) -> CallBill | None:
+def bill_of(call: Call) -> CallBill | None:
     """The bill of a call; None if the log has none, or one without input (an answer that broke off)."""
     return CallBill(call.billed, _is_summed(call)) if call.billed and call.billed.total_input else None
 
 
-def _is_summed(call: RecordedCall) -> bool:
+def _is_summed(call: Call) -> bool:
     """Whether server tools made the call several passes, or may have where the answer was not recorded."""
     if call.pass_bills or sum(one.kind == "message" for one in call.iterations) > 1:
         return True
@@ -336,7 +336,7 @@ class RequestLoader:
                 raise
             raise type(error)(f"{label}: a request of {APIS[bare.api].name}: {error}") from None
 
-    def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
+    def call(self, call: Call, label: str, number: int) -> LoadedRequest:
         """A recorded call, the `number`-th of its file; `size` it when all calls of the log are loaded.
 
         Raises CannotEvaluate for an unknown model.

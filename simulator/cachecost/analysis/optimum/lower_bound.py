@@ -48,7 +48,7 @@ from typing import Literal, NamedTuple
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, simulation_of
 from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, BlockNode, BlockTree, CallPass, Tail
 from cachecost.analysis.optimum.ttl_costs import CheapestPrices, TTLCosts
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call, Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix, Place, PrefixSizes
@@ -96,7 +96,7 @@ def _rows(evaluator: PlanEvaluator) -> Iterator[CallRow]:
 
 
 def _billed_read(call: Call) -> int:
-    return call.billed.read if isinstance(call, RecordedCall) and call.billed is not None else 0
+    return call.billed.read if isinstance(call, Call) and call.billed is not None else 0
 
 
 class _SameLengths(NamedTuple):

@@ -24,7 +24,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     rendered_breakpoints,
 )
 from cachecost.analysis.optimum.presets import PresetResult, place_breakpoints
-from cachecost.conversations.calls import Call, PlannedCall, derive_call
+from cachecost.conversations.calls import Call, Call, derive_call
 from cachecost.prompts.request import TTL, refusal, sent_breakpoints
 from cachecost.strategies.changes.keepalive import KeepAlive
 from cachecost.strategies.placements import (
@@ -68,12 +68,12 @@ def _pings(evaluator: PlanEvaluator, conversation: Sequence[PlanStep], habit: Ke
             yield PlanStep(made, rendered_breakpoints(made, planned.request))
 
 
-def _as_planned(step: PlanStep) -> PlannedCall:
+def _as_planned(step: PlanStep) -> Call:
     call = build_call(step)
-    return PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
+    return Call(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
 
 
-def _render_ping(evaluator: PlanEvaluator, sent: Call, ping: PlannedCall) -> BareCall | None:
+def _render_ping(evaluator: PlanEvaluator, sent: Call, ping: Call) -> BareCall | None:
     """The keep-alive as the provider sees it; None where the API refuses it."""
     call = derive_call(sent, ping.request, ping.start, ping.output_tokens, "ping")
     found = evaluator.render_call(replace(call, is_batch=False), is_extra=True)

@@ -25,7 +25,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     simulation_of,
 )
 from cachecost.analysis.optimum.plan_run import PlanRun, TriedPlan, improve_plan
-from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, PlannerOptions, calls_in_order
+from cachecost.analysis.optimum.planner import Choices, Call, Planner, PlannerOptions, calls_in_order
 from cachecost.analysis.optimum.prefill import LatencyFit, PrefillLoad, fit_of, load_of
 from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
 from cachecost.analysis.optimum.tree import BlockTree, FutureUse
@@ -314,7 +314,7 @@ class _Finder:
         sent = self._evaluator.sent
         most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(sent)))
         fixed = [plan, *(one.steps for one in cheapest_first(presets)[:COMPARED])]
-        bases: list[tuple[Sequence[PlannedCall], Choices | None]] = [(fixed[0], None)]
+        bases: list[tuple[Sequence[Call], Choices | None]] = [(fixed[0], None)]
         for number in range(max(len(choices), len(fixed) - 1)):
             bases += [(sent, one) for one in choices[number : number + 1]]
             bases += [(steps, None) for steps in fixed[number + 1 : number + 2]]

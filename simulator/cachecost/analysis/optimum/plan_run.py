@@ -21,7 +21,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     StepResult,
     find_markable,
 )
-from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner
+from cachecost.analysis.optimum.planner import Choices, Call, Planner
 from cachecost.caches.breakpoints import Key
 from cachecost.caches.expiry import CacheEntry, has_expired
 from cachecost.caches.tracking import LOOK_UP, ChangedEntries, EntryHistory, TrackedEntries, are_alike
@@ -29,7 +29,7 @@ from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.providers.usage import PER_TOKEN, ZERO
 
-Changes = Mapping[float, PlannedCall | None]
+Changes = Mapping[float, Call | None]
 """Other calls of a plan by their numbers, which lie between two where a call is added; None: it is not made."""
 STEP = 1 / 1024
 """From the number of a call to that of the first one that is added after it, and on to the next."""
@@ -67,7 +67,7 @@ class PlanRun:
     """A run of calls, whose breakpoints are given or chosen: the result of each in `done`, and their `usd` with
     answers."""
 
-    def __init__(self, evaluator: PlanEvaluator, calls: Sequence[PlannedCall], choices: Choices | None = None) -> None:
+    def __init__(self, evaluator: PlanEvaluator, calls: Sequence[Call], choices: Choices | None = None) -> None:
         self.evaluator = evaluator
         self.calls = calls
         self.choices = choices
@@ -102,7 +102,7 @@ class PlanRun:
             self._found.append(cache.found)
         return done
 
-    def runner(self, cache: PlanCache) -> Callable[[PlannedCall], StepResult]:
+    def runner(self, cache: PlanCache) -> Callable[[Call], StepResult]:
         """Makes calls against a cache, whose breakpoints are given, or chosen."""
         if self.choices is not None:
             return Planner(self.evaluator, self.choices, cache).run_step
@@ -122,9 +122,9 @@ class PlanRun:
         """The earliest start of the calls after this number."""
         return self._starts_from[floor(number) + 1]
 
-    def changes_to(self, calls: Sequence[PlannedCall]) -> Changes:
+    def changes_to(self, calls: Sequence[Call]) -> Changes:
         """The changes to calls that have more among them, or other breakpoints."""
-        changes: dict[float, PlannedCall | None] = {}
+        changes: dict[float, Call | None] = {}
         at, added = 0, 0
         for call in calls:
             if at < len(self.calls) and _sent(self.calls[at]) is _sent(call):
@@ -139,7 +139,7 @@ class PlanRun:
     def cost_with(self, changes: Changes) -> Decimal:
         """USD of the plan with other calls. The same as if all calls ran again."""
         if self._is_apart(changes):
-            numbered: dict[float, PlannedCall | None] = {float(number): call for number, call in enumerate(self.calls)}
+            numbered: dict[float, Call | None] = {float(number): call for number, call in enumerate(self.calls)}
             numbered.update(changes)
             return PlanRun(
                 self.evaluator,
@@ -220,7 +220,7 @@ def _unless_expired(entry: CacheEntry | None, now: float) -> CacheEntry | None:
     return None if entry is None or has_expired(now, entry.touched, entry.ttl_s) else entry
 
 
-def _sent(call: PlannedCall) -> BareCall:
+def _sent(call: Call) -> BareCall:
     return call.sent if isinstance(call, PlanStep) else call
 
 

@@ -29,7 +29,7 @@ from cachecost.prompts.render import BreakpointPrefix, is_within_lookback
 from cachecost.prompts.request import TTL
 from cachecost.providers.usage import ZERO
 
-PlannedCall = PlanStep | BareCall
+Call = PlanStep | BareCall
 """A call with its breakpoints, or one for which they are to be chosen."""
 NOTHING_FIXED: Mapping[BareCall, Breakpoints] = {}
 
@@ -216,7 +216,7 @@ class Planner:
         self._choices = choices
         self._cache = evaluator.new_cache() if cache is None else cache
 
-    def run_step(self, call: PlannedCall) -> StepResult:
+    def run_step(self, call: Call) -> StepResult:
         """Choose the breakpoints of a call, if they are not given, and make it."""
         step = call if isinstance(call, PlanStep) else PlanStep(call, self._breakpoints(call))
         return self._evaluator.run_step(self._cache, step)
@@ -240,10 +240,10 @@ class Planner:
 
 def calls_in_order(
     sent: Sequence[BareCall], extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED
-) -> list[PlannedCall]:
+) -> list[Call]:
     """The calls of a plan, with the `extra` calls in order of start and the `fixed` breakpoints."""
     waiting = sorted(extra, key=lambda step: step.sent.start)[::-1]
-    made: list[PlannedCall] = []
+    made: list[Call] = []
     for one in sent:
         while waiting and waiting[-1].sent.start < one.start:
             made.append(waiting.pop())

@@ -32,7 +32,7 @@ from cachecost.caches.tracking import (
     TrackedLineage,
     number_of,
 )
-from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, derive_call
+from cachecost.conversations.calls import Call, Call, Call, derive_call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.render import Prompt
@@ -378,8 +378,8 @@ def _pings(conversation: Sequence[ReplayStep], habit: KeepAlive) -> Iterator[Rep
             last = next(calls)
 
 
-def _as_planned(call: Call) -> PlannedCall:
-    return PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
+def _as_planned(call: Call) -> Call:
+    return Call(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
 
 
 class PricedSimulation(Simulation):
@@ -540,7 +540,7 @@ class Replays:
     def _changed_bills(self, steps: Sequence[ReplayStep], preparer: CallPreparer) -> Iterator[tuple[int, Call, Usage]]:
         for step in steps:
             sent = self.traffic.calls[step.number - 1]
-            billed = sent.billed if isinstance(sent, RecordedCall) else None
+            billed = sent.billed if isinstance(sent, Call) else None
             scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
             if scaled:
                 yield step.number, step.content, scaled

@@ -8,7 +8,7 @@ from functools import partial
 from json import dumps
 from typing import Literal
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.compare import are_versions, first_difference, opcodes, pair_in_order, shared_ends, text_of
 from cachecost.prompts.request import Request
@@ -88,7 +88,7 @@ class SentBlock:
         return self.block.digest if self.block else b""
 
 
-def sent_blocks(call: RecordedCall, made: SimulatedCall | None, billed: Usage | None) -> list[SentBlock]:
+def sent_blocks(call: Call, made: SimulatedCall | None, billed: Usage | None) -> list[SentBlock]:
     """The blocks of a call as a replay rendered them; where it could not, those that were sent, sized by their bytes.
 
     With a bill, their tokens add up to its input, unless it sums several passes.

@@ -30,7 +30,7 @@ from cachecost.analysis.viewing.blocks import (
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.readers.detect import CALLS, detect
@@ -41,7 +41,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
 
 
-def key_of_call(call: RecordedCall) -> str:
+def key_of_call(call: Call) -> str:
     """The key of a call's session, as in `session_key`."""
     return call.session or call.file
 
@@ -59,7 +59,7 @@ class LoggedSessions:
     with_text: set[str] = field(default_factory=set)
     unknown: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def complete(self, calls: list[RecordedCall]) -> Sequence[RecordedCall]:
+    def complete(self, calls: list[Call]) -> Sequence[Call]:
         """The calls, those of sessions without any bill with what a replay says of them."""
         keys = list(map(key_of_call, calls))
         billed = {key for key, call in zip(keys, calls, strict=True) if call.billed is not None}
@@ -81,7 +81,7 @@ class LoggedSessions:
         return made
 
 
-def _has_text(call: RecordedCall) -> bool:
+def _has_text(call: Call) -> bool:
     request = call.request
     message = request.thread.message
     blocks = (*request.system.blocks[:1], *request.tools.blocks[:1], *(message.blocks if message else ()))
@@ -203,7 +203,7 @@ class NoRequests(CannotEvaluate):
 class Reading(Protocol):
     """Gives the calls of files."""
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """Raises InputError where none can be read."""
         ...
 
@@ -213,15 +213,15 @@ class CallReading:
     """Reads the calls of files; the last few readings are kept, so that sessions of one log share one."""
 
     format_: str = "auto"
-    _kept: dict[tuple[str, ...], Sequence[RecordedCall]] = field(default_factory=dict)
+    _kept: dict[tuple[str, ...], Sequence[Call]] = field(default_factory=dict)
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """The calls of these files. Raises InputError where none can be read."""
         key = tuple(files)
         found = self._kept.pop(key, None)
         if found is None:
             paths = [input_path(path) for path in files]
-            calls: list[RecordedCall] = []
+            calls: list[Call] = []
             check = current_work_check()
             try:
                 for call in read_logs(Logs(paths, self.format_)):
@@ -238,7 +238,7 @@ class CallReading:
         return found
 
 
-def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> list[tuple[int, RecordedCall]]:
+def calls_of_session(session: ViewedSession, read: Sequence[Call]) -> list[tuple[int, Call]]:
     """The recorded calls of a session, in the order read, each with its number there; 0 for one that does not count:
     it has no bill, or is a copy of a call of another session.
 
@@ -246,7 +246,7 @@ def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> li
     """
     by_place = {(one.file.path, one.call.line): one for one in session.calls}
     by_id = {one.call.id: one for one in session.calls if one.call.id}
-    found: list[tuple[int, RecordedCall]] = []
+    found: list[tuple[int, Call]] = []
     seen: set[int] = set()
     for call in read:
         one = _counterpart(call, by_place, by_id)
@@ -259,7 +259,7 @@ def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> li
 
 
 def _counterpart(
-    call: RecordedCall, by_place: Mapping[tuple[str, int], TimelineCall], by_id: Mapping[str, TimelineCall]
+    call: Call, by_place: Mapping[tuple[str, int], TimelineCall], by_id: Mapping[str, TimelineCall]
 ) -> TimelineCall | None:
     found = by_place.get((call.file, call.line)) if call.line else None
     if found is not None and (not call.session or found.call.session in (call.session, "", call.file)):
@@ -279,7 +279,7 @@ class SessionReplay:
     workload: Workload
     shares_files: bool
     _held: Workload | None = None
-    _calls: dict[int, RecordedCall] = field(default_factory=dict)
+    _calls: dict[int, Call] = field(default_factory=dict)
     _made: dict[int, SimulatedCall] = field(default_factory=dict)
 
     @classmethod
@@ -325,11 +325,11 @@ class SessionReplay:
             self._made = made
         return self._made
 
-    def recorded(self, number: int) -> RecordedCall | None:
+    def recorded(self, number: int) -> Call | None:
         """The recorded call of this number in the session; None where it is not among those that were read."""
         if not self._calls:
             pairs = zip(self.numbers, self.workload.calls, strict=True)
-            self._calls.update((number, call) for number, call in pairs if isinstance(call, RecordedCall))
+            self._calls.update((number, call) for number, call in pairs if isinstance(call, Call))
         return self._calls.get(number)
 
 
@@ -346,7 +346,7 @@ def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[Tim
     return [keys.get(id(one.call), b"") for one in calls]
 
 
-def _call_key(call: RecordedCall) -> CallKey:
+def _call_key(call: Call) -> CallKey:
     """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
     message = call.request.thread.message
     digest = blake2b(digest_size=16)

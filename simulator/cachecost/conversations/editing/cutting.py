@@ -23,7 +23,7 @@ from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.formatting import count_text
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import ThreadJoiner, Title
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.logs import join_in_order
@@ -131,7 +131,7 @@ class _CallSelector:
         self.kept = 0
         self.sessions: set[str] = set()
 
-    def of(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def of(self, calls: Iterable[Call]) -> Iterator[Call]:
         for call in calls:
             self.seen += 1
             self.sessions.add(call.session)
@@ -141,7 +141,7 @@ class _CallSelector:
         if not self.kept:
             raise InputError([Fault(str(self.path), self._why_empty())])
 
-    def _has(self, call: RecordedCall) -> bool:
+    def _has(self, call: Call) -> bool:
         """Whether the call stays. Its number is its place in the file, also if the file is not in time order."""
         if self.selection.is_by_time and call.timestamp is None:
             raise InputError([Fault(str(self.path), "this call has no timestamp: cut by calls or session", call.line)])
@@ -217,7 +217,7 @@ def content_of(path: Path) -> Content:
     return "digest" if isinstance(first, dict) and first.get("content") == "digest" and "format" in first else "keep"
 
 
-def _write_calls(title: Title, calls: Iterable[RecordedCall], output: _Output, content: Content) -> None:
+def _write_calls(title: Title, calls: Iterable[Call], output: _Output, content: Content) -> None:
     _write(call_recording.records(title, calls, BlockWriter()), output, content)
 
 

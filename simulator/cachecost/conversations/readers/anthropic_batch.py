@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Iteration, Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
@@ -62,7 +62,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "modelInput"' if "modelInput" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the requests, until the first error; then the rest is only checked.
 
     Raises InputError with every error, each with its line; one of them may be that requests are missing.
@@ -160,7 +160,7 @@ class _AnthropicBatch:
                 name = _unique(known, self.results)
                 self.results[name] = (entry.line, _parse_result(known))
 
-    def calls(self) -> Iterator[RecordedCall]:
+    def calls(self) -> Iterator[Call]:
         yield from self._requests()
         if self.results and not self.requested:
             stem = Path(self.path.name.removesuffix(".gz")).stem
@@ -175,13 +175,13 @@ class _AnthropicBatch:
                 yield from self._requests()
         self._end()
 
-    def _requests(self) -> Iterator[RecordedCall]:
+    def _requests(self) -> Iterator[Call]:
         for entry in _entries(self.request_file, self.faults, self.warn):
             call = self._call(entry)
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: JsonObject) -> RecordedCall | None:
+    def _call(self, entry: JsonObject) -> Call | None:
         if "params" in entry.data:
             name = _unique(entry, self.requested)
             self.requested.add(name)
@@ -197,7 +197,7 @@ class _AnthropicBatch:
             entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
         return None
 
-    def _host_call(self, entry: JsonObject, field: str, host: str, answer: str) -> RecordedCall | None:
+    def _host_call(self, entry: JsonObject, field: str, host: str, answer: str) -> Call | None:
         body = entry.mapping(field)
         result = _parse_host_result(entry, answer)
         model = _model(entry.data) or self._model_of_job()
@@ -206,7 +206,7 @@ class _AnthropicBatch:
 
     def _build_call(
         self, entry: JsonObject, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
-    ) -> RecordedCall | None:
+    ) -> Call | None:
         parsed = ParsedCall(
             body=body,
             usage=result.usage,

@@ -12,7 +12,7 @@ from typing import Any, cast
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.call_recording import FORMAT, KIND, TOKENS, Title, sniff
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Iteration, Call
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs, json_line, parse_json
 from cachecost.conversations.model import CONTENTS
@@ -28,10 +28,10 @@ AMOUNT = re.compile(r"\d{1,12}(\.\d{1,20})?")
 BREAKPOINT = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
 
-    `RecordedCall.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
+    `Call.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
     that was cut off is left out and said to `warn`.
     """
     faults: list[Fault] = []
@@ -39,12 +39,12 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     for number, raw in byte_lines(path):
         if len(faults) >= MOST_ERRORS and raw.strip():
             break
-        call: RecordedCall | bool | None = parser.parse_plain_line(raw, number)
+        call: Call | bool | None = parser.parse_plain_line(raw, number)
         if call is False and (line := json_line(path, number, raw, faults, warn)):
             call = parser.parse_line(line)
             if parser.header is None:
                 break
-        if isinstance(call, RecordedCall) and not faults:
+        if isinstance(call, Call) and not faults:
             yield call
     if parser.header is None and not faults:
         faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
@@ -60,15 +60,15 @@ class RecordingLines:
         self._number = 0
         self._parser = _CallRecordingParser([])
 
-    def read(self, lines: bytes) -> list[RecordedCall]:
+    def read(self, lines: bytes) -> list[Call]:
         """The calls in the next lines, which are whole. Raises InputError."""
-        found: list[RecordedCall] = []
+        found: list[Call] = []
         for raw in lines.splitlines():
             self._number += 1
-            call: RecordedCall | bool | None = self._parser.parse_plain_line(raw, self._number)
+            call: Call | bool | None = self._parser.parse_plain_line(raw, self._number)
             if call is False and (line := json_line(self._path, self._number, raw, self._parser.faults, quiet)):
                 call = self._parser.parse_line(line)
-            found += [call] if isinstance(call, RecordedCall) else []
+            found += [call] if isinstance(call, Call) else []
         if self._parser.faults:
             raise InputError(self._parser.faults)
         return found
@@ -91,11 +91,11 @@ class _CallRecordingParser:
         self.state = RecordingState()
         self._plain = PlainLineParser(self.state)
 
-    def parse_plain_line(self, raw: bytes, number: int) -> RecordedCall | bool:
+    def parse_plain_line(self, raw: bytes, number: int) -> Call | bool:
         """As `PlainLineParser.parse_line`; False for all before the header."""
         return self.header is not None and self._plain.parse_line(raw, number)
 
-    def parse_line(self, line: JsonObject) -> RecordedCall | None:
+    def parse_line(self, line: JsonObject) -> Call | None:
         """Read a line; the call, if it is one."""
         if self.header is None:
             self._header(line)
@@ -141,14 +141,14 @@ class _CallRecordingParser:
     def _blocks(self, line: JsonObject, name: str) -> tuple[Block, ...]:
         return self.state.table.get(line, name) if line.has(name) else ()
 
-    def _call(self, line: JsonObject) -> RecordedCall:
+    def _call(self, line: JsonObject) -> Call:
         self._number(line)
         thread = self.state.threads[self.state.last] = self._thread(line)
         timestamp = line.moment("timestamp")
         start = self.state.starts.next(timestamp, line.epoch("start_s"))
         request = self._request(line, thread)
         usage = _usage(line.within(line.mapping("usage"), "usage"), done=True) if line.has("usage") else None
-        call = RecordedCall(
+        call = Call(
             request,
             start,
             timestamp=timestamp,

@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import LINE
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, comment_note, open_input, quiet, skip_comments
 from cachecost.conversations.readers.common.peek import TIMES
 from cachecost.conversations.start_times import order_by_time
@@ -46,7 +46,7 @@ class ConversationReader(Reader, Protocol):
 class CallReader(Reader, Protocol):
     """A module that reads calls: what was sent and what it cost."""
 
-    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[RecordedCall]:
+    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[Call]:
         """The calls in order, until the first fault; at the end, raises InputError with every fault."""
         ...
 
@@ -235,7 +235,7 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
-) -> Iterator[RecordedCall]:
+) -> Iterator[Call]:
     """The calls in a file in time order; what is not known is a request log.
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
@@ -257,9 +257,7 @@ def read_calls(
     return calls_in_time(path, name, warn, keep_content, warn)
 
 
-def calls_in_time(
-    path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet
-) -> Iterator[RecordedCall]:
+def calls_in_time(path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet) -> Iterator[Call]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
     `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
@@ -269,7 +267,7 @@ def calls_in_time(
     return order_by_time(_in_file(CALLS[name].calls(path, says, keep_content), path), path, warn, TIMES.get(name))
 
 
-def _in_file(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+def _in_file(calls: Iterable[Call], path: Path) -> Iterator[Call]:
     """The calls, fresh from a reader, with the file that they come from. They are not copied: that takes time."""
     file = str(path)
     for call in calls:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.limits import whole_number
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body
@@ -88,7 +88,7 @@ def _is_observation(keys: set[str]) -> bool:
     return bool(keys & TRACE_IDS and keys & OWN_KEYS and keys & {"type", "startTime", "start_time"})
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of time. Raises InputError with every error; what the export lacks goes to `warn`."""
     yield from read_traces(OBSERVATIONS, path, warn, keep_content)
 

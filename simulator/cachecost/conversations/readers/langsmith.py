@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
@@ -72,7 +72,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has LangChain "inputs"' if "inputs" in keys and SERIALIZED.search(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their start. Raises InputError with every error; what the runs lack goes to `warn`."""
     yield from read_traces(RUNS, path, warn, keep_content)
 

@@ -18,7 +18,7 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import FAILED, Body, answer_of, from_messages, is_anthropic
@@ -56,11 +56,11 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has a "call_type" and a "response_cost"' if "response_cost" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their start. Raises InputError with every error; what the log lacks goes to `warn`."""
     faults: list[Fault] = []
     log = _LiteLLMLog(CallBuilder(keep_content))
-    rows, found = 0, list[RecordedCall]()
+    rows, found = 0, list[Call]()
     for row in objects(path, faults, warn):
         rows += 1
         found += log.calls(row)
@@ -77,7 +77,7 @@ class _LiteLLMLog:
     notes: ReaderNotes = field(default_factory=ReaderNotes)
     traces: set[str] = field(default_factory=set)
 
-    def calls(self, row: JsonObject) -> Iterator[RecordedCall]:
+    def calls(self, row: JsonObject) -> Iterator[Call]:
         """The call of a row, if the row is a model call."""
         call_type = row.text("call_type")
         kinds = {(kind := call_type.removesuffix("_stream")), kind.removeprefix("a")}

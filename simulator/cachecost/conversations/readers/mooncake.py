@@ -26,7 +26,7 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import LATEST
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject, json_lines
 from cachecost.conversations.readers.common.peek import top_keys
@@ -44,7 +44,7 @@ def sniff(head: bytes) -> str | None:
     return "its first line has only hash_ids, lengths and a timestamp" if set(top_keys(head)) == KEYS else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in order, until the first error; then the rest is only checked. There is no content to keep.
 
     Raises InputError with every error, each with its line. An incomplete last line is skipped, with a note to `warn`.
@@ -70,7 +70,7 @@ class _MooncakeTrace:
         self._messages: dict[tuple[int, int], Message] = {}
         self._arrived = 0.0
 
-    def call(self, line: JsonObject) -> RecordedCall:
+    def call(self, line: JsonObject) -> Call:
         self.lines += 1
         thread = self._thread(line)
         at: float = line.get("timestamp", "milliseconds since the trace began", _is_moment, self._arrived)
@@ -84,7 +84,7 @@ class _MooncakeTrace:
             "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
         )
         line.refuse_unknown_keys()
-        return RecordedCall(Request(MODEL, thread), start, response=(answer,), line=line.line or 0)
+        return Call(Request(MODEL, thread), start, response=(answer,), line=line.line or 0)
 
     def _thread(self, line: JsonObject) -> Thread:
         """The prompt. What others had before costs a look-up an id."""

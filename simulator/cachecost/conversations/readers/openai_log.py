@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
@@ -91,7 +91,7 @@ def sniff(head: bytes) -> str | None:
     return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file, those of a batch in the order of time. After the first error, the rest is
     only checked. Raises InputError with every error."""
     log = _OpenAILog(path, warn, keep_content)
@@ -114,7 +114,7 @@ class _OpenAILog:
         self.batch = _OpenAIBatch(path, warn)
         self.realtime = _RealtimeSession(self.parser.notes)
 
-    def calls(self) -> Iterator[RecordedCall]:
+    def calls(self) -> Iterator[Call]:
         for row in objects(self.path, self.faults, self.warn):
             self.rows += 1
             yield from self.parser.calls(self._exchanges_in(row))
@@ -207,10 +207,10 @@ class _ExchangeParser:
         self._earlier: dict[str, list[Any]] = {}
         self.notes = ReaderNotes()
 
-    def calls(self, exchanges: Iterator[OpenAIExchange]) -> Iterator[RecordedCall]:
+    def calls(self, exchanges: Iterator[OpenAIExchange]) -> Iterator[Call]:
         return (call for one in exchanges if (call := self._call(one)) is not None)
 
-    def _call(self, one: OpenAIExchange) -> RecordedCall | None:
+    def _call(self, one: OpenAIExchange) -> Call | None:
         """The call; None if it is not a model call, or if there are errors in it."""
         kind, usage = kind_of(one.body, one.answer), one.answer.get("usage")
         if not kind:

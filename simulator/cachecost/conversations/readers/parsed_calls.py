@@ -14,7 +14,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import OutOfLimits, json_prefix, json_value
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Iteration, Call
 from cachecost.conversations.input_files import Warn, first_line, read_input
 from cachecost.conversations.json_object import JsonObject, json_lines
 from cachecost.conversations.readers.common.message_threads import MessageThreads
@@ -34,7 +34,7 @@ class ParsedCall:
     `body` is a Messages API body, `answer` the content blocks of the response (a list, or a text). `timestamp` is
     ISO 8601 (None: unknown), `seen_on` the day by which the call was recorded: it picks rules and prices where there is
     no timestamp. Message threads continue from `answer_id`. `served` is the answer with its usage: the service
-    tier and the region that it names take the place of those in the body. The other fields are those of `RecordedCall`.
+    tier and the region that it names take the place of those in the body. The other fields are those of `Call`.
     """
 
     body: Mapping[str, Any]
@@ -65,7 +65,7 @@ class CallBuilder:
         self._starts = StartTimes()
         self._threads = MessageThreads()
 
-    def build(self, parsed: ParsedCall) -> RecordedCall:
+    def build(self, parsed: ParsedCall) -> Call:
         """The call. Raises NotAMessage with the path of what is wrong in the body, the answer or the time."""
         answer = parsed.answer if isinstance(parsed.answer, str) else list(parsed.answer)
         content = content_blocks(answer, "response.content")
@@ -74,7 +74,7 @@ class CallBuilder:
             self._intake.body(served_params(parsed.body, parsed.served)),
         )
         response = answer_blocks(content, request.deferred, self._keep)
-        return RecordedCall(
+        return Call(
             self._threads.complete(request, start, parsed.answer_id, response, parsed.usage is not None),
             start,
             parsed.seen_on if parsed.timestamp is None else None,

@@ -16,7 +16,7 @@ import msgspec
 
 from cachecost.base import limits
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import BlockReader
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
@@ -111,7 +111,7 @@ class PlainLineParser:
         self._texts: dict[str, str] = {}
         self._breakpoints: dict[tuple[object, ...], Breakpoint] = {}
 
-    def parse_line(self, raw: bytes, number: int) -> RecordedCall | bool:
+    def parse_line(self, raw: bytes, number: int) -> Call | bool:
         """The call in this line, True for a block, which is kept; False where nothing was read."""
         try:
             if raw.startswith(BLOCK):
@@ -132,7 +132,7 @@ class PlainLineParser:
         self._state.table.blocks[line.block] = block
         return True
 
-    def _call(self, raw: bytes, number: int) -> RecordedCall | bool:
+    def _call(self, raw: bytes, number: int) -> Call | bool:
         line, state = decode_call(raw), self._state
         if line.call != state.last + 1:
             return False
@@ -150,9 +150,9 @@ class PlainLineParser:
 
     def _recorded(
         self, line: PlainCall, number: int, start: float, request: Request, response: tuple[Block, ...]
-    ) -> RecordedCall:
+    ) -> Call:
         usage = line.usage
-        return RecordedCall(
+        return Call(
             request,
             start,
             timestamp=line.timestamp,

@@ -14,7 +14,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_NUMBER, TOO_DEEP, OutOfLimits, is_number, is_tokens
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import KnownLengths, RecordedCall, parse_iterations, parse_lengths, parse_usage
+from cachecost.conversations.calls import KnownLengths, Call, parse_iterations, parse_lengths, parse_usage
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
@@ -37,7 +37,7 @@ from cachecost.providers.prices import served_params
 
 MOST_FAULTS = 20
 
-FRAME_FIELDS = RecordedCall.__match_args__[4:-1]
+FRAME_FIELDS = Call.__match_args__[4:-1]
 """The fields between the timestamp and the line number: a frame has them with any timestamp and messages."""
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that no log contains."""
@@ -58,7 +58,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "request"' if "request" in top_keys(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls of a log, in order; see `RequestLog.calls`. A last line that is cut off gives a warning."""
     log = RequestLog(path, Intake(keep_content))
     yield from log.calls()
@@ -205,7 +205,7 @@ class RequestLog:
         self._frames = Frames()
         self._threads = MessageThreads()
 
-    def calls(self) -> Iterator[RecordedCall]:
+    def calls(self) -> Iterator[Call]:
         """Calls in input order, until the first error; the rest is only checked.
 
         Raises InputError: an empty or unreadable file, damaged lines, bodies that are no Messages request.
@@ -224,7 +224,7 @@ class RequestLog:
         if self._faults:
             raise InputError(self._faults)
 
-    def _quick(self, line: BufferLine) -> RecordedCall | None:
+    def _quick(self, line: BufferLine) -> Call | None:
         """The call of a line that continues a conversation; None if the line must be parsed whole."""
         began = self._starts.last
         try:
@@ -234,7 +234,7 @@ class RequestLog:
             self._starts.last = began
             return None
 
-    def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> RecordedCall | None:
+    def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> Call | None:
         found = self._parser.find(line, gaps.start)
         if found is None or found.stop > gaps.stop:
             return None
@@ -248,9 +248,9 @@ class RequestLog:
         start = self._starts.next(gaps.timestamp)
         self._parser.go_on(found, trail, rest, len(OPEN), raws)
         row: Any = (*frame.row, line.number)
-        return RecordedCall(request, start, None, gaps.timestamp, *row)
+        return Call(request, start, None, gaps.timestamp, *row)
 
-    def _read_repeated(self, line: BufferLine) -> RecordedCall | None:
+    def _read_repeated(self, line: BufferLine) -> Call | None:
         found = self._parser.find(line)
         if found is None:
             return None
@@ -269,7 +269,7 @@ class RequestLog:
         self._keep_frame(rest, array, end, raw, call)
         return call
 
-    def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: RecordedCall) -> None:
+    def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: Call) -> None:
         frame_bytes = frame_bytes_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
         if frame_bytes is None or not self._frames.comes_back(frame_bytes):
             return
@@ -279,7 +279,7 @@ class RequestLog:
             row = tuple(getattr(call, name) for name in FRAME_FIELDS)
             self._frames.keep(Frame(frame_bytes, heads, call.request, row))
 
-    def _read_whole(self, number: int, line: bytes) -> RecordedCall | None:
+    def _read_whole(self, number: int, line: bytes) -> Call | None:
         """The call of a line, parsed whole. Errors are collected."""
         if not line.strip():
             return None
@@ -309,7 +309,7 @@ class RequestLog:
         except RecursionError:
             raise out_of_limits("line", OutOfLimits(*TOO_DEEP)) from None
 
-    def _call(self, number: int, raw: RawRow, before: MessageTrail | None = None) -> RecordedCall:
+    def _call(self, number: int, raw: RawRow, before: MessageTrail | None = None) -> Call:
         timestamp, status = raw.parse("timestamp"), raw.parse("status", int)
         usage, path = raw.usage_and_path()
         by_url = raw.complete_body()
@@ -325,7 +325,7 @@ class RequestLog:
             served = served_params(request.params, usage)
             request = request if served is request.params else replace(request, params=served)
         source, commit_day = raw.source_name(), raw.commit_day()
-        return RecordedCall(
+        return Call(
             request,
             start,
             commit_day if timestamp is None else None,

@@ -13,7 +13,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, status_in
@@ -98,7 +98,7 @@ class TraceFormat:
     skipped: Callable[[View], tuple[str, str] | None] = lambda view: None
 
 
-def read_traces(form: TraceFormat, path: Path, warn: Warn, keep_content: bool) -> list[RecordedCall]:
+def read_traces(form: TraceFormat, path: Path, warn: Warn, keep_content: bool) -> list[Call]:
     """The calls of a file by their start. Raises InputError with every error.
 
     What was skipped, and what the export does not contain, goes to `warn`.
@@ -113,10 +113,10 @@ class _TraceReader:
     form: TraceFormat
     builder: CallBuilder
     notes: ReaderNotes = field(default_factory=ReaderNotes)
-    found: list[tuple[RecordedCall, str]] = field(default_factory=list)
+    found: list[tuple[Call, str]] = field(default_factory=list)
     """Each call, and the id of the entry around it."""
 
-    def read(self, path: Path, warn: Warn) -> list[RecordedCall]:
+    def read(self, path: Path, warn: Warn) -> list[Call]:
         faults: list[Fault] = []
         rows = 0
         for row in objects(path, faults, warn):
@@ -163,9 +163,9 @@ class _TraceReader:
         )
         self.found.append((self.builder.build(parsed), text_at(view, form.parent)))
 
-    def _distinct_calls(self) -> list[RecordedCall]:
+    def _distinct_calls(self) -> list[Call]:
         """The calls by when they began, each once: exports have no order and pages of them overlap."""
-        kept: dict[object, tuple[RecordedCall, str]] = {}
+        kept: dict[object, tuple[Call, str]] = {}
         for number, one in enumerate(self.found):
             key = one[0].id or number
             if key not in kept or (kept[key][0].billed is None and one[0].billed is not None):

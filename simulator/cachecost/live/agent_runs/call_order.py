@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.clock import moment
 from cachecost.live.request_log import CallLog
@@ -100,7 +100,7 @@ class WatchedLog(CallLog):
         return super().append(fields, request)
 
 
-def stable_calls(log: WatchedLog, start: float) -> list[RecordedCall]:
+def stable_calls(log: WatchedLog, start: float) -> list[Call]:
     """The calls of a log in an order that does not depend on how parallel calls arrived, with ids of answers by that
     order, and with the times of a clock that begins at `start` and steps from call to call.
 
@@ -123,7 +123,7 @@ def stable_calls(log: WatchedLog, start: float) -> list[RecordedCall]:
     return ordered
 
 
-def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[int]:
+def stable_order(calls: Sequence[Call], arrived: Sequence[ArrivedCall]) -> list[int]:
     """The places of the calls in an order that does not depend on how parallel calls arrived. Conversations that run
     at the same time share the places that their calls have.
     """
@@ -135,7 +135,7 @@ def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) 
     return order
 
 
-def _parallel_groups(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[list[int]]:
+def _parallel_groups(calls: Sequence[Call], arrived: Sequence[ArrivedCall]) -> list[list[int]]:
     """The calls of conversations of which a call overlaps one of another, directly or through others."""
     latest_of: dict[Thread, int] = {}
     conversations: list[int] = []

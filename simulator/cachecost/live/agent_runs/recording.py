@@ -17,7 +17,7 @@ from cachecost.base.times import midnight
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, stable_calls
@@ -129,7 +129,7 @@ class _Job:
     place: Path
     launcher: Launcher
 
-    def run_again(self) -> tuple[list[RecordedCall], str]:
+    def run_again(self) -> tuple[list[Call], str]:
         """The calls of the second run, under another clock where a program takes one, and how it was set: a command
         that fails under another clock runs once more under its own. Raises CommandFailed, InputError.
         """
@@ -142,7 +142,7 @@ class _Job:
                     return calls, clock.description
         return self.run(1), ""
 
-    def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[RecordedCall]:
+    def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[Call]:
         """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
         start = midnight(self.scenario.as_of or data_date(self.scenario.host))
         folder, faults = self.path.parent, list[str]()

@@ -13,7 +13,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import PlannedCall, date_call
+from cachecost.conversations.calls import Call, date_call
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.driver.budget import CallPricing, from_count, unbounded_reason
 from cachecost.live.driver.filling import FillerContent, faults_in, nonce_of, with_nonce
@@ -173,12 +173,10 @@ class _Planner:
         notes = tuple(dict.fromkeys([*found, *material.notes, *batch]))
         return PlannedStrategy(strategy.name, tuple(steps), notes, getattr(strategy, "rules", {}))
 
-    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> LiveCall:
+    def _step(self, label: str, offset: float, request: Request, call: Call, simulation: Simulation) -> LiveCall:
         start, body = self.now + offset, body_of(request)
         output = int(body["max_tokens"])
-        planned = PlannedCall(
-            request, start, output_tokens=output, purpose=call.purpose, turn=call.turn, inquiry=call.inquiry
-        )
+        planned = Call(request, start, output_tokens=output, purpose=call.purpose, turn=call.turn, inquiry=call.inquiry)
         row = simulation.row(date_call(planned))
         if row.error_type == NOT_EVALUATED:
             raise CannotEvaluate(f"{label}: {row.error}")

@@ -16,7 +16,7 @@ import httpx2
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.atomic_files import open_replacement
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.live.clock import Clock, moment
 from cachecost.live.driver.budget import AnsweredCall, CallFailed, CallPricing, DollarBudget, OverBilled, OverBudget
 from cachecost.live.driver.journal import Journal, RunState, recorded_body, recorded_fields
@@ -75,7 +75,7 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
     calls = []  # as a recording holds them, also those whose answer was not complete
     for number, (label, start, first, usage) in enumerate(rows, 1):
         request = steps[label].request
-        call = RecordedCall(
+        call = Call(
             request, start, timestamp=moment(start), workspace=name, first_token_s=first, billed=usage, line=number
         )
         calls.append(call)

@@ -25,7 +25,7 @@ import msgspec
 
 from cachecost.base.atomic_files import InUse
 from cachecost.base.formatting import dollars
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
@@ -51,7 +51,7 @@ class Predictor:
         self._taken = 0
         self._said: set[str] = set()
 
-    def remember(self, call: RecordedCall) -> CallRow:
+    def remember(self, call: Call) -> CallRow:
         """Predict a call, then learn from its bill."""
         self._taken += 1
         row = self._simulation.row(call)
@@ -59,7 +59,7 @@ class Predictor:
             self._simulation.learn(self._taken, call, call.billed)
         return row
 
-    def describe(self, number: int, call: RecordedCall) -> Iterator[str]:
+    def describe(self, number: int, call: Call) -> Iterator[str]:
         """The line of a call, and once each why calls cannot be predicted or priced."""
         row = self.remember(call)
         bill = BillTotal(self._setup.prices, self._setup.host)
@@ -133,7 +133,7 @@ class StartOrder(Generic[Item]):
 TOKEN_BYTES = 16
 
 
-def serve_page(options: HelperOptions, earlier: Iterable[RecordedCall]) -> CallList:
+def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
     """The calls of a page, in the order they started: it is served in a thread that ends with the process, on a socket
     that is listened on already.
 
@@ -174,9 +174,9 @@ class HelperLoop:
         self._predictor: Predictor | None = None
         self._page: CallList | None = None
         self._bare = RecordingLines(self._path) if options.digest and options.page != NO_PAGE else None
-        self._without_content: dict[int, RecordedCall] = {}
-        self._order: StartOrder[tuple[int, RecordedCall]] = StartOrder()
-        self._ready: deque[tuple[int, RecordedCall]] = deque()
+        self._without_content: dict[int, Call] = {}
+        self._order: StartOrder[tuple[int, Call]] = StartOrder()
+        self._ready: deque[tuple[int, Call]] = deque()
         self._is_over = False
 
     def run(self, inbox: Queue[bytes | None]) -> None:
@@ -222,7 +222,7 @@ class HelperLoop:
             if self._bare is not None:
                 self._without_content[number] = self._bare.read(lines)[-1]
 
-    def _call(self, number: int, word: bytes, rest: list[bytes]) -> RecordedCall | None:
+    def _call(self, number: int, word: bytes, rest: list[bytes]) -> Call | None:
         """The call of a message; None if nothing is recorded, or it is unreadable."""
         with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
             if word == b"end":
@@ -233,7 +233,7 @@ class HelperLoop:
                 return self._reader.call(rest[0])
         return None
 
-    def _predict(self, number: int, call: RecordedCall) -> None:
+    def _predict(self, number: int, call: Call) -> None:
         """An error ends the predictions only, because this process may be writing the recording."""
         if not self._predicts:
             return
@@ -249,7 +249,7 @@ class HelperLoop:
         for line in lines:
             say(line)
 
-    def _earlier_calls(self) -> Iterator[RecordedCall]:
+    def _earlier_calls(self) -> Iterator[Call]:
         """Calls that an earlier recorder wrote, which affect the cache. Unreadable lines are skipped."""
         if size := self._options.earlier_bytes:
             with self._path.open("rb") as stream:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import STATUS
 from cachecost.conversations.readers.http.bodies import answer, decode_content
 from cachecost.conversations.readers.request_log import RequestLog
@@ -260,7 +260,7 @@ class NotRecorded(Exception):
 class LineReader(RequestLog):
     """Reads single lines of a request log as `RequestLog` reads a file."""
 
-    def call(self, line: bytes) -> RecordedCall:
+    def call(self, line: bytes) -> Call:
         """Raises NotAMessage, msgspec.DecodeError, UnicodeDecodeError."""
         return self._call(1, self._decode(line))
 

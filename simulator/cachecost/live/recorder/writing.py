@@ -17,7 +17,7 @@ import msgspec
 
 from cachecost.base.atomic_files import InUse, open_replacement
 from cachecost.conversations.call_recording import Title, records
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
 from cachecost.conversations.readers import call_recording as recording
 from cachecost.conversations.start_times import parse_time
@@ -46,14 +46,14 @@ class DigestFile:
     def __init__(self, path: Path, key: bytes, follows: bool = False) -> None:
         self._path = path
         self._file = None if follows else LineFile(path)
-        self._calls: deque[RecordedCall] = deque()
+        self._calls: deque[Call] = deque()
         count_content(text_block("user", "a"))
         table = BlockWriter(ContentFree(key), count_content)
         self._records = records(Title(path.stem), iter(self._calls.popleft, None), table)
         self._lines, self._size = b"", 0
         self.unwritten: list[int] = []
 
-    def add(self, number: int, call: RecordedCall) -> bytes:
+    def add(self, number: int, call: Call) -> bytes:
         """Make the lines of a call, for `write`; returns them."""
         self._calls.append(call)
         made, is_whole = b"", False

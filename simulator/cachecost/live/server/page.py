@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call, Call
 from cachecost.ledger.rows import REFUSED
 from cachecost.live.loopback import HEADERS, names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
@@ -31,16 +31,16 @@ class MeterFeed:
 
     meter: Meter
 
-    def since(self, count: int) -> Sequence[RecordedCall]:
+    def since(self, count: int) -> Sequence[Call]:
         """The calls after the first `count`."""
         recorded = []
         for one in self.meter.taken[count:]:
             values = {name: getattr(one.call, name) for name in CALL_FIELDS}
             if one.row.error is None:
-                recorded.append(RecordedCall(**values, billed=one.row.usage))
+                recorded.append(Call(**values, billed=one.row.usage))
             else:
                 status = REFUSED_STATUS if one.row.error_type == REFUSED else UNKNOWN_STATUS
-                recorded.append(RecordedCall(**values, status=status))
+                recorded.append(Call(**values, status=status))
         return recorded
 
 

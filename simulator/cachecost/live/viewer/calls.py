@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Protocol
 
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
 
 
@@ -93,7 +93,7 @@ LONGEST_TITLE = 48
 class CallFeed(Protocol):
     """Calls in the order they start; they are only added."""
 
-    def since(self, count: int) -> Sequence[RecordedCall]:
+    def since(self, count: int) -> Sequence[Call]:
         """The calls after the first `count`; from any thread."""
 
 
@@ -101,21 +101,21 @@ class CallList:
     """A feed that whoever records adds to, and that tells `signal`."""
 
     def __init__(self, signal: CallSignal) -> None:
-        self._calls: list[RecordedCall] = []
+        self._calls: list[Call] = []
         self._signal = signal
         self._lock = Lock()
 
-    def add(self, call: RecordedCall) -> None:
+    def add(self, call: Call) -> None:
         with self._lock:
             self._calls.append(call)
         self._signal.tell()
 
-    def since(self, count: int) -> Sequence[RecordedCall]:
+    def since(self, count: int) -> Sequence[Call]:
         with self._lock:
             return self._calls[count:]
 
 
-def call_of_session(call: RecordedCall, number: int) -> RecordedCall:
+def call_of_session(call: Call, number: int) -> Call:
     """The call with an id, and with a session: calls that begin with the same message are one conversation."""
     session = call.session
     if not session:
@@ -124,7 +124,7 @@ def call_of_session(call: RecordedCall, number: int) -> RecordedCall:
         for block in first.blocks if first else ():
             digest.update(block.digest)
         session = digest.hexdigest()
-    made: RecordedCall = replace(call, session=session, id=call.id or f"call {number}")
+    made: Call = replace(call, session=session, id=call.id or f"call {number}")
     return made
 
 

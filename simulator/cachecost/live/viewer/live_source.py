@@ -13,7 +13,7 @@ from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.explanation import bills_of_calls
 from cachecost.analysis.bill.found_sessions import prices_under
 from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.live.viewer.calls import CallFeed, CallSignal, call_of_session, conversation_title
 from cachecost.live.viewer.sessions_source import SessionsSource
 from cachecost.live.viewer.source import Answer, LiveEvents, PageSource
@@ -29,9 +29,9 @@ SeenCalls = dict[str, tuple[int, float | None]]
 class CallsRead:
     """A reading of calls that are there already."""
 
-    calls: Sequence[RecordedCall]
+    calls: Sequence[Call]
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """All calls."""
         return self.calls
 
@@ -50,7 +50,7 @@ class LiveSource(PageSource):
     name: str
     has_bill: bool = True
     bill_path: str = ""
-    _calls: list[RecordedCall] = field(default_factory=list)
+    _calls: list[Call] = field(default_factory=list)
     _titles: dict[str, str] = field(default_factory=dict)
     _source: SessionsSource | None = None
     _lock: Lock = field(default_factory=Lock)

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import (
     BYTES_PER_TOKEN,
@@ -55,7 +55,7 @@ class AgentChange:
         """The conversation as this agent sends it, and the side conversations it adds."""
         return (self.rewriter(self, facts).rewrite(conversation) if self.rewriter else conversation,)
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         """The calls as this agent makes them, in the order they start."""
         return calls
 

@@ -10,7 +10,7 @@ from itertools import islice
 from math import fsum
 from typing import Any, Literal
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
@@ -35,7 +35,7 @@ from cachecost.strategies.placements import (
 )
 
 NEVER = float("-inf")
-Timed = tuple[float, PlannedCall]
+Timed = tuple[float, Call]
 """A call, and the start that the plan had reached when it was found."""
 
 
@@ -53,9 +53,7 @@ def _type(params: Mapping[str, Any], name: str) -> object:
     return (params.get(name) or {}).get("type")
 
 
-def cache_only_call(
-    call: PlannedCall, request: Request, start: float, purpose: str, max_tokens: int = 0
-) -> PlannedCall:
+def cache_only_call(call: Call, request: Request, start: float, purpose: str, max_tokens: int = 0) -> Call:
     """`request` sent for the cache alone, in addition to `call`, with an output of `max_tokens` tokens (0 or 1).
 
     Where 0 is refused it is 1. Manual thinking wants more than its budget: the request says so, and is assumed to be
@@ -65,7 +63,7 @@ def cache_only_call(
     output = max(max_tokens, int(needs_output(params)))
     budget = (params.get("thinking") or {}).get("budget_tokens", 0)
     sent = replace(request, params={**params, "max_tokens": output + budget})
-    return PlannedCall(
+    return Call(
         sent, start, output_tokens=output, purpose=purpose, turn=call.turn, host=call.host, workspace=call.workspace
     )
 
@@ -85,7 +83,7 @@ class MainThread:
         self._is_main: dict[Thread, bool] = {}
         self._head: tuple[bytes, bytes] | None = None
 
-    def includes(self, call: PlannedCall) -> bool:
+    def includes(self, call: Call) -> bool:
         """Whether `call` is one, asked of each call in turn."""
         if call.purpose != "main":
             return False
@@ -105,13 +103,13 @@ class Delays:
     def __init__(self) -> None:
         self._free: dict[Thread, float] = {}
 
-    def start(self, call: PlannedCall) -> float:
+    def start(self, call: Call) -> float:
         """The earliest start of `call`, in seconds."""
         before = call.request.thread.parent
         nodes = before.back() if before else ()
         return max(call.start, next((self._free[node] for node in nodes if node in self._free), NEVER))
 
-    def delay(self, call: PlannedCall, start: float) -> PlannedCall:
+    def delay(self, call: Call, start: float) -> Call:
         """The call as it starts at `start`, or later where its thread waits. Each call is put, late or not."""
         late = replace(call, start=max(start, self.start(call)))
         free = late.start + STEP_S if late.start > call.start else NEVER
@@ -120,9 +118,9 @@ class Delays:
         return late
 
 
-def sort_calls(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[PlannedCall]:
+def sort_calls(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[Call]:
     """Calls by their start, of which some come late, and some up to `early_s` before what the plan had reached."""
-    waiting: list[tuple[float, int, PlannedCall]] = []
+    waiting: list[tuple[float, int, Call]] = []
     for number, (now, call) in enumerate(calls):
         while waiting and waiting[0][0] < now - early_s:
             yield heappop(waiting)[2]
@@ -156,7 +154,7 @@ class KeepAlive(AgentChange):
         if self.every_s <= 0:
             raise ValueError(f"every_s={self.every_s}: expected more than 0 seconds")
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         main, pings = MainThread(), _PingPlanner(self)
         for call in calls:
             yield from pings.before(call.start)
@@ -173,15 +171,15 @@ class _PingPlanner:
     def __init__(self, options: KeepAlive) -> None:
         self._options = options
         self._filler: Thread | None = None
-        self._last: PlannedCall | None = None
+        self._last: Call | None = None
         self._request: Request | None = None
         self._sent = 0
 
-    def follow(self, call: PlannedCall) -> None:
+    def follow(self, call: Call) -> None:
         is_cached = (call.request.breakpoints or call.request.automatic) and not call.is_batch
         self._last, self._request, self._sent = call if is_cached else None, None, 0
 
-    def before(self, at: float) -> Iterator[PlannedCall]:
+    def before(self, at: float) -> Iterator[Call]:
         """The pings due before `at`, seconds since the epoch."""
         options = self._options
         while self._last is not None and self._sent < options.times:
@@ -235,10 +233,10 @@ class PreWarm(AgentChange):
         """How many seconds before its first event a conversation may have a call."""
         return self.before_s
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         return sort_calls(self._with_warm_ups(calls), max(self.before_s, self.typing_s))
 
-    def _with_warm_ups(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
+    def _with_warm_ups(self, calls: Iterator[Call]) -> Iterator[Timed]:
         main, last = MainThread(), None
         for call in calls:
             if main.includes(call) and not call.is_batch:
@@ -254,7 +252,7 @@ class PreWarm(AgentChange):
             return None
         return request if self.first_message else _upto(request, None)
 
-    def _again(self, last: PlannedCall, call: PlannedCall) -> Request | None:
+    def _again(self, last: Call, call: Call) -> Request | None:
         """The last request, if this is the time; within a turn nobody types."""
         pause, request = call.start - self.typing_s - last.start, last.request
         is_due = self.after_pause_s is not None and call.turn > last.turn and pause > max(self.after_pause_s, 0)
@@ -281,17 +279,17 @@ class WarmBeforeFanOut(AgentChange):
         if self.first_token_s <= 0:
             raise ValueError(f"first_token_s={self.first_token_s}: expected more than 0 seconds")
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         return sort_calls(self._stagger(calls))
 
-    def _stagger(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
+    def _stagger(self, calls: Iterator[Call]) -> Iterator[Timed]:
         delays = Delays()
         for group in self._together(calls):
             for family in _families(group):
                 yield from ((group[0].start, call) for call in self._one_first(family, delays))
 
-    def _together(self, calls: Iterator[PlannedCall]) -> Iterator[list[PlannedCall]]:
-        group: list[PlannedCall] = []
+    def _together(self, calls: Iterator[Call]) -> Iterator[list[Call]]:
+        group: list[Call] = []
         for call in calls:
             if group and call.start - group[0].start > self.together_s:
                 yield group
@@ -300,7 +298,7 @@ class WarmBeforeFanOut(AgentChange):
         if group:
             yield group
 
-    def _one_first(self, family: list[PlannedCall], delays: Delays) -> Iterator[PlannedCall]:
+    def _one_first(self, family: list[Call], delays: Delays) -> Iterator[Call]:
         shared = _shared_by(family) if len(family) > 1 else None
         if shared is None:
             yield from (delays.delay(call, call.start) for call in family)
@@ -315,9 +313,9 @@ class WarmBeforeFanOut(AgentChange):
             yield from (delays.delay(call, ready) for call in family[1:])
 
 
-def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
+def _families(group: list[Call]) -> list[list[Call]]:
     """The calls of each head and model. What goes on from another's answer waits for it anyway: a family of its own."""
-    families: list[tuple[Shared | None, list[PlannedCall]]] = []
+    families: list[tuple[Shared | None, list[Call]]] = []
     for call in group:
         kin = _kin(call)
         for key, family in families:
@@ -330,7 +328,7 @@ def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
     return [family for _, family in families]
 
 
-def _kin(call: PlannedCall) -> Shared | None:
+def _kin(call: Call) -> Shared | None:
     """What calls must have in common; None for those that nobody can hold back or that nothing is written for."""
     request = call.request
     if call.is_batch or not (request.breakpoints or request.automatic):
@@ -346,7 +344,7 @@ def _answers(before: Thread, after: Thread) -> bool:
     return node.parent is before and node.message is not None and node.message.role == "assistant"
 
 
-def _shared_by(family: list[PlannedCall]) -> Request | None:
+def _shared_by(family: list[Call]) -> Request | None:
     """What all send, with a breakpoint at its end; None where that is nothing."""
     first = family[0].request
     shared = reduce(Thread.common, (call.request.thread for call in family))
@@ -402,7 +400,7 @@ class Adapt(AgentChange):
     ping_s: float = 3540.0
     times: int = 8
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         agent = _PauseLearner(self)
         for call in calls:
             yield from agent.pings_before(call.start)
@@ -435,7 +433,7 @@ class _PauseHistory:
 class _LastCall:
     """The last call of a thread: how many tokens it had, and what breakpoints."""
 
-    call: PlannedCall
+    call: Call
     kind: Kind
     tokens: int
     lives_hour: bool
@@ -454,20 +452,20 @@ class _PauseLearner:
         self._latest: _LastCall | None = None
         self._head = Placement((LastTool(), SystemBlock("last")))
 
-    def learn(self, call: PlannedCall) -> None:
+    def learn(self, call: Call) -> None:
         """Take down how long the call that this one goes on from was left alone."""
         before = self._before(call)
         if before is not None and not before.is_over:
             before.is_over = True
             self._of(before.kind).followed.append(call.start - before.call.start)
 
-    def _before(self, call: PlannedCall) -> _LastCall | None:
+    def _before(self, call: Call) -> _LastCall | None:
         return next((self._ends[node] for node in call.request.thread.back() if node in self._ends), None)
 
     def _of(self, kind: Kind) -> _PauseHistory:
         return self._pauses.setdefault(kind, _PauseHistory())
 
-    def with_breakpoints(self, call: PlannedCall) -> PlannedCall:
+    def with_breakpoints(self, call: Call) -> Call:
         """The call with the breakpoints that the past speaks for."""
         kind = _kind(call)
         before, tokens = self._before(call), self._tokens(call.request)
@@ -505,7 +503,7 @@ class _PauseLearner:
         head = head_tokens(request.tools, request.system)
         return head + self._trail.fold("adapt", request.thread, 0, add_tokens)
 
-    def pings_before(self, at: float) -> Iterator[PlannedCall]:
+    def pings_before(self, at: float) -> Iterator[Call]:
         """The pings due before `at`."""
         last, options = self._latest, self._options
         while last is not None and last.lives_hour and last.pings < options.times and self._pays(last):
@@ -524,7 +522,7 @@ class _PauseLearner:
         return bool(still) and soon / len(still) * (self._options.write_5m - self._options.read) > self._options.read
 
 
-def _kind(call: PlannedCall) -> Kind:
+def _kind(call: Call) -> Kind:
     message = call.request.thread.message
     return call.purpose, "human" if message is not None and message.is_human else "tool"
 
@@ -548,7 +546,7 @@ class RouteAsides(AgentChange):
     tools: Literal["same", "none"] = "same"
     short_tokens: int = 0
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         for call in calls:
             is_routed = call.purpose == "aside"
             if call.purpose == "main" and self.short_tokens:
@@ -594,10 +592,10 @@ class CallRetries(AgentChange):
     wait_s: float = 1.0
     output_tokens: int = 0
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         return sort_calls(self._again(calls))
 
-    def _again(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
+    def _again(self, calls: Iterator[Call]) -> Iterator[Timed]:
         fails, delays = EvenSampler(self.rate), Delays()
         for call in calls:
             start, is_lost = delays.start(call), fails()

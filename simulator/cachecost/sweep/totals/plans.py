@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from cachecost.base.structs import identity_struct, value
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Prefix, Thread
 from cachecost.prompts.render import Renderer
@@ -102,7 +102,7 @@ class AgentPlan:
     looked: list[tuple[EntryTree, list[Numbers]]] = msgspec.field(default_factory=list)
     unusual: list[tuple[Any, str | None]] = msgspec.field(default_factory=list)
 
-    def add(self, call: PlannedCall, sent: PlannedRequest) -> None:
+    def add(self, call: Call, sent: PlannedRequest) -> None:
         self.sent.append(sent)
         self.starts.append(call.start)
         self.first_tokens.append(call.first_token_s or 0.0)
@@ -153,9 +153,7 @@ class PlanStore:
             self._known.pop(0)
         return plan
 
-    def _number_calls(
-        self, calls: Iterator[PlannedCall], plan: AgentPlan
-    ) -> Iterator[tuple[PlannedCall, PlannedRequest]]:
+    def _number_calls(self, calls: Iterator[Call], plan: AgentPlan) -> Iterator[tuple[Call, PlannedRequest]]:
         """The calls, each with what is kept of it; shapes and ways are added to the plan."""
         shapes, routes = Numbering(), Numbering()
         last: Mapping[str, Any] | None = None

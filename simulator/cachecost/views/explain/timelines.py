@@ -9,7 +9,7 @@ from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.timeline import call_class_costs, session_timelines
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call, Call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation
@@ -70,7 +70,7 @@ def workload_timeline(
 
 
 def _bills(calls: Sequence[Call]) -> list[BilledCall | None]:
-    return RecordedSessions("").add_all(call for call in calls if isinstance(call, RecordedCall))
+    return RecordedSessions("").add_all(call for call in calls if isinstance(call, Call))
 
 
 def _column(

@@ -15,7 +15,7 @@ from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanStep, build_
 from cachecost.base.formatting import change, change_text, count_text, dollar_column, exact_dollars, percent
 from cachecost.base.times import iso
 from cachecost.base.version import __version__
-from cachecost.conversations.calls import Call, KnownLengths, RecordedCall, billed_lengths
+from cachecost.conversations.calls import Call, KnownLengths, Call, billed_lengths
 from cachecost.prompts.passes import Body, body_of
 from cachecost.prompts.request import Request, wire_path
 from cachecost.providers.assumptions import show_assumption
@@ -223,9 +223,9 @@ def _body(request: Request) -> Body:
 
 
 def _lengths(call: Call | None, output: int) -> KnownLengths:
-    if isinstance(call, RecordedCall) and call.billed is not None:
+    if isinstance(call, Call) and call.billed is not None:
         return billed_lengths(call)
-    if isinstance(call, RecordedCall) and call.lengths is not None:
+    if isinstance(call, Call) and call.lengths is not None:
         return call.lengths
     return KnownLengths(output=output or None)
 

@@ -14,7 +14,7 @@ from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.base.atomic_files import open_whole, remove_file, write_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import dollars
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.model import Conversation, encode_record
 from cachecost.providers.usage import ZERO
@@ -63,7 +63,7 @@ class PlanSource:
         """USD of a strategy, as `cachecost replay LOG --strategy FILE` has it; None where not all can be planned."""
         if not any(conversation.model for conversation in self.conversations):
             return None
-        recorded = [call for call in self.workload.calls if isinstance(call, RecordedCall)]
+        recorded = [call for call in self.workload.calls if isinstance(call, Call)]
         setup = self.setup.with_recorded(recorded, self.tokens)
         alike = replace(setup, starts_warm=True, may_lack_prices=True, counts_answers=False)
         rows = replay_strategy(load_strategy(path), self.conversations, alike).rows

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, Warn, quiet
 from cachecost.conversations.readers.claude_code.steps import (
     BYTES_PER_TOKEN,
@@ -38,7 +38,7 @@ LACKS = "transcripts lack system prompt, tools and breakpoints: sized by the bil
 sniff = sniff_lines
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
 
     Raises InputError with every error, each with its line.
@@ -65,7 +65,7 @@ class _TranscriptCalls:
     _chains: dict[str, _ChainState] = field(default_factory=dict)
     _heads: dict[tuple[str, int, int], Part] = field(default_factory=dict)
 
-    def calls(self) -> Iterator[RecordedCall]:
+    def calls(self) -> Iterator[Call]:
         root = Thread()
         for step in self.steps:
             thread = self._threads[step] = self._thread(step, root)
@@ -87,9 +87,9 @@ class _TranscriptCalls:
             blocks = self._answers[step] = _blocks(step.answer)
         return blocks
 
-    def _call(self, step: Step, call: BilledCall, thread: Thread) -> RecordedCall:
+    def _call(self, step: Step, call: BilledCall, thread: Thread) -> Call:
         start, answered = call.start, call.answered
-        return RecordedCall(
+        return Call(
             self._request(step, call, thread),
             start or 0.0,
             timestamp=None if start is None else iso(start),

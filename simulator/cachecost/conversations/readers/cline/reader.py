@@ -27,7 +27,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.limits import is_tokens
 from cachecost.base.times import seconds, seconds_from_ms
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import SessionFile, Warn, open_input, quiet, read_input
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
@@ -616,7 +616,7 @@ def stored_calls_of(path: Path, with_content: bool) -> TaskCalls | SdkCalls:
     return TaskCalls(path, with_content)
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their times. Raises InputError with every error."""
     stored = stored_calls_of(path, with_content=True)
     found = number_calls(stored.calls())

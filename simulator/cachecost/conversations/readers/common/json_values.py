@@ -11,11 +11,11 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.request import NotAMessage
 
 
-def by_start(calls: Iterable[RecordedCall], traces: Collection[str]) -> list[RecordedCall]:
+def by_start(calls: Iterable[Call], traces: Collection[str]) -> list[Call]:
     """The calls by their start. A session that is one of `traces` and that only one call has is none: tracers and
     gateways make up an id for every request, and calls of different sessions never go on from each other."""
     found = sorted(calls, key=attrgetter("start"))

@@ -20,7 +20,7 @@ import msgspec
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, json_value
 from cachecost.base.times import iso, iso_milliseconds, seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, given_block
@@ -258,7 +258,7 @@ class SessionRequests:
     _parts: dict[tuple[str, int, int], Part] = field(default_factory=dict)
     _root: Thread = field(default_factory=Thread)
 
-    def calls(self, session: Session) -> Iterator[RecordedCall]:
+    def calls(self, session: Session) -> Iterator[Call]:
         for first in session.copies[:1]:  # a copied history begins with the static prefix of its first call
             self._heads[self._chain(first)] = self._head(first, _then(self._root, self._messages(first.request)))
         for call in session.calls:
@@ -269,11 +269,11 @@ class SessionRequests:
             else:
                 yield made
 
-    def _call(self, call: SessionCall) -> RecordedCall:
+    def _call(self, call: SessionCall) -> Call:
         answer = self._messages(call.answer)
         request = self._request(call)
         self._threads[call] = _then(request.thread, answer)
-        return RecordedCall(
+        return Call(
             request,
             call.start or 0.0,
             timestamp=None if call.start is None else self._stamp(call.start),
@@ -384,7 +384,7 @@ class StoreRequests(SessionRequests):
     _reads: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """(number, read) of the calls that begin a chain and read something, by the name of their static prefix."""
 
-    def calls(self, session: Session) -> Iterator[RecordedCall]:
+    def calls(self, session: Session) -> Iterator[Call]:
         for call in session.calls:
             if call.before is None and call.usage.read:
                 self._reads.setdefault(self._prefix_name(call), []).append((call.number, call.usage.read))
@@ -462,7 +462,7 @@ class SessionFormat:
     read: Callable[[Path, list[Fault], Warn, bool], Session]
     to_blocks: ToBlocks
 
-    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
         """The calls in the order of their bills; copies of one call in other files share its `id`.
 
         Raises InputError with every error, each with its line.

@@ -20,7 +20,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.limits import is_number
 from cachecost.base.times import known_time
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import SessionFile, Warn, quiet
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.conversations.readers.common.session_calls import (
@@ -276,7 +276,7 @@ def project_of(path: Path) -> str:
     return str(folder.parent if folder.name == FOLDER else folder)
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their times. Raises InputError with every error."""
     store = read_store(path)
     found = number_calls(calls_of(store))

@@ -24,7 +24,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Iteration, Call
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, iteration_of
@@ -260,7 +260,7 @@ class ExchangeLog:
         self.faults: list[Fault] = []
         self.notes = ReaderNotes()
         self._builder = CallBuilder(keep_content)
-        self._calls: list[RecordedCall] = []
+        self._calls: list[Call] = []
 
     def entries(self, items: Sequence[Any], place: str, lines: Mapping[int, int] | None = None) -> Iterable[JsonObject]:
         """The entries of an array at `place`, with their lines by `id()`; one that is no object becomes an error."""
@@ -311,7 +311,7 @@ class ExchangeLog:
             else:
                 self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
 
-    def end(self, warn: Warn, by_time: bool) -> list[RecordedCall]:
+    def end(self, warn: Warn, by_time: bool) -> list[Call]:
         """The calls, in the order of time or of the file. Raises InputError with every error."""
         if self.faults:
             raise InputError(self.faults)

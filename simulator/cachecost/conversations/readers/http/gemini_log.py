@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.common.json_values import object_or_empty
@@ -41,7 +41,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first "request" has "contents"' if "contents" in keys and "messages" not in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error."""
     log, rows = ExchangeLog(path, keep_content), 0
     for row in objects(path, log.faults, warn):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http.bodies import decode_base64
@@ -39,7 +39,7 @@ def sniff(head: bytes) -> str | None:
     return 'it begins with the "log" of a HAR archive' if found else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order they started. Raises InputError with every error, each with its entry."""
     log = ExchangeLog(path, keep_content)
     value = parse_json(read_input(path))

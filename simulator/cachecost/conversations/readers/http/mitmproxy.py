@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from cachecost.base.errors import Fault
 from cachecost.base.limits import LINE
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs
 from cachecost.conversations.readers.http.bodies import NO_CALL
@@ -40,7 +40,7 @@ def sniff(head: bytes) -> str | None:
     return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order they started. Raises InputError with every error, each with its flow."""
     log = ExchangeLog(path, keep_content)
     for number, flow in enumerate(_flows(path, log.faults, warn)):

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
 from cachecost.conversations.readers.http.bodies import decode_base64
@@ -264,7 +264,7 @@ def sniff(head: bytes) -> str | None:
     return f"it begins like a recording of {form.name}" if form else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error, each with its entry."""
     data = read_input(path)
     form, value = _form_of(data), parse_json(data)

@@ -35,7 +35,7 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import whole_number
 from cachecost.base.times import iso, seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, parse_json, reason
 from cachecost.conversations.readers.http import yaml_values
@@ -75,7 +75,7 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
     for interaction in _interactions(path, log):

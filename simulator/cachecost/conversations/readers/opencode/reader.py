@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import SessionFile, Warn, quiet
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import (
@@ -66,7 +66,7 @@ def is_companion(path: Path, folder: Path) -> bool:
     return path.parent.parent.name == "message" and has_session and folder.absolute() in (storage, *storage.parents)
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their times. Raises InputError with every error."""
     store = read_store(path, with_content=True)
     sessions = SessionCalls(store.sessions, with_content=True)

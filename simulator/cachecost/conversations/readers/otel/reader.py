@@ -18,7 +18,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.structs import replace
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.apis.formats import status_in
 from cachecost.conversations.readers.common.json_values import by_start
@@ -64,7 +64,7 @@ def sniff(head: bytes) -> str | None:
     return "it has printed log records" if is_printed(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes, builder = ReaderNotes(), CallBuilder(keep_content)

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.server.answers.blocks import stop_reason, text
 from cachecost.live.server.model import ClientCall, ModelAnswer
@@ -47,7 +47,7 @@ class RecordingAnswerer:
     placeholder.
     """
 
-    def __init__(self, calls: Iterable[RecordedCall]) -> None:
+    def __init__(self, calls: Iterable[Call]) -> None:
         self._intake = Intake()
         self._threads: dict[Thread, _ThreadKey] = {}
         self._whole: dict[tuple[bytes, bytes, bytes], RecordedAnswer] = {}
