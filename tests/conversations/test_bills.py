@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import day_of, seconds
-from cachecost.conversations.calls import BillTotal, Iteration, Call
+from cachecost.conversations.calls import BillTotal, Call, Iteration
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage

@@ -16,7 +16,7 @@ from shapes import block_shape
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import Iteration, Call
+from cachecost.conversations.calls import Call, Iteration
 from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers import call_recording as calls
 from cachecost.conversations.readers import request_log

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cachecost.conversations.calls import Call, Call
+from cachecost.conversations.calls import Call
 from cachecost.conversations.distributions import SyntheticSpec, synthetic
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch, ThreadRewrite
 from cachecost.conversations.sessions import conversations_of
@@ -65,7 +65,7 @@ def kinds(session: Conversation) -> list[str]:
     ]
 
 
-def sent(call: Call | Call) -> tuple[Any, ...]:
+def sent(call: Call) -> tuple[Any, ...]:
     """What a request is, without the tree that it stands in."""
     request = call.request
     return (

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
+from cachecost.base.formatting import percent
 from cachecost.base.limits import (
     is_tokens,
 )
@@ -358,8 +359,8 @@ class ModelRules:
             )
         if stated is None:
             return ""
-        often = "a call" if stated.coverage == 1 else f"{stated.coverage:.0%} of the calls"
-        least = f"{stated.least:.0%}" if stated.least else "nothing"
+        often = "a call" if stated.coverage == 1 else f"{percent(stated.coverage)} of the calls"
+        least = percent(stated.least) if stated.least else "nothing"
         return (
             f"hits of {self.model} on host {self.host} are a range: {often} may read from {least} to what is shown; "
             f"cachecost rules --host {self.host} has where read_range is from"

@@ -18,7 +18,7 @@ from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
 from cachecost.caches.reporting import MachineRanges, least_read, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
-from cachecost.conversations.calls import Call, Call
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.ledger.rows import NOT_EVALUATED, REFUSED, WARM_START, CallRow, Cost
@@ -500,7 +500,7 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if isinstance(call, Call) and call.billed is not None:
+        if call.billed is not None:
             if rules.shared_prefix_most_tokens:
                 outcomes = [with_shared_prefix(one, rules) for one in outcomes]
             if call.billed.output_tokens:

@@ -16,7 +16,7 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.factory import CALIBRATED, FILLER, counter_name, make_counter
 
 if TYPE_CHECKING:
-    from cachecost.conversations.calls import Call, Call
+    from cachecost.conversations.calls import Call
     from cachecost.conversations.model import Conversation
     from cachecost.simulation.engine import CallPreparer
     from cachecost.strategies.registry import Strategy

@@ -15,7 +15,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.conversations.calls import Call, Call, Call, date_call, name_call
+from cachecost.conversations.calls import Call, date_call, name_call
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from

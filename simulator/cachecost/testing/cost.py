@@ -280,7 +280,7 @@ def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     write = exact_dollars if dollars(spent) == dollars(limit) else dollars
     more = f"{dollars(spent - limit)} more than the limit of {exact_dollars(limit)}"
     calls = len(evidence.calls)
-    costs = f"{count_text(calls, 'call')} {'costs' if calls == 1 else 'cost'}"
+    costs = count_text(calls, "call", "cost")
     return "\n".join([f"{costs} {write(spent)}, {more}", *evidence.lines()])
 
 

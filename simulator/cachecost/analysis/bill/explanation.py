@@ -27,7 +27,7 @@ from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
-from cachecost.conversations.calls import Call, Call
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
@@ -227,7 +227,7 @@ def _is_short(call: Call, expected: SimulatedCall) -> bool:
 
 
 def _billed_read(call: Call) -> int | None:
-    if not isinstance(call, Call) or call.billed is None or call.has_failed or len(call.iterations) > 1:
+    if call.billed is None or call.has_failed or len(call.iterations) > 1:
         return None
     return call.billed.read
 
@@ -309,7 +309,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
 
     Raises CannotEvaluate.
     """
-    if all(isinstance(call, Call) and (call.billed or call.has_failed) for call in traffic.calls):
+    if all(call.billed or call.has_failed for call in traffic.calls):
         return explain_bills(traffic, prices, assumptions)
     return explain_workload(traffic, assumptions)
 
@@ -321,7 +321,7 @@ def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = Fal
     are above its bill, and none above what the bill shows to have been paid again.
     """
     held, expected, expected_replay = find_held_losses(traffic)
-    bills = RecordedSessions(traffic.name).add_all(map(as_recorded, traffic.calls))
+    bills = RecordedSessions(traffic.name).add_all(traffic.calls)
     costs = {number: bill_cost(bill, prices) if bill else ZERO for number, bill in enumerate(bills, 1)}
     unexplained = [
         found
@@ -353,13 +353,6 @@ def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Fin
     if not 0 < most < finding.tokens:
         return finding
     return replace(finding, tokens=most, paid_again=finding.paid_again * most / finding.tokens)
-
-
-def as_recorded(call: Call) -> Call:
-    """The call, which must be a recorded one. Raises TypeError."""
-    if not isinstance(call, Call):
-        raise TypeError("expected recorded calls, as only those have bills")
-    return call
 
 
 def bill_cost(bill: BilledCall, prices: CallPrices) -> Decimal:

@@ -329,7 +329,7 @@ class SessionReplay:
         """The recorded call of this number in the session; None where it is not among those that were read."""
         if not self._calls:
             pairs = zip(self.numbers, self.workload.calls, strict=True)
-            self._calls.update((number, call) for number, call in pairs if isinstance(call, Call))
+            self._calls.update((number, call) for number, call in pairs if not call.is_simulated)
         return self._calls.get(number)
 
 

@@ -14,7 +14,7 @@ from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import measure_pauses
 from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.conversations.calls import Call, Call
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import Workload
@@ -50,8 +50,7 @@ def check_choices(traffic: Workload, choices: Mapping[str, str], today: date | N
     """
     if not choices:
         return
-    billed = {n: call.billed for n, call in enumerate(traffic.calls, 1) if isinstance(call, Call)}
-    lengths = {number: usage.total_input for number, usage in billed.items() if usage is not None}
+    lengths = {number: call.billed.total_input for number, call in enumerate(traffic.calls, 1) if call.billed}
     profile = RecordingProfile(traffic, None, None, measure_pauses(traffic.calls), lengths, today=today)
     firsts = {(call.host, call.request.model): number for number, call in reversed([*enumerate(traffic.calls, 1)])}
     profiles = [replace(profile, main=MainModel.of(traffic, {number: Decimal(1)})) for number in firsts.values()]

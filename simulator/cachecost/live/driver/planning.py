@@ -176,7 +176,15 @@ class _Planner:
     def _step(self, label: str, offset: float, request: Request, call: Call, simulation: Simulation) -> LiveCall:
         start, body = self.now + offset, body_of(request)
         output = int(body["max_tokens"])
-        planned = Call(request, start, output_tokens=output, purpose=call.purpose, turn=call.turn, inquiry=call.inquiry)
+        planned = Call(
+            request,
+            start,
+            output_tokens=output,
+            purpose=call.purpose,
+            turn=call.turn,
+            inquiry=call.inquiry,
+            is_simulated=True,
+        )
         row = simulation.row(date_call(planned))
         if row.error_type == NOT_EVALUATED:
             raise CannotEvaluate(f"{label}: {row.error}")

@@ -29,6 +29,7 @@ from cachecost.base.formatting import (
     dollars,
     encodable,
     exact,
+    margin_text,
     percent,
     point_aligned,
     tokens,
@@ -380,9 +381,9 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     for loop in bill.loops:
         yield _indent(Text(loop.sentence))
     if bill.token_source:
-        error_margin = f", ±{percent(bill.error_margin)}" if bill.error_margin else ""
         yield Text()
-        yield _indent(Text(f"tokens   {bill.token_source}{error_margin}", "dim"))
+        counted = ", ".join(filter(None, (bill.token_source, margin_text(bill.error_margin))))
+        yield _indent(Text(f"tokens   {counted}", "dim"))
 
 
 def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:

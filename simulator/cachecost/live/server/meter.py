@@ -193,6 +193,7 @@ class Meter:
             output=output,
             response=output,
             output_tokens=None if answer.stop_reason == CUT else getattr(answer, "output_tokens", None),
+            is_simulated=True,
         )
         simulated = self._simulation.simulate(call)
         self._simulation.note_answer(simulated)

@@ -7,14 +7,15 @@ browser there that was sent by a person, not by another site, and under no name 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.conversations.calls import Call, Call
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED
 from cachecost.live.loopback import HEADERS, names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
@@ -22,7 +23,6 @@ from cachecost.live.server.meter import Meter
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
 NAME = "cachecost serve"
-CALL_FIELDS = [field.name for field in fields(Call)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,11 @@ class MeterFeed:
         """The calls after the first `count`."""
         recorded = []
         for one in self.meter.taken[count:]:
-            values = {name: getattr(one.call, name) for name in CALL_FIELDS}
             if one.row.error is None:
-                recorded.append(Call(**values, billed=one.row.usage))
+                recorded.append(replace(one.call, billed=one.row.usage, is_simulated=False))
             else:
                 status = REFUSED_STATUS if one.row.error_type == REFUSED else UNKNOWN_STATUS
-                recorded.append(Call(**values, status=status))
+                recorded.append(replace(one.call, status=status, is_simulated=False))
         return recorded
 
 
