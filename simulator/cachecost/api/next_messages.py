@@ -17,8 +17,14 @@ from cachecost.analysis.bill.advice import Advice, best_advice
 from cachecost.analysis.bill.found_sessions import account_of_found
 from cachecost.analysis.bill.summary import ROWS_BY, BillRow, summarize
 from cachecost.analysis.bill.timeline import sessions_by_time
-from cachecost.analysis.next_message.choices import KeepAliveAdvice, NextChoice, NextRequest, next_session
-from cachecost.analysis.next_message.conversation import count_message, parse_content
+from cachecost.analysis.next_message.choices import (
+    KeepAliveAdvice,
+    NextChoice,
+    NextRequest,
+    count_message,
+    next_session,
+    parse_content,
+)
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
 from cachecost.api.html import HtmlTable, paragraph, rows_of
 from cachecost.api.setup import Counter, RuleOptions, check_choice, setup_of
@@ -34,6 +40,7 @@ from cachecost.views.next.words import price_words
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
 
 BILL_FIELDS = (
     "models first last calls hit_rate input_tokens=usage.input_tokens read=usage.read write_5m=usage.write_5m "
