@@ -72,8 +72,7 @@ def next_(
     folder, whose latest session is meant; without either, the latest session of this machine. A message is as long as
     those of the session typically are. cachecost never sends anything itself.
     """
-    from cachecost.analysis.next_message.choices import NextRequest
-    from cachecost.analysis.next_message.conversation import count_message, parse_content
+    from cachecost.analysis.next_message.choices import NextRequest, count_message, parse_content
     from cachecost.base.errors import CannotEvaluate
     from cachecost.base.limits import read_whole
     from cachecost.views.next.json_output import next_object, print_next
