@@ -4,16 +4,21 @@ The module imports fast: a replay with `--json` needs nothing else of the ledger
 """
 
 from __future__ import annotations
-from cachecost.base.formatting import count_text
-from cachecost.base.structs import astuple, value
-from cachecost.prompts.blocks import Layer
-from cachecost.providers.usage import COST_CLASSES as COST_CLASSES, TOKEN_CLASSES as TOKEN_CLASSES, Usage, ZERO as ZERO
+
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import add
 from typing import Literal, NamedTuple
+
+from cachecost.base.formatting import count_text
+from cachecost.base.structs import astuple, value
+from cachecost.prompts.blocks import Layer
+from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
+from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
+from cachecost.providers.usage import ZERO as ZERO
+from cachecost.providers.usage import Usage
 
 WARM_START: Literal["warm_start"] = "warm_start"
 REFUSED = "invalid_request_error"

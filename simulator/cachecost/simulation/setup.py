@@ -1,6 +1,13 @@
 """The setup of a replay: rules with their assumptions, prices, host, day, token counters and bills."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import TYPE_CHECKING
+
 from cachecost.base.errors import CannotEvaluate
 from cachecost.prompts.render import TokenCounter
 from cachecost.providers.assumptions import assumptions_from
@@ -8,11 +15,6 @@ from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.factory import CALIBRATED, FILLER, counter_name, make_counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import date
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachecost.conversations.calls import Call

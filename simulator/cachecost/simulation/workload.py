@@ -1,6 +1,16 @@
 """A workload: calls and the setup that they are replayed under, as often as an analysis needs."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace as replace_struct
@@ -12,18 +22,10 @@ from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import LOOKBACK_CACHES, ModelRules, NO_OWN_RULES, OwnRules, RuleBook, data_date
+from cachecost.providers.rules import LOOKBACK_CACHES, NO_OWN_RULES, ModelRules, OwnRules, RuleBook, data_date
 from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import CALIBRATED, FILLER
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import date
-from heapq import heappop, heappush
-from pathlib import Path
-from typing import NamedTuple, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
