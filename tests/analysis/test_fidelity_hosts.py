@@ -18,7 +18,7 @@ from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.scores import Score
 from cachecost.views.fidelity.text import (
     HostScore,
     exactness_sentences,
@@ -101,7 +101,7 @@ def test_a_range_breaks_where_less_than_the_minimum_is_read() -> None:
     second = judged("gemini", "gemini-3.8-flash", *rows)[1]
     assert (second.kind, second.holds, second.is_right) == ("range", False, False)
     assert second.reason == "at most 0 tokens were predicted, 500 were read"
-    assert HostScore("gemini", "best_effort", score("", [second]), 500).standing.startswith("the range holds in 0 of 1")
+    assert HostScore("gemini", "best_effort", Score("", [second]), 500).standing.startswith("the range holds in 0 of 1")
 
 
 def test_openais_late_breakpoints_are_judged_as_breakpoints() -> None:

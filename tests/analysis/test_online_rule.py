@@ -22,7 +22,7 @@ from cachecost.scenario.models import load_strategy
 from cachecost.simulation.setup import ReplaySetup, no_progress
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.keepalive import KeepAlive, needs_output
-from cachecost.views.optimum.client_code import client_code, strategy_yaml
+from cachecost.views.optimum.plan_folder import client_code, strategy_yaml
 
 PINGS = KeepAlive(every_s=3595.0, times=2, whole=True)
 ALL = [

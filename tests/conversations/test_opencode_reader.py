@@ -18,8 +18,8 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, quiet
 from cachecost.conversations.logs import find_input_files, merge_calls
 from cachecost.conversations.readers.detect import detect
-from cachecost.conversations.readers.opencode.reader import calls, session_files, sniff, sniff_file
-from cachecost.conversations.readers.opencode.records import MessageRecord, StepTokens, usage_of
+from cachecost.conversations.readers.opencode.reader import calls, session_files, sniff, sniff_file, usage_of
+from cachecost.conversations.readers.opencode.store import MessageRecord, StepTokens
 from cachecost.providers.usage import Usage
 from conversations.opencode_store import (
     START,

@@ -3,7 +3,7 @@
 import pytest
 
 from cachecost.providers.clients.setting_rows import client_settings
-from cachecost.providers.clients.settings import message_breakpoint_rows, message_breakpoints
+from cachecost.providers.clients.settings import message_breakpoints
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ def test_by_version(version: str | None, count: int) -> None:
 
 
 def test_every_row_has_a_source() -> None:
-    assert {row.source for row in message_breakpoint_rows()} <= set(client_settings().sources)
+    assert {row.source for row in client_settings().message_breakpoints} <= set(client_settings().sources)

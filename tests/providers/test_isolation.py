@@ -32,7 +32,7 @@ def _shipped_files() -> Iterator[None]:
 
 
 def _forget() -> None:
-    for known in (rulefile._load, rulefile.hosts, rulefile.near_model):
+    for known in (rulefile.catalogue, rulefile.hosts, rulefile.near_model):
         known.cache_clear()
 
 

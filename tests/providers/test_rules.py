@@ -431,10 +431,10 @@ def test_a_new_model_is_one_table_and_no_code(tmp_path: Path, monkeypatch: pytes
     text = (FOLDER / "anthropic.toml").read_text(encoding="utf-8") + NEW_MODEL
     (tmp_path / "anthropic.toml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(rulefile, "FOLDER", tmp_path)
-    rulefile._load.cache_clear()
+    rulefile.catalogue.cache_clear()
     try:
         assert rules("claude-next-6").minimum_tokens == 512
         assert rules("claude-next-6", "2026-12-01").minimum_tokens == 256
         assert rules("claude-next-6").hidden.frame_turn == 2
     finally:
-        rulefile._load.cache_clear()
+        rulefile.catalogue.cache_clear()

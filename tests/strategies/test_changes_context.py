@@ -136,7 +136,7 @@ def texts(rewriter: ThreadRewriter) -> list[str]:
 def told(number: int) -> ThreadRewriter:
     rewriter = ThreadRewriter()
     for n in range(number):
-        rewriter.take(Human(n, (user(f"m{n}"),)))
+        rewriter.send(Human(n, (user(f"m{n}"),)))
     return rewriter
 
 
@@ -159,7 +159,7 @@ def test_going_back_into_what_one_message_stands_for_makes_it_whole_again(keep: 
     rewriter = told(6)
     made = rewriter.replace_range(9, 2, 5, SHORT)
     assert (made.keep, len(made.messages)) == (2, 2)
-    rewriter.take(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    rewriter.send(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
     assert texts(rewriter) == left.split()
     assert rewriter.tokens == sum(-(-block.size // 4) for message in rewriter.sent_messages for block in message.blocks)
     assert rewriter.turns == list(range(len(rewriter.sent_messages)))
@@ -170,7 +170,7 @@ def test_going_back_into_what_was_left_out_brings_it_back(keep: int, left: str) 
     rewriter = told(5)
     rewriter.replace_range(9, 0, 3, ())
     assert texts(rewriter) == ["m3", "m4"]
-    rewriter.take(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    rewriter.send(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
     assert texts(rewriter) == left.split()
 
 

@@ -22,7 +22,7 @@ from cachecost.prompts.request import accepts_breakpoint, block_at
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Primitive, Spot, View
+from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Position, Primitive, View
 from cachecost.strategies.registry import Strategy, build, names
 from cachecost.strategies.spec import StrategySpec
 from slow_cases import mostly_slow
@@ -231,7 +231,7 @@ def test_planning_costs_work_for_what_is_new(name: str) -> None:
 class Forgetful(Primitive):
     """Lists the whole thread for each call."""
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         assert [message for message in view.thread.messages() if message.role]
         return iter(())
 

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from test_agreeing_lengths import BILLS, Bill, chain, learn, prompt
 
-from cachecost.tokens.calibrated import NO_CALL, Bills, add_bill, told_by_other
+from cachecost.tokens.calibrated import NO_CALL, Bills, add_bill, find_other_bill
 
 CALLS = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 9)), max_size=8)
 
@@ -21,7 +21,7 @@ def test_each_call_is_told_by_the_earliest_other_one(bills: list[tuple[int, int]
         every[call] = tokens
     for asking in range(NO_CALL, 8):
         others = [tokens for number, tokens in sorted(every.items()) if number != asking]
-        assert told_by_other(kept, asking) == next(iter(others), None)
+        assert find_other_bill(kept, asking) == next(iter(others), None)
 
 
 @given(st.lists(st.integers(1, 900), min_size=8, max_size=8), BILLS, BILLS)

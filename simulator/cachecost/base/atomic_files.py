@@ -1,12 +1,8 @@
-"""Atomic writes: a file is written to a temporary name in the same folder, then renamed.
+"""Files as they are written and read: whole or not at all, one writer at a time, and only where reading is allowed.
 
-Locks on files: one process at a time writes a recording, a journal, or a sweep.
-
-Ends long work from outside: whoever starts it sets a check, and its loops ask it, a replay before each call.
-
-What a file's name says about its content.
-
-Which files this process may read: all, unless it answers somebody else's words, as the MCP server does.
+A file is written to a temporary name in the same folder, then renamed. Long work is ended from outside: whoever starts
+it sets a check, and its loops ask it, a replay before each call. All files may be read, unless this process answers
+somebody else's words, as the MCP server does.
 """
 
 from __future__ import annotations
@@ -76,10 +72,27 @@ class CannotWrite(InputError):
 
 
 @contextmanager
+def reporting_errors(path: str | Path, verb: str, kind: type[InputError] = InputError) -> Iterator[None]:
+    """Raise an OSError in the block as `kind`: the file "cannot be written", where that is the verb."""
+    try:
+        yield
+    except OSError as error:
+        raise kind([Fault(str(path), f"cannot be {verb}: {error.strerror or error}")]) from None
+
+
+@contextmanager
 def replace_when_done(path: Path) -> Iterator[Path]:
     """A path in the same folder, for a file or a folder that becomes `path` when all went well. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    _remove_abandoned(path)
+    for abandoned in path.parent.glob(f".{escape(path.name)}.*.part"):  # by processes that were killed
+        process = abandoned.name.rsplit(".", 2)[1]
+        try:
+            if process.isdecimal():
+                os.kill(int(process), 0)
+        except ProcessLookupError:
+            _remove(abandoned)
+        except OSError:
+            pass
     _unfinished.add(part)
     try:
         yield part
@@ -87,25 +100,6 @@ def replace_when_done(path: Path) -> Iterator[Path]:
     finally:
         _remove(part)
         _unfinished.discard(part)
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files for `path` of processes that were killed."""
-    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
-        process = part.name.rsplit(".", 2)[1]
-        with suppress(OSError):
-            if process.isdecimal() and not _runs(int(process)):
-                _remove(part)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def remove_unfinished() -> None:
@@ -178,33 +172,27 @@ class OthersFile:
         self.content = self._read()
 
     def _read(self) -> bytes:
-        try:
+        with reporting_errors(self.path, "read"):
             return self.path.read_bytes() if self.path.exists() else b""
-        except OSError as error:
-            raise InputError([Fault(str(self.path), f"cannot be read: {error.strerror or error}")]) from None
 
     def replace(self, content: bytes) -> None:
         """Write the new content. Raises CannotWrite: read-only, changed since it was read, or not to be written."""
-        try:
-            self._replace(content)
-        except OSError as error:
-            raise CannotWrite([Fault(str(self.path), f"cannot be written: {error.strerror or error}")]) from None
-
-    def _replace(self, content: bytes) -> None:
         path = self.path
-        status = path.stat() if path.exists() else None
-        if status and not status.st_mode & S_IWUSR:
-            raise CannotWrite([Fault(str(path), "is read-only; not written")])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = S_IMODE(status.st_mode) if status else 0o600
-        backup = path.with_name(f"{path.name}.cachecost-backup")
-        if status and not backup.exists():
-            with replace_when_done(backup) as part:
-                self._write(part, self.content, mode, status)
-        with replace_when_done(path) as part:
-            self._write(part, content, mode, status)
-            if self._read() != self.content:
-                raise CannotWrite([Fault(str(path), "changed by another program meanwhile; not written, try again")])
+        with reporting_errors(path, "written", CannotWrite):
+            status = path.stat() if path.exists() else None
+            if status and not status.st_mode & S_IWUSR:
+                raise CannotWrite([Fault(str(path), "is read-only; not written")])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mode = S_IMODE(status.st_mode) if status else 0o600
+            backup = path.with_name(f"{path.name}.cachecost-backup")
+            if status and not backup.exists():
+                with replace_when_done(backup) as part:
+                    self._write(part, self.content, mode, status)
+            with replace_when_done(path) as part:
+                self._write(part, content, mode, status)
+                if self._read() != self.content:
+                    message = "changed by another program meanwhile; not written, try again"
+                    raise CannotWrite([Fault(str(path), message)])
 
     @staticmethod
     def _write(part: Path, content: bytes, mode: int, status: os.stat_result | None) -> None:
@@ -237,18 +225,14 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Like `write_whole`; foreign text in it is inert. Raises InputError with the reason."""
-    try:
+    with reporting_errors(path, "written"):
         write_whole(path, inert_text(text).encode("utf-8"))
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror or error}")]) from None
 
 
 def remove_file(path: Path) -> None:
     """Remove a file that may not be there. Raises InputError with the reason."""
-    try:
+    with reporting_errors(path, "removed"):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be removed: {error.strerror or error}")]) from None
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:

@@ -1,8 +1,7 @@
 """BLAKE2 without OpenSSL, which takes milliseconds to load: a status line has few of them.
 
-Bytes that are read seldom and kept to the end: in memory first, in an unnamed file where they become many.
-
-Draws that a seed decides, and no generator's state.
+Beside it: bytes that are read seldom and kept to the end, in memory first, in an unnamed file where they become many,
+and draws that a seed decides, and no generator's state.
 """
 
 from __future__ import annotations

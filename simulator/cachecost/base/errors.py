@@ -1,7 +1,5 @@
-"""Errors in user input, as values: collected, then reported together (exit codes: docs/reference/output-formats.md).
-
-The exit codes of all commands.
-"""
+"""Errors in user input, as values: collected, then reported together, and the exit codes of all commands
+(docs/reference/output-formats.md)."""
 
 from __future__ import annotations
 

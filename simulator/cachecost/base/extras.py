@@ -1,7 +1,4 @@
-"""Optional packages. The error for a missing one names its extra and the command that installs it.
-
-How this copy of cachecost was installed, and the command that adds packages to it.
-"""
+"""Optional packages: the error for a missing one names its extra and the command that adds it to this copy."""
 
 from __future__ import annotations
 
@@ -79,18 +76,9 @@ class Installation:
         match self.installer:
             case "pip":
                 beside = shutil.which("pip")
-                return shlex.join(
-                    [
-                        *(
-                            ["pip"]
-                            if beside and Path(beside).parent == Path(self.python).parent
-                            else [self.python, "-m", "pip"]
-                        ),
-                        "install",
-                        *source,
-                        *packages,
-                    ]
-                )
+                is_own = beside is not None and Path(beside).parent == Path(self.python).parent
+                pip = ["pip"] if is_own else [self.python, "-m", "pip"]
+                return shlex.join([*pip, "install", *source, *packages])
             case "uv":
                 return shlex.join(["uv", "pip", "install", "--python", self.python, *source, *packages])
             case "uv tool" if source:
@@ -170,12 +158,7 @@ EXTRAS = {
     "uvicorn": "server",
 }
 """Top-level module to the extra in pyproject.toml that brings it."""
-WITHOUT_EXTRA = {
-    "brotli": "brotli",
-    "mistral_common": "mistral-common",
-    "pytest": "pytest",
-    "zstandard": "zstandard",
-}
+WITHOUT_EXTRA = {"brotli": "brotli", "mistral_common": "mistral-common", "pytest": "pytest", "zstandard": "zstandard"}
 """Top-level module to the package that brings it, where no extra does."""
 
 
@@ -210,19 +193,15 @@ def needs(who: str, missing: Iterable[str], instead: str = "") -> str:
 
 def how_to_install(modules: Iterable[str]) -> str:
     """The command that adds the modules to this copy of cachecost: by their extras, else the packages themselves."""
-
     names = list(modules)
     packages = [WITHOUT_EXTRA.get(name, name) for name in names if name not in EXTRAS]
     if (found := find_installation()) is None:
         return f"To install: pip install {' '.join(names)}"
     extras = {EXTRAS[name] for name in names if name in EXTRAS}
-    return f"To install: {found.install_command(extras, packages, _complete_extras())}"
-
-
-def _complete_extras() -> set[str]:
-    """The extras that are here already: a command that installs anew has to name them, too."""
-    found = {extra: [name for name, brings in EXTRAS.items() if brings == extra] for extra in EXTRAS.values()}
-    return {extra for extra, names in found.items() if is_installed(*names)}
+    extras = {EXTRAS[name] for name in names if name in EXTRAS}
+    brings = {extra: [name for name, by in EXTRAS.items() if by == extra] for extra in EXTRAS.values()}
+    complete = {extra for extra, modules_of in brings.items() if is_installed(*modules_of)}  # to be named anew, too
+    return f"To install: {found.install_command(extras, packages, complete)}"
 
 
 def not_found(error: ImportError) -> str | None:

@@ -16,7 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeGuard
 
-from cachecost.base.atomic_files import check_readable
+from cachecost.base.atomic_files import check_readable, reporting_errors
 from cachecost.base.errors import Fault, InputError
 
 DEEPEST = 128
@@ -115,11 +115,11 @@ def within_limits() -> Iterator[None]:
 
 def check_depth(value: object, text: bytes | str | None = None) -> None:
     """Raises OutOfLimits where `value` is nested too deeply. Where its `text` has few brackets nothing is walked."""
-    if (
-        text is not None
-        and (text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{"))
-        <= DEEPEST
-    ):
+    if isinstance(text, bytes):
+        brackets = text.count(b"[") + text.count(b"{")
+    else:
+        brackets = DEEPEST + 1 if text is None else text.count("[") + text.count("{")
+    if brackets <= DEEPEST:
         return
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEEPEST):
@@ -173,11 +173,8 @@ def is_amount(value: object) -> bool:
 def read_whole(path: str | Path, most: int = MOST_FILE) -> bytes:
     """The bytes of a hand-written file. Raises InputError if it cannot or may not be read or is too large."""
     check_readable(Path(path))
-    try:
-        with Path(path).open("rb") as stream:
-            return read_at_most(stream, str(path), most)
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be read: {error.strerror or error}")]) from None
+    with reporting_errors(path, "read"), Path(path).open("rb") as stream:
+        return read_at_most(stream, str(path), most)
 
 
 def read_at_most(stream: BinaryIO, file: str, most: int) -> bytes:

@@ -15,6 +15,8 @@ import msgspec
 
 Kind = TypeVar("Kind")
 _replace: Any = msgspec.structs.replace
+astuple: Any = msgspec.structs.astuple
+"""The values of a struct, in the order of its fields."""
 OWN_OF_CLASS = ("__dict__", "__weakref__")
 
 

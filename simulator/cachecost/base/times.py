@@ -1,7 +1,4 @@
-"""Times: seconds since the epoch inside, ISO 8601 outside.
-
-Time zones: the one of this machine, and those that a user names.
-"""
+"""Times: seconds since the epoch inside, ISO 8601 outside; time zones: this machine's, and those that a user names."""
 
 from __future__ import annotations
 

@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import (
-    DEEPEST,
-    MOST_FILE,
-    TOO_DEEP,
-    OutOfLimits,
-    check_depth,
-    read_whole,
-    within_limits,
-)
+from cachecost.base.limits import DEEPEST, MOST_FILE, TOO_DEEP, OutOfLimits, check_depth, read_whole, within_limits
 
 NAMED = re.compile(r"[^\W\d]\.")
 """A name, and the dot of a dotted key after it."""
@@ -31,41 +23,29 @@ def read_toml(path: Path) -> tuple[dict[str, Any], TomlLines]:
 
 def read_toml_text(path: Path, most: int = MOST_FILE) -> tuple[dict[str, Any], str]:
     """The file's values and its text. Raises InputError as `read_toml`, and for a file of more than `most` bytes."""
-    data = read_whole(path, most)
+    data, file = read_whole(path, most), str(path)
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise InputError([Fault(str(path), "cannot be read: it is not UTF-8 text")]) from None
-    return _toml(text, str(path)), text
-
-
-def _toml(text: str, file: str) -> dict[str, Any]:
+        raise InputError([Fault(file, "cannot be read: it is not UTF-8 text")]) from None
+    lines = text.splitlines()
     try:
-        if max(map(_levels, text.splitlines()), default=0) > DEEPEST:  # tomllib takes the square of a dotted key
-            raise OutOfLimits(*TOO_DEEP)
+        for line in lines:  # tomllib takes the square of a dotted key: an upper bound of the levels that a line opens
+            key, _, value = line.partition("=")
+            if 1 + max(key.count("."), len(NAMED.findall(value))) > DEEPEST:
+                raise OutOfLimits(*TOO_DEEP)
         with within_limits():
-            value = tomllib.loads(text, parse_float=Decimal)
-        check_depth(value)
-        return value
-    except OutOfLimits as error:
-        raise InputError([Fault(file, str(error), _longest(text))]) from None
+            found = tomllib.loads(text, parse_float=Decimal)
+        check_depth(found)
+        return found, text
+    except OutOfLimits as error:  # parsers do not say where: most likely it is the longest line
+        longest = 1 + max(range(len(lines)), key=lambda number: len(lines[number]))
+        raise InputError([Fault(file, str(error), longest)]) from None
     except tomllib.TOMLDecodeError as error:
         place = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
         message = str(error)[: place.start()] if place else str(error).removesuffix(" (at end of document)")
-        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
-        raise InputError([Fault(file, f"is not TOML: {message}", line, column)]) from None
-
-
-def _levels(line: str) -> int:
-    """An upper bound of the levels that the dotted keys of a line open."""
-    key, _, value = line.partition("=")
-    return 1 + max(key.count("."), len(NAMED.findall(value)))
-
-
-def _longest(text: str) -> int:
-    """The line that most likely exceeds a limit; parsers do not say which."""
-    lines = text.splitlines()
-    return 1 + max(range(len(lines)), key=lambda number: len(lines[number]))
+        number, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
+        raise InputError([Fault(file, f"is not TOML: {message}", number, column)]) from None
 
 
 class TomlLines:

@@ -2,9 +2,7 @@
 
 YAML 1.2 as people mean it: `no` is a word, `21_000` an integer, a date stays text, a number keeps its
 digits. What YAML allows but is never meant (a duplicate key, a tag, an alias within itself) is an error;
-all errors are collected.
-
-Turns pydantic's errors about a YAML file into errors with the user's own names and places.
+all errors are collected. pydantic's errors about such a file get the user's own names and places.
 """
 
 from __future__ import annotations
@@ -37,10 +35,7 @@ SCHEMA = (
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
 )
 """What a word without quotes may be besides text: (tag, pattern, what it begins with), as YAML 1.2 has it."""
-SCHEMA_1_1 = (
-    ("bool", "yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF", "yYnNoO"),
-    *SCHEMA,
-)
+SCHEMA_1_1 = (("bool", "yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF", "yYnNoO"), *SCHEMA)
 """The same, with the truth values of YAML 1.1."""
 
 
@@ -259,21 +254,16 @@ def read(path: str | Path) -> PlacedValue:
 
 def parse(text: str, file: str) -> PlacedValue:
     """The one document in `text`. Raises InputError where it is not YAML or empty."""
+    from yaml import MarkedYAMLError, YAMLError
+
     builder = _ValueBuilder(file)
     try:
-        node = _compose(text, file)
+        node = compose(text)
         if node is None:
             raise InputError([Fault(file, "expected a mapping; got an empty file", 1, 1)])
         return PlacedValue(builder.build(node, ()), builder.places, builder.faults)
     except OutOfLimits as error:
         raise InputError([Fault(file, str(error), 1, 1)]) from None
-
-
-def _compose(text: str, file: str) -> Any:
-    from yaml import MarkedYAMLError, YAMLError
-
-    try:
-        return compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else ()
@@ -284,9 +274,8 @@ def _compose(text: str, file: str) -> Any:
         character = getattr(error, "character", "")
         shown = chr(character) if isinstance(character, int) else character
         message = f"not valid YAML: the character {shown!r} is not allowed"
-        raise InputError(
-            [Fault(file, message, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)]
-        ) from None
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise InputError([Fault(file, message, line, column)]) from None
 
 
 NAMED_IN_TEXT = re.compile(r"(alias|anchor|handle) '.*'")
@@ -311,21 +300,18 @@ class _ValueBuilder:
         if len(self._open) >= DEEPEST:
             raise OutOfLimits(*TOO_DEEP)
         self._open.add(id(node))
-        value = self._of(node, way)
+        value = self._value(node, way)
         self._open.discard(id(node))
         return value
 
-    def _of(self, node: Any, way: Way) -> Any:
+    def _value(self, node: Any, way: Way) -> Any:
         name = str(node.tag).removeprefix(TAG)
         if name in SCALARS and isinstance(node.value, str):
             return scalar(node.value, name)
         if name == "seq":
             return [self.build(item, (*way, number)) for number, item in enumerate(node.value)]
-        if name == "map":
-            return self._mapping(node, way)
-        return self._reject(node, way, f"expected a plain value; got the tag {node.tag}")
-
-    def _mapping(self, node: Any, way: Way) -> dict[str, Any]:
+        if name != "map":
+            return self._reject(node, way, f"expected a plain value; got the tag {node.tag}")
         value: dict[str, Any] = {}
         for key, item in node.value:
             if not isinstance(key.value, str):
@@ -368,14 +354,11 @@ def scalar(text: str, tag: str) -> Any:
         if tag == "int":
             number = int(digits, 0 if PREFIXED.match(digits) else 10)
             return number if abs(number) <= MOST_WHOLE else text
-        return _finite(digits, text) if tag == "float" else text
+        if tag == "float" and isfinite(exact := ExactNumber(digits)):
+            return exact
     except ValueError:
-        return text
-
-
-def _finite(digits: str, text: str) -> ExactNumber | str:
-    number = ExactNumber(digits)
-    return number if isfinite(number) else text
+        pass
+    return text
 
 
 Schema = Mapping[str, Any]
@@ -447,8 +430,11 @@ def faults_of(error: ValidationError, placed: PlacedValue, schema: Schema) -> li
     `schema` is the JSON Schema of the model that was validated: it knows the keys there could be.
     """
     found: dict[Way, list[dict[str, Any]]] = {}
-    for way, details in _without_rivals(list(_errors(error)), placed.value):
-        found.setdefault(way, []).append(details)
+    walked = [(*_walk(details, placed.value), details) for details in _errors(error)]
+    deeper = {union for way, union, _ in walked if union is not None and len(way) > len(union)}
+    for way, union, details in walked:
+        if union not in deeper or len(way) > len(union or ()):  # else a union's branch of another shape than was given
+            found.setdefault(way, []).append(details)
     return [placed.fault(way, _sentence(way, errors, schema)) for way, errors in found.items()]
 
 
@@ -460,15 +446,6 @@ def _errors(error: ValidationError) -> Iterator[dict[str, Any]]:
             yield from ({**deeper, "loc": (*details["loc"], *deeper["loc"])} for deeper in _errors(inner))
         else:
             yield dict(details)
-
-
-def _without_rivals(errors: Sequence[Any], value: Any) -> Iterator[tuple[Way, dict[str, Any]]]:
-    """(way, error), without those of union branches that have another shape than what was given."""
-    walked = [(*_walk(error, value), error) for error in errors]
-    deeper = {union for way, union, _ in walked if union is not None and len(way) > len(union)}
-    for way, union, error in walked:
-        if union not in deeper or len(way) > len(union or ()):
-            yield way, error
 
 
 def _walk(error: Mapping[str, Any], value: Any) -> tuple[Way, Way | None]:
@@ -498,7 +475,11 @@ def _sentence(way: Way, errors: Sequence[dict[str, Any]], schema: Schema) -> str
     if first["type"] in ("value_error", "assertion_error"):
         return str(first["ctx"]["error"])
     names = sorted({name for error in errors for name in _literals(error)})
-    return _expected_text(names, [_phrase(error) for error in errors if not _literals(error)], first["input"])
+    others = [error for error in errors if not _literals(error)]
+    phrases = [
+        EXPECTED[one["type"]](one.get("ctx", {})) if one["type"] in EXPECTED else str(one["msg"]) for one in others
+    ]
+    return _expected_text(names, phrases, first["input"])
 
 
 def _literals(error: Mapping[str, Any]) -> list[str]:
@@ -506,11 +487,6 @@ def _literals(error: Mapping[str, Any]) -> list[str]:
     if error["type"] != "literal_error":
         return []
     return [name.strip("'") for name in re.findall(r"'[^']*'|\d+", error["ctx"]["expected"])]
-
-
-def _phrase(error: Mapping[str, Any]) -> str:
-    phrase = EXPECTED.get(error["type"])
-    return phrase(error.get("ctx", {})) if phrase else str(error["msg"])
 
 
 def _meaning(schema: Schema, way: Way) -> str:

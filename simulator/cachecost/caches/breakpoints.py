@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from copy import copy
+from itertools import takewhile
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from cachecost.base.digests import seeded_share
 from cachecost.base.structs import value
 from cachecost.caches.expiry import BEFORE_TIME, CacheEntry, State, new_entry, refresh_before_hit, ttl_s_of
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.compare import prefixes_back
 from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, lookback_window
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.rules import ModelRules, VisibilityLag
@@ -76,23 +78,18 @@ class PrefixCache:
         self._written = 0
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Look up `prompt`, write at its breakpoints, and return how its tokens divide.
 
-        `start` and `first_token_s` are seconds. Calls come in the order they start.
+        `start` and `ttft_s` are seconds. Calls come in the order they start.
         """
         found = self.find(prompt, rules, start, sizes)
         hit, entry = found or (None, None)
         depth, read = (hit.depth, sizes.of(hit)) if hit else (0, 0)
         in_key = rules.assumptions.ttl_in_key
         kind = _DrawingWriter if rules.assumptions.is_drawn else Writer
-        writer = kind(rules, start, start + first_token_s, self._written)
+        writer = kind(rules, start, start + ttft_s, self._written)
         writes = [((one.prefix, one.ttl if in_key else ""), one.prefix.depth, one.ttl) for one in prompt.breakpoints]
         write_at_breakpoints(self._entries, entry, depth, writes, writer)
         self._written = writer.written
@@ -117,13 +114,11 @@ class PrefixCache:
         Expired ones are among them; of one prefix that of the short TTL comes first.
         """
         ttls = TTLS if rules.assumptions.ttl_in_key else ("",)
-        node: Prefix | None = end
-        while node is not None and node.depth > depth:
+        for node in takewhile(lambda one: one.depth > depth, prefixes_back(end)):
             for ttl in ttls:
                 entry = self._entries.get((node, ttl))
                 if entry is not None and node.block is not None:
                     yield node, entry
-            node = node.parent
 
     def entries(self) -> Iterator[tuple[Key, CacheEntry]]:
         """All entries by their keys, expired ones included."""
@@ -155,35 +150,30 @@ class PrefixCache:
 
     def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
         """Forget what is cached of a prompt beyond its first `most` tokens."""
-        node: Prefix | None = prompt.end
-        while node is not None and sizes.of(node) > most:
+        for node in takewhile(lambda one: sizes.of(one) > most, prefixes_back(prompt.end)):
             for ttl in TTLS:
                 self._entries.pop(_key(node, ttl, rules.assumptions), None)
-            node = node.parent
 
     def find(
         self, prompt: Prompt, rules: ModelRules, now: float, sizes: PrefixSizes
     ) -> tuple[Prefix, CacheEntry] | None:
-        """Rule 9: the entry that a call finds at `now` (seconds), and its prefix; None: a miss."""
+        """Rule 9: the entry that a call finds at `now` (seconds), and its prefix; None: a miss.
+
+        It looks back from each breakpoint, the last one first, or at the longest first of the places where the host
+        looks (`finds` of the rules).
+        """
         in_key, entries = rules.assumptions.ttl_in_key, self._entries
-        for node, ttl in _lookups(prompt, rules):
+        if prompt.boundaries is None:
+            marked = reversed(prompt.breakpoints)
+            places = ((node, one.ttl) for one in marked for node in lookback_window(one.prefix, rules))
+        else:
+            ends = sorted(prompt.boundaries, key=lambda one: one.depth, reverse=True)
+            places = ((node, ttl) for node in ends for ttl in TTLS)
+        for node, ttl in places:
             entry = entries.get((node, ttl if in_key else ""))
             if entry and entry.is_hit(now, sizes.of(node)):
                 return node, entry
         return None
-
-
-def _lookups(prompt: Prompt, rules: ModelRules) -> Iterator[tuple[Prefix, str]]:
-    """Where a call looks for an entry, and of which TTL: back from each breakpoint, the last one first, or the longest
-    first of the places where the host looks (`finds` of the rules)."""
-    if prompt.boundaries is None:
-        for breakpoint in reversed(prompt.breakpoints):
-            for node in lookback_window(breakpoint.prefix, rules):
-                yield node, breakpoint.ttl
-        return
-    for node in sorted(prompt.boundaries, key=lambda one: one.depth, reverse=True):
-        for ttl in TTLS:
-            yield node, ttl
 
 
 def write_at_breakpoints(
@@ -246,18 +236,19 @@ class _DrawingWriter(Writer):
 
     def entry(self, ttl: str) -> CacheEntry:
         self.written += 1
-        number, assumptions = self.written, self.rules.assumptions
-        is_early = _is_drawn("evict", number, assumptions.early_eviction_probability, assumptions)
-        share = seeded_share(assumptions.seed, "life", number) if is_early else 1.0
-        return new_entry(self.rules, ttl, self.start, self._readable_at(number), share)
+        number, assumptions, dated = self.written, self.rules.assumptions, self.rules.visibility_lag
 
-    def _readable_at(self, number: int) -> float:
-        """When the `number`-th entry of all becomes readable: at the first token, or later (rule 14)."""
-        assumptions, dated = self.rules.assumptions, self.rules.visibility_lag
-        if dated and _is_drawn("dated", number, assumptions.visibility_lag_by_date, assumptions):
-            self.latest = max(self.latest, self.start + lag_s(dated, seeded_share(assumptions.seed, "delay", number)))
-        is_late = _is_drawn("lag", number, assumptions.visibility_lag_probability, assumptions)
-        return max(self.first_token + (assumptions.visibility_lag_s if is_late else 0.0), self.latest)
+        def share(what: str) -> float:
+            return seeded_share(assumptions.seed, what, number)
+
+        def is_drawn(what: str, probability: float) -> bool:
+            return probability > 0 and share(what) < probability
+
+        ttl_share = share("life") if is_drawn("evict", assumptions.early_eviction_probability) else 1.0
+        if dated and is_drawn("dated", assumptions.visibility_lag_by_date):
+            self.latest = max(self.latest, self.start + lag_s(dated, share("delay")))
+        lag = assumptions.visibility_lag_s if is_drawn("lag", assumptions.visibility_lag_probability) else 0.0
+        return new_entry(self.rules, ttl, self.start, max(self.first_token + lag, self.latest), ttl_share)
 
 
 def lag_s(lag: VisibilityLag, share: float) -> float:
@@ -270,7 +261,3 @@ def lag_s(lag: VisibilityLag, share: float) -> float:
 
 def _key(prefix: Prefix, ttl: str, assumptions: Assumptions) -> Key:
     return (prefix, ttl if assumptions.ttl_in_key else "")
-
-
-def _is_drawn(what: str, number: int, probability: float, assumptions: Assumptions) -> bool:
-    return probability > 0 and seeded_share(assumptions.seed, what, number) < probability

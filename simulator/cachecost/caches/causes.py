@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from cachecost.account.causes import Cause
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
-from cachecost.caches.expiry import State
-from cachecost.prompts.blocks import Layer, Prefix, Thread
-from cachecost.prompts.compare import begins_with, common, path
+from cachecost.caches.losses import EarlierCall
+from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.compare import common, path
 from cachecost.prompts.output_format import effort_asked, model_of, output_format, thinking_asked
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import Request
@@ -19,54 +18,17 @@ from cachecost.providers.rules import ModelRules
 
 ENTRY_STATES: dict[str, Cause] = {"expired": "ttl_expired", "unreadable": "concurrent_write"}
 """The cause where an entry was looked for and its state is why it was not read."""
-
-
 SHORTER = 0.75
 """A compacted conversation has at most this share of the messages that it had."""
-
-
-class CacheState(Protocol):
-    """A cache that can say how an entry stands: absent, live, expired or unreadable."""
-
-    def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State: ...
-
-
-class ComparableCall(Protocol):
-    """An earlier call to compare with: its request, the rendered prompt, and the rules of its host and model."""
-
-    @property
-    def request(self) -> Request: ...
-    @property
-    def prompt(self) -> Prompt: ...
-    @property
-    def rules(self) -> ModelRules: ...
-
-
-class CachedCall(ComparableCall, Protocol):
-    """An earlier call, and the deepest prefix that it had in the cache."""
-
-    @property
-    def entry(self) -> Prefix | None: ...
-    @property
-    def ttl(self) -> str: ...
 
 
 @value
 class EarlierEntry:
     """The deepest entry of the earlier call `seen`, and its state: absent, live, expired, unreadable or changed."""
 
-    seen: ComparableCall
+    seen: EarlierCall
     entry: Prefix | None
     state: str
-
-
-def find_earlier_entry(cache: CacheState, prompt: Prompt, seen: CachedCall | None, start: float) -> EarlierEntry | None:
-    """What an earlier call of the same conversation left for this one, and its state at `start` (seconds)."""
-    if seen is None or seen.entry is None:
-        return EarlierEntry(seen, None, "absent") if seen else None
-    is_there = begins_with(prompt.end, seen.entry)
-    state = cache.state(seen.entry, seen.ttl, seen.rules, start) if is_there else "changed"
-    return EarlierEntry(seen, seen.entry, state)
 
 
 def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEntry | None, rules: ModelRules) -> Cause:
@@ -119,39 +81,29 @@ def _unmarked_cause(
     return find_change(request, prompt, lost.seen, rules) if lost.state == "changed" else "unknown"
 
 
-@value
-class UnreadPrefix:
-    """A prefix that an earlier call sent and this one did not read.
+def cause_of_unread(
+    prompt: Prompt, rules: ModelRules, tokens: int, entry: Prefix | None, state: str, is_fork: bool, is_off_path: bool
+) -> Cause:
+    """Why a host that looks back from breakpoints did not read a prefix that an earlier call sent: the first row that
+    applies.
 
     `tokens` is its length. `entry` is the deepest entry on the way to it, in this `state` (None, "absent": there is
     none). `is_fork`: see `is_fork`. `is_off_path`: the call before cached a prefix that this prompt does not have.
     """
-
-    tokens: int
-    entry: Prefix | None
-    state: State
-    is_fork: bool
-    is_off_path: bool
-
-
-def cause_of_unread(unread: UnreadPrefix, prompt: Prompt, rules: ModelRules) -> Cause:
-    """Why a host that looks back from breakpoints did not read the prefix: the first row that applies."""
-    distance: Cause = _cause_of_distance(unread.entry, prompt, prompt.breakpoints) if unread.entry else "unknown"
+    distance: Cause = _cause_of_distance(entry, prompt, prompt.breakpoints) if entry else "unknown"
     causes: list[tuple[bool, Cause]] = [
         (not prompt.breakpoints, "no_breakpoint"),
-        (unread.state == "unreadable", ENTRY_STATES["unreadable"]),
-        (unread.is_fork, "fork"),
-        (unread.state == "expired", ENTRY_STATES["expired"]),
-        (unread.entry is not None, distance),
-        (unread.tokens < rules.minimum_tokens, "below_minimum"),
-        (unread.is_off_path, "breakpoint_misplaced"),
+        (state == "unreadable", ENTRY_STATES["unreadable"]),
+        (is_fork, "fork"),
+        (state == "expired", ENTRY_STATES["expired"]),
+        (entry is not None, distance),
+        (tokens < rules.minimum_tokens, "below_minimum"),
+        (is_off_path, "breakpoint_misplaced"),
     ]
     return next((cause for applies, cause in causes if applies), "no_breakpoint")
 
 
-def is_fork(
-    request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix, earlier: ComparableCall | None
-) -> bool:
+def is_fork(request: Request, prompt: Prompt, rules: ModelRules, shared: Prefix, earlier: EarlierCall | None) -> bool:
     """Whether the conversation restarts from an earlier place and continues differently; `shared` was sent before.
 
     Replacing the last message while the conversation goes on is no fork, nor is a change before messages that stay.
@@ -162,37 +114,34 @@ def is_fork(
     length = thread.common(other).length
     is_parted = 0 < length < min(other.length, thread.length) and shared.layer == prompt.end.layer
     is_left = length < other.length - 1 or thread.length <= other.length
-    return is_parted and is_left and not _goes_on_alike(thread, other, length)
+    if not is_parted or not is_left:
+        return False
+    known = {node.message.digest for node in thread.back() if node.length > length and node.message}
+    later = (node.message.digest for node in other.back() if node.length > length and node.message)
+    return known.isdisjoint(later)
 
 
-def _goes_on_alike(one: Thread, other: Thread, length: int) -> bool:
-    """Whether two threads have a message in common after the first `length`, where they part."""
-    known = {node.message.digest for node in one.back() if node.length > length and node.message}
-    return any(node.message.digest in known for node in other.back() if node.length > length and node.message)
-
-
-def find_change_or_compaction(request: Request, prompt: Prompt, seen: ComparableCall, rules: ModelRules) -> Cause:
+def find_change_or_compaction(request: Request, prompt: Prompt, seen: EarlierCall, rules: ModelRules) -> Cause:
     """As `find_change`; changed content is a compaction where the conversation became much shorter."""
     cause = find_change(request, prompt, seen, rules)
     is_shorter = request.thread.length <= SHORTER * seen.request.thread.length
     return "compaction" if cause == "content_changed" and is_shorter else cause
 
 
-def find_change(request: Request, prompt: Prompt, seen: ComparableCall, rules: ModelRules) -> Cause:
+def find_change(request: Request, prompt: Prompt, seen: EarlierCall, rules: ModelRules) -> Cause:
     """The first difference in prompt order: model, speed, tools, cache key and text of system, key of messages."""
     before = seen.request
+    speed, speed_before = (one.params.get("speed") for one in (request, before))
+    choice, choice_before = (one.params.get("tool_choice") for one in (request, before))
     has_cache_key = rules.keyed_by is None or prompt.cache_keys != seen.prompt.cache_keys
     differs: list[tuple[bool, Cause]] = [
         (model_of(rules) != model_of(seen.rules), "model_changed"),
-        (_is_fast(request) != _is_fast(before), "speed_changed"),
+        ((speed == "fast") != (speed_before == "fast"), "speed_changed"),
         (request.tools.digest != before.tools.digest, "tools_changed"),
         (has_cache_key and output_format(request.params) != output_format(before.params), "output_format_changed"),
         (request.system.digest != before.system.digest, "system_changed"),
         (prompt.cache_keys[1] != seen.prompt.cache_keys[1], "system_changed"),
-        (
-            _choice(request) != _choice(before) and prompt.cache_keys[2] != seen.prompt.cache_keys[2],
-            "tool_choice_changed",
-        ),
+        (choice != choice_before and prompt.cache_keys[2] != seen.prompt.cache_keys[2], "tool_choice_changed"),
         (has_cache_key and thinking_asked(request, rules) != thinking_asked(before, seen.rules), "thinking_changed"),
         (has_cache_key and effort_asked(request, rules) != effort_asked(before, seen.rules), "effort_changed"),
         (request.thread.has_image != before.thread.has_image, "images_changed"),
@@ -202,7 +151,7 @@ def find_change(request: Request, prompt: Prompt, seen: ComparableCall, rules: M
     return next((cause for differed, cause in differs if differed), "content_changed")
 
 
-def _is_thinking_stripped(request: Request, prompt: Prompt, seen: ComparableCall) -> bool:
+def _is_thinking_stripped(request: Request, prompt: Prompt, seen: EarlierCall) -> bool:
     """Whether the prompts diverge at a thinking block that is sent again, but not rendered any more."""
     parted = common(seen.prompt.end, prompt.end)
     if parted is None or parted is seen.prompt.end:
@@ -212,14 +161,6 @@ def _is_thinking_stripped(request: Request, prompt: Prompt, seen: ComparableCall
         return False
     again = request.thread.common(seen.request.thread).back()
     return any(block is other or block.digest == other.digest for node in again for other in node.message_blocks)
-
-
-def _is_fast(request: Request) -> bool:
-    return request.params.get("speed") == "fast"
-
-
-def _choice(request: Request) -> object:
-    return request.params.get("tool_choice")
 
 
 def changed_parameter(cause: str, request: Request) -> object:

@@ -16,12 +16,7 @@ class ExplicitObjectCache:
         self._objects: dict[Prefix, CacheEntry] = {}
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Read or create the object of the static prefix. Times are seconds; calls come in the order they start."""
         static = [one for one in prompt.breakpoints if one.prefix.layer is not Layer.MESSAGES]
@@ -33,7 +28,7 @@ class ExplicitObjectCache:
         if entry and entry.state(start) == "live":
             entry.read(start, rules)
             return Outcome(tokens, 0, 0, total - tokens, breakpoint.prefix, (breakpoint,))
-        self._objects[breakpoint.prefix] = new_entry(rules, breakpoint.ttl, start, start + first_token_s)
+        self._objects[breakpoint.prefix] = new_entry(rules, breakpoint.ttl, start, start + ttft_s)
         hour = tokens if breakpoint.ttl == "1h" else 0
         return Outcome(0, hour, tokens - hour, total - tokens, None, (breakpoint,))
 

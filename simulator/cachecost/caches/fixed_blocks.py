@@ -13,6 +13,7 @@ from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import BEFORE_TIME, State, has_expired, is_readable, ttl_s_of
 from cachecost.caches.reporting import NO_PRIOR_PROMPT, PromptHistory, build_outcome, shared_with, tail_of
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
 
@@ -185,8 +186,13 @@ class Recency:
             self.tokens += chain.cached_end - before
             found = live if is_reached else found
             self._queue(chain)
-        if capacity is not None:
-            self._shrink(capacity)
+        while capacity is not None and self.tokens > capacity:
+            call, _, number = heappop(self._queued)
+            chain = self._chains[number]
+            chain.queued = False
+            if chain.steps and chain.steps[0].call == call:
+                self.tokens -= chain.drop(self.tokens - capacity)
+            self._queue(chain)
         return found
 
     def state(self, prefix: Prefix, now: float, ttl_s: float) -> State:
@@ -198,26 +204,17 @@ class Recency:
 
     def _chain(self, end: Prefix) -> Chain:
         """The chain of `end`. New blocks extend a chain that ends where they start, or start a new one."""
-        new: list[Prefix] = []
-        node: Prefix | None = end
-        while node is not None and node not in self._of:
-            new.append(node)
-            node = node.parent
+        new, node = new_prefixes(end, self._of)
         chain = self._of[node] if node is not None else None
         if not new and chain is not None:
             return chain
         if node is None or chain is None or not self._can_extend(chain, node):
-            chain = self._start_chain(chain, node, end)
+            parent, chain = chain, Chain(len(self._chains), chain, node.tokens if node else 0, end)
+            self._chains.append(chain)
+            if parent and node:
+                parent.fork = max(parent.fork, node.tokens)
         chain.last = end
         self._of.update(dict.fromkeys(new, chain))
-        return chain
-
-    def _start_chain(self, parent: Chain | None, node: Prefix | None, end: Prefix) -> Chain:
-        """A new chain that leaves `parent` at `node`."""
-        chain = Chain(len(self._chains), parent, node.tokens if node else 0, end)
-        self._chains.append(chain)
-        if parent and node:
-            parent.fork = max(parent.fork, node.tokens)
         return chain
 
     def _can_extend(self, chain: Chain, node: Prefix) -> bool:
@@ -230,11 +227,6 @@ class Recency:
             return True
         if chain.fork > node.tokens or chain.last.depth - node.depth > MOST_MOVED:
             return False
-        self._split(chain, node)
-        return True
-
-    def _split(self, chain: Chain, node: Prefix) -> None:
-        """Split off what comes after `node` as a separate chain."""
         last = chain.last
         tail = chain.split(len(self._chains), node)
         self._chains.append(tail)
@@ -243,21 +235,13 @@ class Recency:
             last = last.parent
         chain.fork = max(chain.fork, node.tokens)
         self._queue(tail)
+        return True
 
     def _queue(self, chain: Chain) -> None:
         """Queue a chain with cached tokens for eviction. Its place may be too early, never too late."""
         if chain.steps and not chain.queued:
             chain.queued = True
             heappush(self._queued, (chain.steps[0].call, -chain.start, chain.number))
-
-    def _shrink(self, capacity: int) -> None:
-        while self.tokens > capacity:
-            call, _, number = heappop(self._queued)
-            chain = self._chains[number]
-            chain.queued = False
-            if chain.steps and chain.steps[0].call == call:
-                self.tokens -= chain.drop(self.tokens - capacity)
-            self._queue(chain)
 
 
 def _chains_to_root(chain: Chain, tokens: int) -> Iterator[tuple[Chain, int]]:
@@ -281,24 +265,18 @@ class FixedBlockCache:
     """
 
     def __init__(self) -> None:
-        self._histories: dict[Engine, PromptHistory] = {}
-        self._sent: dict[Engine, Recency] = {}
+        self._engines: dict[Engine, tuple[Recency, PromptHistory]] = {}
         self._tails: dict[Prefix, int] = {}
         """What is counted after the last block of each prompt."""
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
-        sent = self._of(rules)
-        known = self._history(rules).add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
+        sent, history = self._engine(rules)
+        known = history.add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.record_call(
-            prompt.end, start, start + first_token_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
+            prompt.end, start, start + ttft_s, ttl_s_of(rules), rules.capacity_tokens, rules.refreshes_on_read
         )
         if not matched:
             self._tails[prompt.end] = tail_of(prompt)
@@ -307,41 +285,30 @@ class FixedBlockCache:
         keeps = rules.keeps_answers or (rules.keeps_unreasoned_answers and known.is_billed)
         if is_shared and known.answer and keeps:
             matched, is_shared = known.answer.tokens, False
-        hit = _at(prompt.end, matched)
+        hit = next(node for node in prefixes_back(prompt.end) if node.tokens <= matched or node.parent is None)
         tail, self._tails[prompt.end] = self._tails.get(hit), tail_of(prompt)
         if is_shared and tail is not None and hit is not prompt.end:
-            return build_outcome(prompt, sizes, shared_with(hit, tail, sizes, rules), hit, rules)
-        return build_outcome(prompt, sizes, _size(hit, matched, sizes), hit, rules)
+            tokens = shared_with(hit, tail, sizes, rules)
+        else:
+            tokens = sizes.of(hit) if hit.tokens == matched else sizes.at(matched)
+        return build_outcome(prompt, sizes, tokens, hit, rules)
 
     def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
         """The answer to the latest call with this prompt was billed with so many tokens."""
         if _uses_history(rules) and not rules.keeps_reasoning:  # with it, what comes back is shorter than its bill
-            self._history(rules).note_answer(prompt.end, tokens)
+            self._engine(rules)[1].note_answer(prompt.end, tokens)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """The state of `prefix` at `now`. There is one TTL; `ttl` is ignored."""
-        return self._of(rules).state(prefix, now, ttl_s_of(rules))
+        return self._engine(rules)[0].state(prefix, now, ttl_s_of(rules))
 
-    def _history(self, rules: ModelRules) -> PromptHistory:
-        return self._histories.setdefault((rules.host, rules.model), PromptHistory())
-
-    def _of(self, rules: ModelRules) -> Recency:
-        return self._sent.setdefault((rules.host, rules.model), Recency())
+    def _engine(self, rules: ModelRules) -> tuple[Recency, PromptHistory]:
+        key = rules.host, rules.model
+        if key not in self._engines:
+            self._engines[key] = Recency(), PromptHistory()
+        return self._engines[key]
 
 
 def _uses_history(rules: ModelRules) -> bool:
     ends_anywhere = rules.matching == "grid" and rules.step_tokens == 1
     return rules.keeps_answers or rules.keeps_unreasoned_answers or rules.opener_tokens > 0 or ends_anywhere
-
-
-def _at(end: Prefix, tokens: int) -> Prefix:
-    """The longest prefix of `end` with at most `tokens`. Takes time for the blocks after it."""
-    node = end
-    while node.tokens > tokens and node.parent is not None:
-        node = node.parent
-    return node
-
-
-def _size(hit: Prefix, matched: int, sizes: PrefixSizes) -> int:
-    """The length of the `matched` tokens according to `sizes`: of a prefix, or up to a place inside a block."""
-    return sizes.of(hit) if hit.tokens == matched else sizes.at(matched)

@@ -1,7 +1,4 @@
-"""What the hosts' caches do with prompts, and why. Replays and fidelity checks share this.
-
-The cache model for each value of the rule `matching`, and the caches of all hosts of a replay.
-"""
+"""The caches of all hosts of a replay, by the rule `matching`: what they do with prompts, and why."""
 
 from __future__ import annotations
 
@@ -11,30 +8,18 @@ from typing import Protocol
 from cachecost.account.causes import Cause
 from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
-from cachecost.caches.causes import (
-    cause_of,
-    find_earlier_entry,
-)
+from cachecost.caches.causes import EarlierEntry, cause_of
 from cachecost.caches.expiry import CacheEntry, State
 from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.caches.inspection import CallInspection
-from cachecost.caches.losses import (
-    Lineage,
-    Loss,
-    Relatives,
-    cause_of_losses,
-)
-from cachecost.caches.reporting import build_outcome, round_read
+from cachecost.caches.losses import Lineage, Loss
+from cachecost.caches.reporting import build_outcome, round_down_to_block
 from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.compare import begins_with
 from cachecost.prompts.passes import pass_times
-from cachecost.prompts.render import (
-    AS_COUNTED,
-    BreakpointPrefix,
-    PrefixSizes,
-    Prompt,
-)
+from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import TTLS
@@ -47,12 +32,7 @@ class CacheModel(Protocol):
     """A simulated cache. Calls come in the order they start; times are seconds."""
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """Look up `prompt`, keep what the provider keeps of it, and say how its tokens divide."""
         ...
@@ -66,12 +46,7 @@ class NoCache:
     """Keeps nothing and reads nothing: the host documents no cache for the model, or began it later."""
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
         """All of `prompt` is uncached."""
         return build_outcome(prompt, sizes, 0, None, rules)
@@ -109,15 +84,14 @@ class HostCaches:
         self._kinds: dict[str, CacheModel] = {BREAKPOINT: self.with_breakpoints}
 
     def call(
-        self,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        first_token_s: float = 0.0,
-        sizes: PrefixSizes = AS_COUNTED,
+        self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
     ) -> Outcome:
-        outcome = self._of(rules).call(prompt, rules, start, first_token_s, sizes)
-        return round_read(outcome, rules) if rules.matching == BREAKPOINT and rules.step_tokens > 1 else outcome
+        outcome = self._of(rules).call(prompt, rules, start, ttft_s, sizes)
+        if rules.matching != BREAKPOINT or rules.step_tokens == 1:
+            return outcome
+        read = round_down_to_block(outcome.read, rules)  # the rest of the hit is uncached, not written
+        uncached = outcome.uncached + outcome.read - read
+        return replace(outcome, read=read, uncached=uncached, hit=outcome.hit if read else None)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)
@@ -197,41 +171,35 @@ class SimulatedHosts(HostCaches):
         if not self.explains:
             return CacheResult(self._call_passes(prompts, rules, times, sizes), "unknown")
         self._calls = number or self._calls + 1
-        pool = rules.pool(workspace)
+        pool, prompt, start = rules.pool(workspace), prompts[0], times[0]
         relatives = self._lineage.forerunner(request, rules.model, pool, file)
         losses: tuple[Loss, ...] = ()
         if rules.uses_breakpoints:
-            losses = self._losses(request, prompts[0], rules, times[0], sizes[0], relatives)
+            cache, shared = self.with_breakpoints, self._lineage.find_shared(prompt)
+            call = CallInspection(self._calls, request, prompt, rules, start, sizes[0], cache, 0, shared, relatives)
+            if not call.is_healthy():
+                found = cache.find(prompt, rules, start, sizes[0])
+                losses = tuple(replace(call, read=found[0].depth if found else 0).losses())
             outcomes = self._call_passes(prompts, rules, times, sizes)
             is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
-            cause = cause_of_losses(losses, outcomes[0], is_first)
+            if losses:  # the largest, the first of equal ones
+                cause = max(losses, key=lambda loss: loss.tokens).cause
+            else:
+                cause = "hit" if outcomes[0].hit else "cold_start" if is_first else "new_content"
         else:
-            seen = relatives.nearest
-            seen = seen if seen and seen.pool == pool else None
-            lost = find_earlier_entry(self, prompts[0], seen, times[0])
+            lost, seen = None, relatives.nearest
+            if seen and seen.pool == pool:
+                state = "changed" if seen.entry else "absent"
+                if seen.entry and begins_with(prompt.end, seen.entry):
+                    state = self.state(seen.entry, seen.ttl, seen.rules, start)
+                lost = EarlierEntry(seen, seen.entry, state)
             outcomes = self._call_passes(prompts, rules, times, sizes)
-            cause = cause_of(request, prompts[0], outcomes[0], lost, rules)
-        deepest = BreakpointPrefix(prompts[0].end, "5m") if rules.is_automatic else None
+            cause = cause_of(request, prompt, outcomes[0], lost, rules)
+        deepest = BreakpointPrefix(prompt.end, "5m") if rules.is_automatic else None
         if deepest is None and outcomes[0].breakpoints:
             deepest = outcomes[0].breakpoints[-1]
-        self._lineage.remember(self._calls, times[0], request, prompts[0], rules, deepest, relatives)
+        self._lineage.remember(self._calls, start, request, prompt, rules, deepest, relatives)
         return CacheResult(outcomes, cause, losses)
-
-    def _losses(
-        self,
-        request: Request,
-        prompt: Prompt,
-        rules: ModelRules,
-        start: float,
-        sizes: PrefixSizes,
-        relatives: Relatives,
-    ) -> tuple[Loss, ...]:
-        cache, shared = self.with_breakpoints, self._lineage.find_shared(prompt)
-        call = CallInspection(self._calls, request, prompt, rules, start, sizes, cache, 0, shared, relatives)
-        if call.is_healthy():
-            return ()
-        found = cache.find(prompt, rules, start, sizes)
-        return tuple(replace(call, read=found[0].depth if found else 0).losses())
 
     def _call_passes(
         self, prompts: Sequence[Prompt], rules: ModelRules, times: tuple[float, float], sizes: Sequence[PrefixSizes]

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
-from cachecost.account.causes import Cause, causes
+from cachecost.account.causes import causes
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.causes import (
-    UnreadPrefix,
-    cause_of_unread,
-    find_change,
-    find_change_or_compaction,
-    is_fork,
-)
-from cachecost.caches.expiry import State
+from cachecost.caches.causes import cause_of_unread, find_change, find_change_or_compaction, is_fork
 from cachecost.caches.losses import (
     ContentChange,
     EarlierCall,
@@ -75,53 +69,51 @@ class CallInspection:
         """What comes after a change, else what was sent before unchanged: at most one."""
         changed, unread = self._find_changed(), None
         if changed:
-            yield self._loss_by(changed)
+            yield changed
             return
         if self.shared.depth > self.read:
-            unread = self._find_unread(self._sent_again())
+            sent = self.shared
+            after = path(self.prompt.end, sent.depth)[:1]
+            while after and after[0].is_of_assistant and sent.is_of_assistant and sent.parent is not None:
+                sent = sent.parent  # the beginning of an answer that is another one: both begin alike by chance
+            unread = self._find_unread(sent)
         behind = self._find_shared_behind()
         if behind and (unread is None or unread.tokens < behind.tokens):
             yield behind
         elif unread:
             yield unread
 
-    # ------------------------------------------------------------------------------- sent before, and not read
-
-    def _sent_again(self) -> Prefix:
-        """What was sent before, without the beginning of an answer that is another one: both begin alike by chance."""
-        node = self.shared
-        after = path(self.prompt.end, node.depth)[:1]
-        while (
-            after
-            and all(
-                (one.layer is Layer.MESSAGES and one.block is not None and one.block.role == "assistant")
-                for one in (node, *after)
-            )
-            and node.parent is not None
-        ):
-            node = node.parent
-        return node
-
     def _find_unread(self, shared: Prefix) -> Loss | None:
         """The prefix that was sent before, byte for byte, and was not read this time."""
-        entry, state, ttl, touched = self._deepest_entry(shared)
+        back = self.cache.entries_back(shared, self.read, self.rules)
+        end, entry = next(((node, one) for node, one in back if self.sizes.of(node) >= one.minimum), (shared, None))
         if entry is None and not self._is_one_prefix():
             return None
-        end = entry or shared
-        since = self._sender(end)
-        cause = self._cause(end, state if entry else "absent", since)
+        relatives, breakpoints = self.relatives, self.prompt.breakpoints
+        near = (one for one in (relatives.nearest, relatives.latest) if one and one.pool == relatives.pool)
+        since = next((one for one in near if begins_with(one.end, end)), None) or relatives.lineage.sender(end)
+        cause = cause_of_unread(
+            self.prompt,
+            self.rules,
+            self.sizes.of(end),
+            end if entry else None,
+            entry.state(self.start) if entry else "absent",
+            self._is_fork(),
+            bool(since and since.entry and not begins_with(self.prompt.end, since.entry)),
+        )
         tokens, first = tokens_between(self._read_prefix(), end, self.sizes), next(iter(path(end, self.read)), None)
         if first is None or (causes()[cause].unwritten and not self._is_material(tokens)):
             return None
+        steps = lookback_steps(breakpoints[-1].prefix, end, self.rules) if breakpoints else -1
         return Loss(
             self.call,
             cause,
             first,
             end.depth,
             since=since,
-            gap_s=self.start - touched if touched is not None else 0.0,
-            ttl=ttl,
-            positions=self._behind(end),
+            gap_s=self.start - entry.touched if entry else 0.0,
+            ttl=entry.ttl if entry else "",
+            positions=(steps + (steps >= 0)) if breakpoints else 0,
             window=self.rules.lookback_positions,
             minimum=self.rules.minimum_tokens,
             tokens=tokens,
@@ -145,38 +137,8 @@ class CallInspection:
     def _reaches_minimum(self, prefix: Prefix) -> bool:
         return self.sizes.of(prefix) >= self.rules.minimum_tokens
 
-    def _sender(self, prefix: Prefix) -> EarlierCall | None:
-        """The call that sent a prefix: the nearest one, the latest of the conversation, else the first of all."""
-        for call in (self.relatives.nearest, self.relatives.latest):
-            if call and call.pool == self.relatives.pool and begins_with(call.end, prefix):
-                return call
-        return self.relatives.lineage.sender(prefix)
-
     def _read_prefix(self) -> Prefix | None:
         return ancestor(self.prompt.end, self.read) if self.read else None
-
-    def _behind(self, entry: Prefix) -> int:
-        """Positions from an entry to the last breakpoint, both counted; below 0 if the breakpoint is before it."""
-        if not self.prompt.breakpoints:
-            return 0
-        steps = lookback_steps(self.prompt.breakpoints[-1].prefix, entry, self.rules)
-        return steps + 1 if steps >= 0 else steps
-
-    def _deepest_entry(self, shared: Prefix) -> tuple[Prefix | None, State, str, float | None]:
-        for node, entry in self.cache.entries_back(shared, self.read, self.rules):
-            if self.sizes.of(node) >= entry.minimum:
-                return node, entry.state(self.start), entry.ttl, entry.touched
-        return None, "absent", "", None
-
-    def _cause(self, end: Prefix, state: State, since: EarlierCall | None) -> Cause:
-        unread = UnreadPrefix(
-            tokens=self.sizes.of(end),
-            entry=None if state == "absent" else end,
-            state=state,
-            is_fork=self._is_fork(),
-            is_off_path=bool(since and since.entry and not begins_with(self.prompt.end, since.entry)),
-        )
-        return cause_of_unread(unread, self.prompt, self.rules)
 
     def _is_fork(self) -> bool:
         """Whether the call goes on from a place in another call than the one whose messages it repeats.
@@ -190,26 +152,23 @@ class CallInspection:
             return False
         return is_fork(self.request, self.prompt, self.rules, self.shared, latest)
 
-    # ------------------------------------------------------------------------------- behind a change
-
-    def _find_changed(self) -> ContentChange | None:
-        """What comes after a block or a parameter that changed since an earlier call."""
+    def _find_changed(self) -> Loss | None:
+        """What is lost behind a block or a parameter that changed since an earlier call, and what of it is new."""
         if not self.prompt.breakpoints:
             return None
         reached, read = max(self.read, self.shared.depth), self._read_prefix()
         last, found = self.prompt.breakpoints[-1].prefix, []
-        for before in self._compared():
-            change = None if self._is_out_of_reach(before) else find_change_since(before, last)
-            if change and change.is_loss(reached, read, self.sizes):
-                found.append(change)
-        return max(found, key=lambda change: change.end.depth, default=None)
-
-    def _loss_by(self, change: ContentChange) -> Loss:
-        """What is lost by a change, and what of it is new."""
-        before, read = change.before, self._read_prefix()
+        for earlier in self._compared():
+            difference = None if self._is_out_of_reach(earlier) else find_change_since(earlier, last)
+            if difference and difference.is_loss(reached, read, self.sizes):
+                found.append(difference)
+        change = max(found, key=lambda change: change.end.depth, default=None)
+        if change is None:
+            return None
+        before, pool = change.before, self.relatives.pool
         tokens, whole = change.tokens(read, self.sizes), tokens_between(read, change.end, self.sizes)
         first, other = change.first_pair(self.read)
-        is_moved = self.relatives.pool != before.pool
+        is_moved = pool != before.pool
         return Loss(
             self.call,
             "unknown" if is_moved else find_change_or_compaction(self.request, self.prompt, before, self.rules),
@@ -221,39 +180,32 @@ class CallInspection:
             tokens=tokens,
             added=whole - tokens,
             is_whole=len(change.kept) == len(change.was),
-            place=self.relatives.pool if is_moved else "",
+            place=pool if is_moved else "",
             place_before=before.pool if is_moved else "",
             is_apart=self.relatives.line is None,
         )
 
     def _compared(self) -> Iterator[EarlierCall]:
-        """The calls that a change is looked for in: those of the conversation, else one with this static prefix.
+        """The calls that a change is looked for in: those of the conversation, else the latest call of another one with
+        this static prefix but for an order or a few characters.
 
         The latest call of the conversation counts besides the one that this call goes on from where calls must have
         been made in between: it sent their messages in another shape.
         """
         nearest, latest = self.relatives.nearest, self.relatives.latest
-        length = self.request.thread.length
+        length, place = self.request.thread.length, (self.relatives.pool, self.rules.model)
+        is_here = latest is not None and (latest.pool, latest.rules.model) == place
         if nearest:
             yield nearest
         if latest and latest is not nearest and length - (nearest.thread.length if nearest else 0) > EXCHANGE:
-            if self._is_here(latest) or latest.thread.length < length:
+            if is_here or latest.thread.length < length:
                 yield latest
-        elif latest and nearest is None and self._is_here(latest):
+        elif latest and nearest is None and is_here:
             yield latest
         if latest is None and self.shared.depth < self.prompt.head.depth:
-            yield from self._same_static_prefix()
-
-    def _is_here(self, call: EarlierCall) -> bool:
-        return call.pool == self.relatives.pool and call.rules.model == self.rules.model
-
-    def _same_static_prefix(self) -> Iterator[EarlierCall]:
-        """The latest call of another conversation with this static prefix but for an order or a few characters."""
-        for call in self.relatives.others():
-            has_keys = call.shape.prompt.cache_keys[:2] == self.prompt.cache_keys[:2]
-            if has_keys and have_one_static(call.shape.request, self.request):
-                yield call
-                return
+            keys = self.prompt.cache_keys[:2]
+            others = (one for one in self.relatives.others() if one.shape.prompt.cache_keys[:2] == keys)
+            yield from islice((one for one in others if have_one_static(one.shape.request, self.request)), 1)
 
     def _find_shared_behind(self) -> Loss | None:
         """What a new conversation shares with an earlier one, long enough to be cached, behind what differs."""
@@ -265,7 +217,11 @@ class CallInspection:
         for before in self.relatives.others() if own else ():
             if before.shape.prompt.cache_keys != self.prompt.cache_keys or not may_share(before, own):
                 continue
-            if not self._is_near(before):
+            if before.entry is None:  # could what it sent be read, if it had had a breakpoint?
+                is_near = self.start - before.start < min(self.rules.ttl_s.values(), default=0.0)
+            else:
+                is_near = not self._is_out_of_reach(before)
+            if not is_near:
                 continue
             end = before.entry or before.end
             found = find_shared_content(before.request, end, self.request, last, self.sizes, known)
@@ -288,12 +244,6 @@ class CallInspection:
                 is_out_of_order=True,
             )
         return None
-
-    def _is_near(self, before: EarlierCall) -> bool:
-        """Whether what a call cached can be read at this time, or could if it had had a breakpoint."""
-        if before.entry is None:
-            return self.start - before.start < min(self.rules.ttl_s.values(), default=0.0)
-        return not self._is_out_of_reach(before)
 
     def _is_out_of_reach(self, before: EarlierCall) -> bool:
         """Whether nothing that a call cached can be read at this time, so that a change of it lost nothing."""

@@ -1,8 +1,6 @@
 """What a call lost: blocks that were sent before and that it paid for again, and why. `inspection.py` finds it.
 
-Which earlier calls a call is compared with, and how much of its prompt was sent before.
-
-A change of a prompt since an earlier call: what is unchanged behind it, and what of that was paid for again.
+Which earlier calls a call is compared with, how much of its prompt was sent before, and what changed since.
 """
 
 from __future__ import annotations
@@ -15,9 +13,18 @@ import msgspec
 
 from cachecost.account.causes import Cause
 from cachecost.base.structs import identity_struct, replace, value
-from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
-from cachecost.prompts.compare import ALIKE, ancestor, are_versions, common, path, share_alike, unchanged
+from cachecost.prompts.compare import (
+    ALIKE,
+    ancestor,
+    are_versions,
+    common,
+    new_prefixes,
+    path,
+    prefixes_back,
+    share_alike,
+    unchanged,
+)
 from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.render import BreakpointPrefix, PrefixSizes, Prompt
 from cachecost.prompts.request import Request
@@ -97,15 +104,22 @@ class Lineage:
 
     def find_shared(self, prompt: Prompt) -> Prefix:
         """The longest prefix of the prompt that was sent before, whether or not it was cached."""
-        node = prompt.end
-        while node not in self._sent and node.parent is not None:
-            node = node.parent
-        return node
+        return next(node for node in prefixes_back(prompt.end) if node in self._sent or node.parent is None)
 
     def forerunner(self, request: Request, model: str, pool: str, file: str) -> Relatives:
-        """The earlier calls that a call may be compared with."""
-        nearest = self._nearest(request.thread, model, pool)
-        line = nearest.line if nearest else self._line_of(request.thread, file)
+        """The earlier calls that a call may be compared with.
+
+        The nearest is the latest call that the thread goes on from; the same messages count only in the same place on
+        the same model.
+        """
+        thread = request.thread
+        known = ((node, self._at_thread.get(node)) for node in thread.back())
+        place = pool, model
+        earlier = (
+            seen for node, seen in known if seen and (node is not thread or (seen.pool, seen.rules.model) == place)
+        )
+        nearest = next(earlier, None)
+        line = nearest.line if nearest else self._line_of(thread, file)
         return Relatives(self, nearest, line, pool, model, file)
 
     def sender(self, prefix: Prefix) -> EarlierCall | None:
@@ -134,14 +148,20 @@ class Lineage:
         relatives: Relatives,
     ) -> None:
         """Keep a call for those that come after it, and so little of it: any later one may continue it."""
+        """Keep a call for those that come after it, and so little of it: any later one may continue it.
+
+        What `find_change` reads of an earlier call, but for its messages, is one `CallShape` for all calls with its
+        key. It holds all whose id is in the key, so that no other object gets that id.
+        """
         thread, pool, line = request.thread, relatives.pool, relatives.line or ConversationLine()
-        shape = self._shape(request, prompt, rules)
+        same = request.params_id, id(request.tools), id(request.system), id(rules)
+        key = (*same, prompt.cache_keys, prompt.head)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = CallShape(request, prompt, rules)
         entry, ttl = (deepest.prefix, deepest.ttl) if deepest else (None, "5m")
         call = EarlierCall(number, start, shape, thread, prompt.end, entry, ttl, pool, line)
-        node: Prefix | None = call.end
-        while node is not None and node not in self._sent:
-            self._sent[node] = call
-            node = node.parent
+        self._sent.update(dict.fromkeys(new_prefixes(prompt.end, self._sent)[0], call))
         self._later.update(_later_digests(thread, relatives.nearest.thread if relatives.nearest else None))
         self._at_thread[thread] = line.latest = call
         if relatives.nearest is None:
@@ -152,41 +172,21 @@ class Lineage:
         lines.pop(line, None)
         lines[line] = None
 
-    def _shape(self, request: Request, prompt: Prompt, rules: ModelRules) -> CallShape:
-        """What `find_change` reads of an earlier call, but for its messages, is equal for all calls with this key."""
-        same = request.params_id, id(request.tools), id(request.system), id(rules)
-        key = (*same, prompt.cache_keys, prompt.head)
-        shape = self._shapes.get(key)
-        if shape is None:  # it holds all whose id is in the key, so that no other object gets that id
-            shape = self._shapes[key] = CallShape(request, prompt, rules)
-        return shape
-
-    def _nearest(self, thread: Thread, model: str, pool: str) -> EarlierCall | None:
-        """The latest call that the thread goes on from; the same messages only in the same place on the same model."""
-        for node in thread.back():
-            seen = self._at_thread.get(node)
-            if seen and (node is not thread or (seen.pool == pool and seen.rules.model == model)):
-                return seen
-        return None
-
     def _line_of(self, thread: Thread, file: str) -> ConversationLine | None:
+        """The conversation of a thread that no earlier call leads to: one with the same first message, else the recent
+        one with most messages in common, if those are enough, else one that begins with another version of it."""
         known = self._by_first.get(thread.beginning)
         if known is not None or thread.length < 2:
             return known
-        shorter = (seen for seen in self.recent(file) if seen.thread.length < thread.length)
-        found = self._most_alike(thread, file)
-        return found or next((seen.line for seen in shorter if _begins_alike(thread, seen)), None)
-
-    def _most_alike(self, thread: Thread, file: str) -> ConversationLine | None:
-        """The recent conversation that has most messages in common with a thread, if those are enough."""
         digests, best, found = frozenset(_later_digests(thread)), 0.0, None
-        if self._later.isdisjoint(digests):
-            return None
-        for seen in self.recent(file):
-            share = _overlap(digests, seen.line.digests_of(seen.thread))
-            if share >= OVERLAP and share > best:
-                best, found = share, seen.line
-        return found
+        if not self._later.isdisjoint(digests):
+            for seen in self.recent(file):
+                others = seen.line.digests_of(seen.thread)
+                share = len(digests & others) / max(1, min(len(digests), len(others)))
+                if share >= OVERLAP and share > best:
+                    best, found = share, seen.line
+        shorter = (seen for seen in self.recent(file) if seen.thread.length < thread.length)
+        return found or next((seen.line for seen in shorter if _begins_alike(thread, seen)), None)
 
 
 def _begins_alike(thread: Thread, seen: EarlierCall) -> bool:
@@ -206,11 +206,6 @@ def _later_digests(thread: Thread, since: Thread | None = None) -> list[bytes]:
         digests.append(node.message.digest)
         node = node.parent
     return digests
-
-
-def _overlap(one: frozenset[bytes], other: frozenset[bytes]) -> float:
-    """The share of the fewer messages that are in both."""
-    return 0.0 if one.isdisjoint(other) else len(one & other) / max(1, min(len(one), len(other)))
 
 
 @identity_struct
@@ -272,15 +267,13 @@ class ContentChange:
     def is_loss(self, depth: int, read: Prefix | None, sizes: PrefixSizes) -> bool:
         """Whether what is unchanged beyond `depth` is more than texts of people that happen to be alike."""
         kept = [node for node in self.kept if node.depth > depth]
-        if not kept or any(
-            (
-                node.layer is not Layer.MESSAGES
-                or bool(node.block and (node.block.role == "assistant" or node.block.kind != "text"))
-            )
+        if all(
+            node.layer is Layer.MESSAGES
+            and not (node.block and (node.block.role == "assistant" or node.block.kind != "text"))
             for node in kept
         ):
-            return bool(kept)
-        return _tokens_of(kept, sizes) >= SHARED * tokens_between(read, self.end, sizes)
+            return bool(kept) and _tokens_of(kept, sizes) >= SHARED * tokens_between(read, self.end, sizes)
+        return True
 
     def first_pair(self, depth: int) -> tuple[Prefix, Prefix | None]:
         """The first blocks that differ; if only a parameter changed, the first one beyond `depth`."""
@@ -403,14 +396,11 @@ def _are_nearly_equal(old: Block, new: Block) -> bool:
 
 def _tokens_of(nodes: Sequence[Prefix], sizes: PrefixSizes) -> int:
     """Tokens of the last blocks of these prefixes, and of what is hidden where their layers begin."""
-    return sum(tokens_between(_block_before(node), node, sizes) for node in nodes)
-
-
-def _block_before(node: Prefix) -> Prefix | None:
-    before = node.parent
-    while before is not None and before.block is None:
-        before = before.parent
-    return before
+    tokens = 0
+    for node in nodes:
+        before = next((one for one in prefixes_back(node) if one is not node and one.block is not None), None)
+        tokens += tokens_between(before, node, sizes)
+    return tokens
 
 
 def tokens_between(read: Prefix | None, end: Prefix, sizes: PrefixSizes) -> int:
@@ -449,12 +439,3 @@ class Loss:
     place_before: str = ""
     is_apart: bool = False
     is_out_of_order: bool = False
-
-
-def cause_of_losses(losses: Sequence[Loss], outcome: Outcome, is_first: bool) -> Cause:
-    """The cause of a call: that of its largest loss, the first of equal ones; without a loss, how it began."""
-    if losses:
-        return max(losses, key=lambda loss: loss.tokens).cause
-    if outcome.hit:
-        return "hit"
-    return "cold_start" if is_first else "new_content"

@@ -1,20 +1,17 @@
-"""From the tokens that match to the read that usage reports, and the range of reads where hits are not certain.
-
-What a prompt shares with earlier ones, and which of its blocks are the answer to one of them.
-
-What a call may read where each machine of a host has a cache of its own: a range, by the shares of its rules.
-"""
+"""What a prompt shares with earlier ones, the read that usage reports, and its range where hits are not certain."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import dataclass
+from itertools import accumulate, takewhile
 from math import ceil
+from operator import attrgetter
 from typing import NamedTuple
 
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
-from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.compare import new_prefixes
 from cachecost.prompts.render import PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
 
@@ -50,12 +47,8 @@ class PromptHistory:
 
     def add_call(self, end: Prefix) -> PriorPrompt:
         """Record a call whose prompt ends at `end`. Takes time for the blocks that are new in it."""
-        new: list[Prefix] = []
-        node: Prefix | None = end
-        while node is not None and node not in self._seen:
-            new.append(node)
-            node = node.parent
-        answer, is_billed = self._answer(node, new[::-1]) if node is not None else (None, False)
+        new, node = new_prefixes(end, self._seen)
+        answer, is_billed = self._find_answer(node, new[::-1]) if node is not None else (None, False)
         self._seen.update(new)
         self._awaited.setdefault(end, []).append(None)
         return PriorPrompt(node, answer, is_billed)
@@ -66,9 +59,9 @@ class PromptHistory:
         if awaited:
             awaited[-1] = tokens
 
-    def _answer(self, prompt: Prefix, after: list[Prefix]) -> tuple[Prefix | None, bool]:
+    def _find_answer(self, prompt: Prefix, after: list[Prefix]) -> tuple[Prefix | None, bool]:
         """The prefix that ends with an answer to `prompt`, and whether a bill says how long that is."""
-        run = list(takewhile(_is_assistants, after))
+        run = list(takewhile(attrgetter("is_of_assistant"), after))
         awaited = self._awaited.get(prompt)
         if not run or not awaited:
             return None, False
@@ -82,18 +75,14 @@ class PromptHistory:
 
 def _as_long(prompt: Prefix, run: list[Prefix], tokens: int) -> Prefix | None:
     """The end of the blocks after `prompt` that are as long as an answer of `tokens`; None where none are."""
-    fitting = [node for node in run if node.tokens - prompt.tokens <= tokens + _surplus(node, tokens)]
+    share = SHARE * tokens
+    fitting = []
+    for node in run:
+        is_call = node.block is not None and node.block.kind == "tool_use"
+        if node.tokens - prompt.tokens <= tokens + max(CALL_TOKENS if is_call else SURPLUS_TOKENS, share):
+            fitting.append(node)
     lacking = tokens - (fitting[-1].tokens - prompt.tokens) if fitting else tokens
-    return fitting[-1] if fitting and lacking <= max(LACKING_TOKENS, SHARE * tokens) else None
-
-
-def _surplus(node: Prefix, tokens: int) -> float:
-    is_call = node.block is not None and node.block.kind == "tool_use"
-    return max(CALL_TOKENS if is_call else SURPLUS_TOKENS, SHARE * tokens)
-
-
-def _is_assistants(node: Prefix) -> bool:
-    return node.layer is Layer.MESSAGES and node.block is not None and node.block.role == "assistant"
+    return fitting[-1] if fitting and lacking <= max(LACKING_TOKENS, share) else None
 
 
 def reported_read(matched: int, total: int, rules: ModelRules) -> int:
@@ -135,13 +124,6 @@ def build_outcome(prompt: Prompt, sizes: PrefixSizes, matched: int, hit: Prefix 
     return Outcome(read, 0, 0, total - read, hit if read else None, ())
 
 
-def round_read(outcome: Outcome, rules: ModelRules) -> Outcome:
-    """A breakpoint outcome with its read rounded down to a block: the rest of the hit is uncached, not written."""
-    read = round_down_to_block(outcome.read, rules)
-    hit = outcome.hit if read else None
-    return replace(outcome, read=read, uncached=outcome.uncached + outcome.read - read, hit=hit)
-
-
 @dataclass(frozen=True, slots=True)
 class ReadBounds:
     """From `least` to `most` tokens, in a share `coverage` of such calls (1: in all of them)."""
@@ -153,11 +135,6 @@ class ReadBounds:
     def hold(self, read: int, slack: float) -> bool:
         """Whether a billed read lies within, give or take `slack` tokens for estimated lengths."""
         return self.least - slack <= read <= self.most + slack
-
-
-def least_read(rules: ModelRules, read: int) -> int | None:
-    """The tokens that a call reads at least, of `read` that it can; None where the host's hits are certain."""
-    return None if rules.read_range is None else ceil(rules.read_range.least * read)
 
 
 def with_shared_prefix(outcome: Outcome, rules: ModelRules) -> Outcome:
@@ -195,10 +172,6 @@ class _Sender(NamedTuple):
     shorter: int
     least: int
 
-    def read_before(self, most: int) -> int:
-        """The longest read on its way that is shorter than `most`, or `most` where none is."""
-        return next((read for read in (self.read, self.shorter) if 0 < read < most), most)
-
 
 class MachineRanges:
     """The prompts of a replay so far: for each prefix, a call that sent it, the latest where prompts end or part."""
@@ -211,11 +184,7 @@ class MachineRanges:
 
         Takes time for the blocks that are new in it.
         """
-        new: list[Prefix] = []
-        node: Prefix | None = prompt.end
-        while node is not None and node not in self._senders:
-            new.append(node)
-            node = node.parent
+        new, node = new_prefixes(prompt.end, self._senders)
         before = self._senders[node] if node else _Sender(0, 0, 0, 0, 0)
         shorter = before.read if before.read < read else before.shorter
         least = min(filter(None, (before.least, read)), default=0)
@@ -235,14 +204,15 @@ class MachineRanges:
         """
         if not most or not rules.varies_by_machine:
             return None
-        node: Prefix | None = prompt.end
-        while node is not None and node not in self._senders:
-            node = node.parent
+        node = new_prefixes(prompt.end, self._senders)[1]
         latest = self._senders[node] if node else None
-        place = _worst_place(rules.machine_shares if latest and latest.read else rules.first_shares)
+        shares = rules.machine_shares if latest and latest.read else rules.first_shares
+        covered = zip(PLACES, accumulate(shares.get(place, 0.0) for place in PLACES), strict=True)
+        place = next((place for place, share in covered if share >= COVERED), "none")  # the last that it takes in
         if node is None or latest is None or place == "none":
             return ReadBounds(0, max(most, reach - reach % rules.reported_step_tokens), 1.0)
-        least = {"latest": most, "previous": latest.read_before(most), "older": latest.least}[place]
+        previous = next((read for read in (latest.read, latest.shorter) if 0 < read < most), most)
+        least = {"latest": most, "previous": previous, "older": latest.least}[place]
         return ReadBounds(min(least, most), max(most, _with_answer(node, latest, prompt, sizes, rules)), COVERED)
 
 
@@ -255,13 +225,3 @@ def _with_answer(node: Prefix, sender: _Sender, prompt: Prompt, sizes: PrefixSiz
         return 0
     shared = shared_with(node, sender.tail, sizes, rules) + rules.opener_tokens + sender.answer
     return reported_read(shared, sizes.total(prompt), rules)
-
-
-def _worst_place(shares: Mapping[str, float]) -> str:
-    """The last of the places that the range takes in."""
-    covered = 0.0
-    for place in PLACES:
-        covered += shares.get(place, 0.0)
-        if covered >= COVERED:
-            return place
-    return "none"

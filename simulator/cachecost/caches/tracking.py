@@ -11,6 +11,8 @@ from copy import copy
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Key, PrefixCache
 from cachecost.caches.expiry import CacheEntry
@@ -85,16 +87,12 @@ def are_alike(one: CacheEntry | None, other: CacheEntry | None, now: float) -> b
         return True
     if one is None or other is None:
         return False
-    return one.touched == other.touched and _have_one_life(one, other) and _is_ready(one, now) and _is_ready(other, now)
+    is_ready = max(one.readable_at, other.readable_at) <= now and max(one.started, other.started) < now
+    return is_ready and one.touched == other.touched and _have_one_life(one, other)
 
 
 def _have_one_life(one: CacheEntry, other: CacheEntry) -> bool:
     return one.ttl_s == other.ttl_s and one.ttl == other.ttl and one.minimum == other.minimum
-
-
-def _is_ready(entry: CacheEntry, now: float) -> bool:
-    """Whether the entry can be read from `now` on until it expires."""
-    return entry.readable_at <= now and entry.started < now
 
 
 def _answer_alike(one: CacheEntry | None, other: CacheEntry | None, now: float) -> bool:
@@ -218,15 +216,15 @@ class ChangedCache(PrefixCache):
         """
         if self.changed.keys().isdisjoint(use.prefixes):
             return True
-        keys = [(prefix, ttl) for prefix in use.prefixes if prefix in self.changed for ttl in ("", *TTLS)]
-        return all(self._finds_alike(key, now, has_loss) for key in keys if key in self._differs)
-
-    def _finds_alike(self, key: Key, now: float, has_loss: bool) -> bool:
-        entry, before = self._entries.look_up(key), self._history.at(key, self._entries.position)
-        if are_alike(entry, before, now):
-            self._settle(key, True)
-            return True
-        return not has_loss and _answer_alike(entry, before, now)
+        for key in [(prefix, ttl) for prefix in use.prefixes if prefix in self.changed for ttl in ("", *TTLS)]:
+            if key not in self._differs:
+                continue
+            entry, before = self._entries.look_up(key), self._history.at(key, self._entries.position)
+            if are_alike(entry, before, now):
+                self._settle(key, True)
+            elif has_loss or not _answer_alike(entry, before, now):
+                return False
+        return True
 
     def pass_over(self, position: int, changed_before: Iterable[Key] = ()) -> None:
         """The call of the earlier replay at `position` finds what it found there, and changes these keys likewise."""
@@ -246,12 +244,10 @@ class ChangedCache(PrefixCache):
             self._settle(key, are_alike(entry, self._history.at(key, position), start))
 
     def _settle(self, key: Key, is_as_before: bool) -> None:
+        """Note whether the entry of a key is as before; where that changes, it differs from now on, or not any more."""
         self._entries.settle(key, is_as_before)
-        if is_as_before == (key in self._differs):
-            self._count(key, is_as_before)
-
-    def _count(self, key: Key, is_as_before: bool) -> None:
-        """The entry of a key differs from now on, or not any more."""
+        if is_as_before != (key in self._differs):
+            return
         left = self.changed.get(key[0], 0) + (-1 if is_as_before else 1)
         self._differs.symmetric_difference_update((key,))
         if left:
@@ -260,19 +256,18 @@ class ChangedCache(PrefixCache):
             del self.changed[key[0]]
 
 
-@value
-class LineageAnswers:
+class LineageAnswers(msgspec.Struct):
     """What the lineage answered to a call: the numbers of the calls that it goes on from and of the latest one of its
     conversation, what was sent before, the first senders of prefixes, whether the conversation had begun (None: it was
     not asked). `is_recent`: it was also compared with other conversations. `deepest` is what was remembered of it."""
 
-    nearest: int
-    latest: int
-    shared: Prefix | None
-    senders: tuple[tuple[Prefix, int], ...]
-    begun: bool | None
-    is_recent: bool
-    deepest: BreakpointPrefix | None
+    nearest: int = START
+    latest: int = START
+    shared: Prefix | None = None
+    senders: list[tuple[Prefix, int]] = []
+    begun: bool | None = None
+    is_recent: bool = False
+    deepest: BreakpointPrefix | None = None
 
 
 class TrackedLineage(Lineage):
@@ -280,45 +275,34 @@ class TrackedLineage(Lineage):
 
     def __init__(self) -> None:
         super().__init__()
-        self._clear()
-
-    def _clear(self) -> None:
-        self._relatives: tuple[int, int] = (START, START)
-        self._shared: Prefix | None = None
-        self._senders: list[tuple[Prefix, int]] = []
-        self._has_begun: bool | None = None
-        self._is_recent = False
-        self._deepest: BreakpointPrefix | None = None
+        self._answers = LineageAnswers()
 
     def end_call(self) -> LineageAnswers:
         """The answers since the last call."""
-        answers = LineageAnswers(
-            *self._relatives, self._shared, tuple(self._senders), self._has_begun, self._is_recent, self._deepest
-        )
-        self._clear()
+        answers, self._answers = self._answers, LineageAnswers()
         return answers
 
     def find_shared(self, prompt: Prompt) -> Prefix:
-        self._shared = super().find_shared(prompt)
-        return self._shared
+        shared = self._answers.shared = super().find_shared(prompt)
+        return shared
 
     def forerunner(self, request: Request, model: str, pool: str, file: str) -> Relatives:
         found = super().forerunner(request, model, pool, file)
-        self._relatives = number_of(found.nearest), number_of(found.latest)
+        self._answers.nearest, self._answers.latest = number_of(found.nearest), number_of(found.latest)
         return found
 
     def sender(self, prefix: Prefix) -> EarlierCall | None:
         found = super().sender(prefix)
-        self._senders.append((prefix, number_of(found)))
+        self._answers.senders.append((prefix, number_of(found)))
         return found
 
     def recent(self, file: str, apart_from: ConversationLine | None = None) -> Iterator[EarlierCall]:
-        self._is_recent = True
+        self._answers.is_recent = True
         return super().recent(file, apart_from)
 
     def has_begun(self, thread: Thread, pool: str) -> bool:
-        self._has_begun = super().has_begun(thread, pool)
-        return self._has_begun
+        begun = self._answers.begun = super().has_begun(thread, pool)
+        return begun
 
     def remember(
         self,
@@ -330,7 +314,7 @@ class TrackedLineage(Lineage):
         deepest: BreakpointPrefix | None,
         relatives: Relatives,
     ) -> None:
-        self._deepest = deepest
+        self._answers.deepest = deepest
         super().remember(number, start, request, prompt, rules, deepest, relatives)
 
 

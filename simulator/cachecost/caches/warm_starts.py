@@ -20,7 +20,8 @@ from typing import Protocol, Self
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.render import BreakpointPrefix, Prompt, is_within_lookback
+from cachecost.prompts.compare import new_prefixes, prefixes_back
+from cachecost.prompts.render import BreakpointPrefix, PrefixSizes, Prompt, is_within_lookback
 from cachecost.prompts.request import TTL
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
@@ -36,24 +37,16 @@ MISCOUNTED = 0.1
 times out of ten, and what the recording wrote ends at few places."""
 
 
-class KnownSizes(Protocol):
+class KnownSizes(PrefixSizes, Protocol):
     """Lengths of prefixes in tokens, and which of them come from a bill."""
-
-    def of(self, prefix: Prefix) -> int:
-        """Tokens up to and with `prefix`."""
-        ...
 
     def told(self, prefix: Prefix) -> int | None:
         """The length from a bill; None: there is only an estimate."""
         ...
 
-    def doubt(self, tokens: int) -> int:
-        """The uncertain tokens of a length: those between it and the nearest billed length."""
-        ...
-
 
 SizesOf = Callable[[Prompt], KnownSizes]
-Told = Callable[[Prefix], int | None]
+BilledLength = Callable[[Prefix], int | None]
 
 
 @value
@@ -124,11 +117,7 @@ class WarmPrefixes:
         """The one that was found first, of those in a prompt. Costs work for what is new in the prompt."""
         if not self._ttls:
             return None
-        seen: list[Prefix] = []
-        node: Prefix | None = prompt.end
-        while node is not None and node not in self._not_warm:
-            seen.append(node)
-            node = node.parent
+        seen, _ = new_prefixes(prompt.end, self._not_warm)
         among = self._ttls.keys() & seen
         if not among:
             self._not_warm.update(seen)
@@ -151,10 +140,7 @@ class SentPrefixes:
         self._marked: set[Prefix] = set()
 
     def add(self, prompt: Prompt) -> None:
-        node: Prefix | None = prompt.end
-        while node is not None and node not in self._sent:
-            self._sent.add(node)
-            node = node.parent
+        self._sent.update(new_prefixes(prompt.end, self._sent)[0])
         self._marked.update(breakpoint.prefix for breakpoint in prompt.breakpoints)
 
     def measured_read(self, call: SentCall, sizes: KnownSizes) -> MeasuredRead | None:
@@ -174,41 +160,27 @@ class SentPrefixes:
     def warm_start(self, call: SentCall, sizes: KnownSizes) -> WarmStart | None:
         """What the call read, if it can only have been written before the recording began; None otherwise."""
         read = call.read
-        if not read or not _looks_back(call) or self._has_written(call.prompt, read, sizes):
+        if not read or not _looks_back(call):
             return None
-        nearest = min(self._unsent(call), key=lambda node: abs(sizes.of(node) - read), default=None)
+        estimated = max(TOLERANCE, ESTIMATED * read)
+        for node in self._marked_in(call.prompt):  # an earlier call of the recording wrote what was read
+            if abs(sizes.of(node) - read) <= (estimated if sizes.told(node) is None else TOLERANCE):
+                return None
+        new, _ = new_prefixes(call.prompt.end, self._sent)
+        unsent = (node for node in new if node.block is not None and _is_found(node, call))
+        nearest = min(unsent, key=lambda node: abs(sizes.of(node) - read), default=None)
         if nearest is None or abs(sizes.of(nearest) - read) > max(TOLERANCE, FARTHEST * read):
             return None
         ttl = next(breakpoint.ttl for breakpoint in call.prompt.breakpoints if breakpoint.prefix.depth >= nearest.depth)
         return WarmStart(call.number, nearest, read, ttl)
 
-    def has_surely_written(self, prompt: Prompt, read: int, told: Told) -> bool:
+    def has_surely_written(self, prompt: Prompt, read: int, billed_length: BilledLength) -> bool:
         """Whether an earlier call placed a breakpoint at the end of what was read, by the lengths from bills."""
-        return any(abs((told(node) or -read) - read) <= TOLERANCE for node in self._marked_in(prompt))
-
-    def _has_written(self, prompt: Prompt, read: int, sizes: KnownSizes) -> bool:
-        """Whether an earlier call of the recording placed a breakpoint at the end of what was read."""
-        for node in self._marked_in(prompt):
-            slack = TOLERANCE if sizes.told(node) is not None else max(TOLERANCE, ESTIMATED * read)
-            if abs(sizes.of(node) - read) <= slack:
-                return True
-        return False
+        return any(abs((billed_length(node) or -read) - read) <= TOLERANCE for node in self._marked_in(prompt))
 
     def _marked_in(self, prompt: Prompt) -> Iterator[Prefix]:
         """The prefixes of a prompt that end at a breakpoint of an earlier call, the longest first."""
-        node: Prefix | None = prompt.end
-        while node is not None:
-            if node in self._marked:
-                yield node
-            node = node.parent
-
-    def _unsent(self, call: SentCall) -> Iterator[Prefix]:
-        """The prefixes that no earlier call sent and that a breakpoint of this one finds."""
-        node: Prefix | None = call.prompt.end
-        while node is not None and node not in self._sent:
-            if node.block is not None and _is_found(node, call):
-                yield node
-            node = node.parent
+        return (node for node in prefixes_back(prompt.end) if node in self._marked)
 
 
 def _looks_back(call: SentCall) -> bool:
@@ -223,19 +195,19 @@ def _is_found(node: Prefix, call: SentCall) -> bool:
 
 
 def billed_reads(
-    calls: Sequence[SentCall], sizes_of: SizesOf, told: Told, may_be_warm: bool
+    calls: Sequence[SentCall], sizes_of: SizesOf, billed_length: BilledLength, may_be_warm: bool
 ) -> Iterator[MeasuredRead | WarmStart]:
     """What the bills of a recording prove by their reads, in the order its calls start.
 
-    `told` gives the length of a prefix from any bill, also from those that were yielded before: for most calls that is
-    enough, and fast. Warm starts are left out unless it `may_be_warm`.
+    `billed_length` gives the length of a prefix from any bill, also from those that were yielded before: for most calls
+    that is enough, and fast. Warm starts are left out unless it `may_be_warm`.
     """
     before = SentPrefixes()
     check = current_work_check()
     for call in sorted(calls, key=lambda one: one.start):
         if check is not None:
             check()
-        if call.read and _looks_back(call) and not before.has_surely_written(call.prompt, call.read, told):
+        if call.read and _looks_back(call) and not before.has_surely_written(call.prompt, call.read, billed_length):
             sizes = sizes_of(call.prompt)
             found = before.measured_read(call, sizes) or (before.warm_start(call, sizes) if may_be_warm else None)
             if found is not None:
@@ -275,12 +247,10 @@ def _latest_answer(call: SentCall) -> float:
 def _came_too_early(call: SentCall, writer: SentCall, sizes_of: SizesOf) -> bool:
     """Whether a call did not read what the writer wrote before it, although a breakpoint of it finds that place."""
     path = set[Prefix]()
-    node: Prefix | None = call.prompt.end
-    while node is not None:
+    for node in prefixes_back(call.prompt.end):
         if node.parent is writer.prompt.end and node.block is not None and node.block.role == "assistant":
             return False  # it goes on from the answer
         path.add(node)
-        node = node.parent
     shared = [one.prefix for one in writer.prompt.breakpoints if one.prefix in path and _is_found(one.prefix, call)]
     if not shared:
         return False

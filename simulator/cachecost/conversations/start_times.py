@@ -1,12 +1,7 @@
-"""When calls start: from their timestamps, or 2 s apart (rule 11).
+"""The times of calls: when they start, lines of a log in a buffer, calls as billed calls, and a file in time order.
 
-Reads a file into one buffer, piece by piece, and finds its lines there without copying them.
-
-Recorded calls as billed calls: for logs whose requests are known, and formats without a reader for bills.
-
-Calls whose stamps do not tell which of them came first: stamps that are equal, or of whole seconds.
-
-The calls of a recording in time order, independent of their order in the file.
+A call starts at its timestamp, or 2 s after the one before it (rule 11). Where stamps do not tell which of two calls
+came first, as they are equal or of whole seconds, the one that goes on from the other starts later.
 """
 
 from __future__ import annotations
@@ -23,11 +18,21 @@ from cachecost.base.limits import LINE
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import APART, Call
-from cachecost.conversations.input_files import BOM, COMMENT, WATCH, BilledCall, SessionFile, Warn, open_input, too_long
+from cachecost.conversations.input_files import (
+    BOM,
+    COMMENT,
+    WATCH,
+    BilledCall,
+    SessionFile,
+    Warn,
+    billed_call,
+    open_input,
+    token_counts,
+    too_long,
+)
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.prices import terms_of
-from cachecost.providers.usage import Usage
 
 PIECE = 1 << 20
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
@@ -117,50 +122,26 @@ class RecordedSessions:
         if file is None:
             file = self._files[key] = SessionFile(path, REQUESTS, call.project, [])
             file.has_requests = not call.is_bill_only
-        made = _billed_call(call, returned, len(file.calls) + 1)
-        made.before = self._before(key, call)
+        start = call.start if call.timestamp is not None else None
+        made = billed_call(call.line, call.request.model, returned, start, agent=call.agent, id=call.id)
+        made.number, made.session, made.host = len(file.calls) + 1, call.session or call.file, call.host or ""
+        made.modes = terms_of(call.request.params, call.is_batch).modes
+        made.extra = tuple((one.model, token_counts(one.usage)) for one in call.iterations if one.kind in APART)
+        passes = sum(one.kind == "message" for one in call.iterations)
+        made.is_summed = passes > 1 or any(block.kind == SERVER_TOOLS for block in call.response)
+        made.answered = None if start is None else start + call.first_token_s
+        if call.is_bill_only:
+            made.before = len(file.calls)
+        else:  # the latest call whose messages this one begins with
+            nodes = ((*key, node) for node in call.request.thread.back())
+            made.before = next((self._at_thread[node] for node in nodes if node in self._at_thread), 0)
+            self._at_thread[(*key, call.request.thread)] = made.number
         file.calls.append(made)
         return made
-
-    def _before(self, key: tuple[str, str], call: Call) -> int:
-        """The latest call whose messages this one begins with; the one before it where only bills are known."""
-        if call.is_bill_only:
-            return len(self._files[key].calls)
-        thread = call.request.thread
-        found = next((self._at_thread[(*key, node)] for node in thread.back() if (*key, node) in self._at_thread), 0)
-        self._at_thread[(*key, thread)] = len(self._files[key].calls) + 1
-        return found
 
     @property
     def files(self) -> list[SessionFile]:
         return list(self._files.values())
-
-
-def _billed_call(call: Call, billed: Usage, number: int) -> BilledCall:
-    extra = tuple((one.model, _tokens(one.usage)) for one in call.iterations if one.kind in APART)
-    sums = [one for one in call.iterations if one.kind == "message"]
-    has_server_tools = any(block.kind == SERVER_TOOLS for block in call.response)
-    return BilledCall(
-        number,
-        call.line,
-        call.request.model,
-        _tokens(billed),
-        call.start if call.timestamp is not None else None,
-        agent=call.agent,
-        session=call.session or call.file,
-        id=call.id,
-        modes=terms_of(call.request.params, call.is_batch).modes,
-        is_summed=len(sums) > 1 or has_server_tools,
-        host=call.host or "",
-        extra=extra,
-        answered=call.start + call.first_token_s if call.timestamp is not None else None,
-        tool_uses=billed.tool_uses,
-        charged_usd=billed.charged_usd,
-    )
-
-
-def _tokens(usage: Usage) -> tuple[int, int, int, int, int]:
-    return (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens)
 
 
 ROUNDED_S = 1.0
@@ -245,12 +226,9 @@ class _Stamp:
 
 def _nearest(call: Call, starts: dict[Thread, float]) -> float | None:
     """The start of the last call whose messages and answer this one goes on from."""
-    node: Thread | None = call.request.thread
-    while node is not None and node.parent is not None:
-        is_answer = node.message is not None and node.message.role == "assistant"
-        if is_answer and node.parent in starts:
+    for node in call.request.thread.back():
+        if node.message is not None and node.message.role == "assistant" and node.parent in starts:
             return starts[node.parent]
-        node = node.parent
     return None
 
 
@@ -272,7 +250,7 @@ def parse_time(timestamp: str) -> float:
     """ISO 8601 -> seconds since the epoch; a time without a zone is UTC. Raises NotAMessage."""
     try:
         return seconds(timestamp)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise NotAMessage("timestamp", "an ISO 8601 time", timestamp) from None
 
 
@@ -313,20 +291,18 @@ def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | 
     if order is not None and order.is_rising:
         found = _check_rising(calls, path)
         yield from read_rounded(found) if order.is_whole else separate_equal(found)
+        return
+    read = list(calls)
+    if len(read) > 1 and all(call.timestamp is not None and call.start == read[0].start for call in read):
+        warn(f"{path}: all {len(read):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
+        for place, call in enumerate(read):  # rules and prices stay those of their day
+            read[place] = replace(call, start=call.start + place * SECONDS_BETWEEN_UNTIMED, timestamp=None)
     else:
-        sorted_calls = list(_sort(list(calls), path, warn))
-        if all(is_whole(call.start) for call in sorted_calls):
-            yield from read_rounded(sorted_calls)
-        else:
-            yield from _by_start(list(separate_equal(sorted_calls)))
-
-
-def _sort(found: list[Call], path: Path, warn: Warn) -> Iterator[Call]:
-    if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
-        warn(f"{path}: all {len(found):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
-        yield from _drop_times(found)
+        read = _by_start(read)
+    if all(is_whole(call.start) for call in read):
+        yield from read_rounded(read)
     else:
-        yield from _by_start(found)
+        yield from _by_start(list(separate_equal(read)))
 
 
 def _by_start(found: list[Call]) -> list[Call]:
@@ -364,28 +340,17 @@ class _TimeOrder:
     start at once; `is_whole`: all start at whole seconds."""
 
     def __init__(self, path: Path, times: Times) -> None:
-        self.is_rising, self.is_whole = True, True
-        token = WATCH.set(lambda size: None)
-        try:
-            self._read(times(path))
-        finally:
-            WATCH.reset(token)
-
-    def _read(self, starts: Iterator[float]) -> None:
+        self.is_rising, self.is_whole = False, True
         first: float | None = None
         last: float | None = None
-        for start in starts:
-            self.is_whole = self.is_whole and is_whole(start)
-            if last is not None and start < last:
-                self.is_rising = False
-                return
-            first = start if first is None else first
-            last = start
+        token = WATCH.set(lambda size: None)
+        try:
+            for start in times(path):
+                self.is_whole = self.is_whole and is_whole(start)
+                if last is not None and start < last:
+                    return
+                first = start if first is None else first
+                last = start
+        finally:
+            WATCH.reset(token)
         self.is_rising = first != last
-
-
-def _drop_times(calls: Iterable[Call]) -> Iterator[Call]:
-    """The calls without their times; rules and prices stay those of their day."""
-    for place, call in enumerate(calls):
-        start = call.start + place * SECONDS_BETWEEN_UNTIMED
-        yield replace(call, start=start, timestamp=None)

@@ -1,8 +1,7 @@
 """The findings of `cachecost explain`: every avoidable miss and write, with its cause, place and dollars.
 
-How the tokens and dollars of a call divide among the layers, computed on first use.
-
-The error margin of dollars: the relative error of token counts, on what no bill determines (rule 18).
+Beside them: how the tokens and dollars of a call divide among the layers, computed on first use, and the error margin
+of dollars, which is the relative error of token counts on what no bill determines (rule 18).
 """
 
 from __future__ import annotations
@@ -120,13 +119,17 @@ class Spans:
 
     def of_layers(self) -> list[LayerTokens]:
         """The tokens of each layer by class. They add up to the usage."""
+        cuts = (
+            (0, self.read),
+            (self.written_1h, self.written_5m),
+            (self.read, self.written_1h),
+            (self.written_5m, self.total),
+        )
         ends = (self.tools, max(self.tools, self.system), self.total)
-        return [self._between(start, end) for start, end in zip((0, *ends), ends, strict=False)]
-
-    def _between(self, start: int, end: int) -> LayerTokens:
-        a, b, c = self.read, self.written_1h, self.written_5m
-        cuts = ((0, a), (b, c), (a, b), (c, self.total))
-        return LayerTokens(*(max(0, min(end, high) - max(start, low)) for low, high in cuts))
+        return [
+            LayerTokens(*(max(0, min(end, high) - max(start, low)) for low, high in cuts))
+            for start, end in zip((0, *ends), ends, strict=False)
+        ]
 
 
 class _LazyMapping(Mapping[Layer, Value]):
@@ -182,11 +185,8 @@ class DollarsByLayer(_LazyMapping[Decimal]):
         self._prices = prices
 
     def _make(self) -> dict[Layer, Decimal]:
-        return {layer: self._dollars(tokens) for layer, tokens in self._tokens.items()}
-
-    def _dollars(self, tokens: LayerTokens) -> Decimal:
-        usage = Usage(tokens.input, tokens.read, tokens.write_5m, tokens.write_1h)
-        return self._prices.total_cost(usage)
+        usages = {layer: Usage(one.input, one.read, one.write_5m, one.write_1h) for layer, one in self._tokens.items()}
+        return {layer: self._prices.total_cost(usage) for layer, usage in usages.items()}
 
 
 def estimated_usd(prompt: Prompt, spans: Spans, sizes: PrefixSizes, prices: Prices) -> Decimal:

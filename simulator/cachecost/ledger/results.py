@@ -1,17 +1,15 @@
-"""The ledger: what each call used, what it cost, and why. Views read only these types.
-
-What an answer takes for granted, and what becomes of it at other values.
-
-The prompt timeline of a call: where its breakpoints were, and which kinds of blocks were not read.
+"""The results of commands, which are all that views read: the ledger of a strategy (what each call used, what it cost,
+and why), comparisons of strategies, what they take for granted, prompt timelines, and judgements of a validation.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from itertools import takewhile
 from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -20,11 +18,12 @@ from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
-from cachecost.ledger.rows import CallKey, CallSize, LessInput, less_input, sizes_by_call
 from cachecost.ledger.rows import CallRow as CallRow
+from cachecost.ledger.rows import CallSize, LessInput, less_input, sizes_by_call
 from cachecost.ledger.rows import Cost as Cost
 from cachecost.ledger.rows import LayerTokens as LayerTokens
-from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.blocks import Layer
+from cachecost.prompts.compare import path, prefixes_back
 from cachecost.prompts.render import PrefixSizes, Prompt
 from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
 from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
@@ -111,30 +110,16 @@ EMPTY_TIMELINE = CallTimeline()
 def build_timeline(prompt: Prompt, sizes: PrefixSizes, outcome: Outcome) -> CallTimeline:
     """The timeline of a call, from its first pass."""
     breakpoints = tuple(BreakpointAt(sizes.of(breakpoint.prefix), breakpoint.ttl) for breakpoint in outcome.breakpoints)
-    kinds = Counter(block.kind for block in _after(outcome.hit, prompt.end))
-    return CallTimeline(breakpoints, tuple(reversed(kinds.items())), _answers_a_person(prompt))
+    unread = path(prompt.end, outcome.hit.depth if outcome.hit else 0)
+    kinds = Counter(node.block.kind for node in reversed(unread) if node.block)
+    last = takewhile(lambda node: node.block is not None and node.block.role == "user", prefixes_back(prompt.end))
+    spoken = next((node for node in last if node.block and node.block.kind != "tool_result"), None)
+    is_human = spoken is not None and spoken.layer is Layer.MESSAGES
+    return CallTimeline(breakpoints, tuple(reversed(kinds.items())), is_human)
 
 
-def _answers_a_person(prompt: Prompt) -> bool:
-    """Whether the last message holds anything besides tool results."""
-    node: Prefix | None = prompt.end
-    while node is not None and node.block is not None and node.block.role == "user":
-        if node.block.kind != "tool_result":
-            return node.layer is Layer.MESSAGES
-        node = node.parent
-    return False
-
-
-def _after(hit: Prefix | None, end: Prefix) -> Iterator[Block]:
-    """The blocks of a prompt that ends at `end`, from the last one back to what was read."""
-    depth = hit.depth if hit else 0
-    node: Prefix | None = end
-    while node is not None and node.depth > depth:
-        if node.block is not None:
-            yield node.block
-        node = node.parent
-
-
+WHAT_IT_IS = ("strategy", "call", "timestamp", "model", "purpose", "turn", "inquiry")
+WHERE_IT_IS_FROM = ("cause", "error", "session", "project", "agent", "file")
 USAGE_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")
 
 
@@ -215,39 +200,25 @@ class Ledger:
         """One row a call: tokens as int, dollars as Decimal, start in seconds since the epoch."""
         import pandas as pd
 
-        return pd.DataFrame([_flat(row) for row in self.rows])
+        rows = []
+        for row in self.rows:
+            usage, dollars = row.usage, {**row.cost.by_class(), "cost": row.cost.total}
+            tokens = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
+            rows.append(
+                {
+                    **{name: getattr(row, name) for name in WHAT_IT_IS},
+                    **dict(zip(("read", "write_5m", "write_1h", "input", "output"), tokens, strict=True)),
+                    **{f"{name}_usd": usd if row.is_priced else None for name, usd in dollars.items()},
+                    **{name: getattr(row, name) for name in WHERE_IT_IS_FROM},
+                    "line": row.line or None,
+                }
+            )
+        return pd.DataFrame(rows)
 
 
 def most_of(rows: Iterable[CallRow]) -> Decimal:
     """USD of the calls without any best-effort hit."""
     return sum((row.cost.total if row.cost_if_missed is None else row.cost_if_missed for row in rows), ZERO)
-
-
-def _flat(row: CallRow) -> dict[str, Any]:
-    usage = row.usage
-    return {
-        "strategy": row.strategy,
-        "call": row.call,
-        "timestamp": row.timestamp,
-        "model": row.model,
-        "purpose": row.purpose,
-        "turn": row.turn,
-        "inquiry": row.inquiry,
-        "read": usage.read,
-        "write_5m": usage.write_5m,
-        "write_1h": usage.write_1h,
-        "input": usage.input_tokens,
-        "output": usage.output_tokens,
-        **{f"{name}_usd": dollars if row.is_priced else None for name, dollars in row.cost.by_class().items()},
-        "cost_usd": row.cost.total if row.is_priced else None,
-        "cause": row.cause,
-        "error": row.error,
-        "session": row.session,
-        "project": row.project,
-        "agent": row.agent,
-        "file": row.file,
-        "line": row.line or None,
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +261,13 @@ class Comparison:
         """The strategies that send less of the conversation than the compared one, or are said to."""
         base = next((ledger for ledger in self.ledgers if ledger.strategy == self.first), None)
         compared = sizes_by_call(base.rows, base.sizes) if base and base.sizes else {}
-        found = {ledger.strategy: _less_input(ledger, {} if ledger is base else compared) for ledger in self.ledgers}
-        return {name: less for name, less in found.items() if less is not None}
+        found: dict[str, LessInput] = {}
+        for ledger in self.ledgers:
+            is_measured = ledger is not base and ledger.sizes and compared
+            less = less_input(ledger.rows, ledger.sizes, compared) if is_measured else None
+            if less is not None or ledger.leaves_out:
+                found[ledger.strategy] = replace(less or LessInput(), words=ledger.leaves_out)
+        return found
 
     @property
     def is_priced(self) -> bool:
@@ -305,14 +281,6 @@ class Comparison:
     @property
     def base(self) -> Ledger:
         return next(ledger for ledger in self.ledgers if ledger.strategy == self.first)
-
-
-def _less_input(ledger: Ledger, compared: Mapping[CallKey, CallSize]) -> LessInput | None:
-    """What a strategy leaves out, measured or in the scenario's words."""
-    less = less_input(ledger.rows, ledger.sizes, compared) if ledger.sizes and compared else None
-    if less is None and not ledger.leaves_out:
-        return None
-    return replace(less or LessInput(), words=ledger.leaves_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""The row of a call. The module imports fast: a replay with `--json` needs nothing else of the ledger.
+"""The row of a call, and how much of the conversation a strategy sends, against another one that makes the same calls.
 
-How much of the conversation a strategy sends, against another one that makes the same calls.
+The module imports fast: a replay with `--json` needs nothing else of the ledger.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import add
 from typing import Literal, NamedTuple
 
-from cachecost.base.structs import value
+from cachecost.base.formatting import count_text
+from cachecost.base.structs import astuple, value
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
 from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
@@ -42,14 +44,7 @@ class Cost:
         return self.read + self.write_5m + self.write_1h + self.input + self.output + self.fees
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.read + other.read,
-            self.write_5m + other.write_5m,
-            self.write_1h + other.write_1h,
-            self.input + other.input,
-            self.output + other.output,
-            self.fees + other.fees,
-        )
+        return Cost(*map(add, astuple(self), astuple(other)))
 
     def by_class(self) -> dict[str, Decimal]:
         return {name: getattr(self, name) for name in COST_CLASSES}
@@ -65,12 +60,7 @@ class LayerTokens:
     input: int = 0
 
     def __add__(self, other: LayerTokens) -> LayerTokens:
-        return LayerTokens(
-            self.read + other.read,
-            self.write_5m + other.write_5m,
-            self.write_1h + other.write_1h,
-            self.input + other.input,
-        )
+        return LayerTokens(*map(add, astuple(self), astuple(other)))
 
 
 @value
@@ -132,10 +122,9 @@ class WarmReads(NamedTuple):
         """A sentence about them; "" if there are none."""
         if not self.calls:
             return ""
-        who = "1 call reads" if self.calls == 1 else f"{self.calls:,} calls read"
         return (
-            f"Warm start: {who} {self.tokens:,} tokens cached before the recording began"
-            " (--rule warm_start=cold counts them as written)."
+            f"Warm start: {count_text(self.calls, 'call', 'read')} {self.tokens:,} tokens "
+            "cached before the recording began (--rule warm_start=cold counts them as written)."
         )
 
 
@@ -197,12 +186,15 @@ def less_input(
     own = sizes_by_call(rows, sizes)
     for what in (QUESTIONS, CALLS):
         asked = [key for key in compared if key.what == what]
-        shared = [key for key in asked if key in own]
-        found = _shared_calls(what, [own[key] for key in shared], [compared[key] for key in shared])
+        shared = [(own[key], compared[key]) for key in asked if key in own]
         if what == QUESTIONS and len(shared) < len(asked):
             return LessInput(what, len(asked), unasked=len(asked) - len(shared))
-        if found is not None:
-            return found
+        count, whole = len(shared), sum(other.messages for _, other in shared)
+        # what it sends with its tools and system prompt, and the compared one in its messages, counts as well
+        sent = sum(size.messages + max(0, size.static - other.static) for size, other in shared)
+        if whole and sent < LESS * whole:
+            small = sum(size.messages < SMALL <= other.messages for size, other in shared)
+            return LessInput(what, count, round(sent / count), round(whole / count), small)
     return None
 
 
@@ -217,18 +209,3 @@ def sizes_by_call(rows: Sequence[CallRow], sizes: Sequence[CallSize]) -> dict[Ca
         places[kind] += 1
         found[CallKey(*kind, places[kind])] = size
     return found
-
-
-def _shared_calls(what: str, own: Sequence[CallSize], compared: Sequence[CallSize]) -> LessInput | None:
-    whole = sum(size.messages for size in compared)
-    sent = sum(_conversation(size, other) for size, other in zip(own, compared, strict=True))
-    if not whole or sent >= LESS * whole:
-        return None
-    count = len(own)
-    small = sum(size.messages < SMALL <= other.messages for size, other in zip(own, compared, strict=True))
-    return LessInput(what, count, round(sent / count), round(whole / count), small)
-
-
-def _conversation(size: CallSize, compared: CallSize) -> int:
-    """The messages, and what a strategy sends with its tools and system prompt that the compared one has in them."""
-    return size.messages + max(0, size.static - compared.static)

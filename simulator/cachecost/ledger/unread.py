@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
 
 from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.blocks import Prefix
@@ -59,11 +58,6 @@ class _PassWrites:
         return UnreadWrites(hour + five, paid, paid - uncached)
 
 
-class _WrittenEntry(NamedTuple):
-    written: _PassWrites
-    place: int
-
-
 class UnreadTracker:
     """Tracks calls in the order they start, and what they wrote that no call has read yet.
 
@@ -72,30 +66,27 @@ class UnreadTracker:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[Prefix, _WrittenEntry] = {}
+        self._entries: dict[Prefix, tuple[_PassWrites, int]] = {}
+        """What a pass wrote at a breakpoint, and where that is."""
         self._by_call: dict[int, UnreadWrites] = {}
         self.total = UnreadWrites()
 
     def add(self, call: int, outcome: Outcome, prices: Prices, sizes: PrefixSizes = AS_COUNTED) -> None:
         """Record one pass of the call with this number: what it read is used, what it wrote is not used yet."""
-        if outcome.hit is not None and (entry := self._entries.get(outcome.hit)):
-            self._use(entry)
-        a = outcome.read
-        b = a + outcome.write_1h
-        written = _PassWrites(call, a, b, b + outcome.write_5m, prices, read=a)
+        if outcome.hit is not None and outcome.hit in self._entries:
+            earlier, place = self._entries[outcome.hit]
+            if place > earlier.read:
+                before = earlier.unread()
+                earlier.read = place
+                self._count(earlier.call, earlier.unread() - before)
+        hour_end = outcome.read + outcome.write_1h
+        written = _PassWrites(call, outcome.read, hour_end, hour_end + outcome.write_5m, prices, read=outcome.read)
         depth = outcome.hit.depth if outcome.hit else 0
         for breakpoint in outcome.breakpoints:
             if breakpoint.prefix.depth > depth:
-                self._entries[breakpoint.prefix] = _WrittenEntry(written, sizes.of(breakpoint.prefix))
+                self._entries[breakpoint.prefix] = written, sizes.of(breakpoint.prefix)
         if written.end > written.start:
             self._count(call, written.unread())
-
-    def _use(self, entry: _WrittenEntry) -> None:
-        written = entry.written
-        if entry.place > written.read:
-            before = written.unread()
-            written.read = entry.place
-            self._count(written.call, written.unread() - before)
 
     def _count(self, call: int, change: UnreadWrites) -> None:
         self._by_call[call] = self._by_call.get(call, UnreadWrites()) + change

@@ -195,20 +195,8 @@ class Thread:
     """
 
     __slots__ = (
-        "_first",
-        "_others",
-        "beginning",
-        "blocks",
-        "compaction",
-        "has_citations",
-        "has_image",
-        "has_thinking",
-        "human",
-        "length",
-        "message",
-        "parent",
-        "setting",
-        "system",
+        *("_first", "_others", "beginning", "blocks", "compaction", "has_citations", "has_image", "has_thinking"),
+        *("human", "length", "message", "parent", "setting", "system"),
     )
 
     def __init__(self, parent: Thread | None = None, message: Message | None = None) -> None:
@@ -352,12 +340,14 @@ class Prefix:
             self.tokens += parent.tokens
             self.depth, self.position = parent.depth, parent.position
         if block is not None:
+            before = parent.block if parent is not None else None
             self.depth += 1
-            self.position += not (block.kind in TOOL_RUNS and self._goes_on(block))
+            self.position += not (block.kind in TOOL_RUNS and before is not None and before.kind == block.kind)
 
-    def _goes_on(self, block: Block) -> bool:
-        before = self.parent.block if self.parent else None
-        return before is not None and before.kind == block.kind
+    @property
+    def is_of_assistant(self) -> bool:
+        """Whether its last block is one of an answer."""
+        return self.layer is Layer.MESSAGES and self.block is not None and self.block.role == "assistant"
 
     def then(self, block: Block, layer: Layer, tokens: int) -> Prefix:
         """The prefix continued by `block`; `tokens` are those that the block adds, frame included."""

@@ -8,7 +8,7 @@ where a block changed, `pair_in_order` for what corresponds, `unchanged` for wha
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from json import dumps
 from typing import Any, Literal
@@ -25,9 +25,6 @@ LINE = re.compile(r"(?<=\n)|(?<=\\n)")
 WORD = re.compile(r"\w+|\s+|[^\w\s]")
 MOST_PIECES = 2_000
 """Of more changed pieces than this, difflib would take seconds: they are shown as a whole."""
-
-
-# ------------------------------------------------------------------------------------------------ texts and lists
 
 
 def first_difference(one: Sequence[Any], other: Sequence[Any]) -> int:
@@ -124,9 +121,6 @@ def _diff_pieces(old: list[str], new: list[str], is_words: bool) -> Iterator[Tex
     yield "same", "".join(old[len(old) - tail :])
 
 
-# --------------------------------------------------------------------------------------------- the texts of blocks
-
-
 def texts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(path within, text) of every text in a block, in order; its type and names of keys are none."""
     for key, inner in content.items():
@@ -176,9 +170,6 @@ def first_changed_text(old: Block, new: Block) -> ChangedText | None:
     return next((ChangedText.find(was, now, path) for path, was, now in changed), None)
 
 
-# ---------------------------------------------------------------------------------------------------------- blocks
-
-
 def first_changed_block(old: Sequence[Block], new: Sequence[Block]) -> int:
     """The index of the first block that differs: how many both begin with."""
     pairs = enumerate(zip(old, new, strict=False))
@@ -202,9 +193,6 @@ def share_alike(old: Block, new: Block) -> float:
     return sum(shared_ends(one, other)) / max(1, len(one), len(other))
 
 
-# ------------------------------------------------------------------------------------------------- prompts, as trees
-
-
 def path(end: Prefix, after: int) -> list[Prefix]:
     """The prefixes of `end` that are more than `after` blocks long, in order."""
     nodes: list[Prefix] = []
@@ -222,6 +210,16 @@ def prefixes_back(end: Prefix) -> Iterator[Prefix]:
     while node is not None:
         yield node
         node = node.parent
+
+
+def new_prefixes(end: Prefix, known: Container[Prefix]) -> tuple[list[Prefix], Prefix | None]:
+    """The prefixes of `end` that are longer than all that are `known`, the longest first, and the longest known one."""
+    new: list[Prefix] = []
+    node: Prefix | None = end
+    while node is not None and node not in known:
+        new.append(node)
+        node = node.parent
+    return new, node
 
 
 def ancestor(node: Prefix, depth: int) -> Prefix:

@@ -54,31 +54,22 @@ REPLACEMENT = rb"\ufffd"
 
 
 def decode(decode: Callable[[bytes], Value], data: bytes) -> tuple[bytes, Value]:
-    """`data` and the result of msgspec's `decode`; if it rejects lone surrogates, they are replaced first
-    (`pair_surrogates`). Raises what `decode` raises.
+    """`data` and the result of msgspec's `decode`. Raises what `decode` raises.
+
+    If it rejects lone surrogates, they become the replacement character first. Both are three bytes of UTF-8, so blocks
+    stay as long as they are (rule 19).
     """
     try:
         return data, decode(data)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        whole = pair_surrogates(data)
+        if b"\\ud" not in data and b"\\uD" not in data:
+            raise
+        whole = ESCAPE.sub(lambda found: REPLACEMENT if found[3] or (found[1] and not found[2]) else found[0], data)
         if whole == data:
             raise
         return whole, decode(whole)
-
-
-def pair_surrogates(data: bytes) -> bytes:
-    """JSON with the replacement character for each lone surrogate, which msgspec rejects.
-
-    Both are three bytes of UTF-8, so blocks stay as long as they are (rule 19).
-    """
-    return ESCAPE.sub(_pair, data) if b"\\ud" in data or b"\\uD" in data else data
-
-
-def _pair(escape: re.Match[bytes]) -> bytes:
-    first, second, alone = escape.groups()
-    return REPLACEMENT if alone or (first and not second) else escape[0]
 
 
 def load(data: bytes, path: str) -> Any:
@@ -135,19 +126,16 @@ def packed_content(block: Block) -> bytes | None:
 
 
 def plain_block(
-    role: str,
-    content: Mapping[str, Any],
-    keep_content: bool = True,
-    write: WriteSimple = encode_simple,
+    role: str, content: Mapping[str, Any], keep_content: bool = True, write: WriteSimple = encode_simple
 ) -> Block:
     """The block of one wire object, the same as that of `block_of`.
 
     `write` is faster where it is certain that it writes the object as `compact` does (exact_json.py).
     """
-    kind = content.get("type")
-    if not role or type(kind) is not str or kind not in KINDS or not _is_plain(content):
-        return block_of(role, content, keep_content)
-    payload = write(content)
+    kind: Any = content.get("type")
+    inner = content.get("content")
+    is_known = role and type(kind) is str and kind in KINDS and (inner is None or type(inner) is str)
+    payload = write(content) if is_known and SPECIAL.isdisjoint(content) else None
     if payload is None:
         return block_of(role, content, keep_content)
     identity = _with_text_in_block(content, payload, write) if kind == "tool_result" else payload
@@ -156,12 +144,6 @@ def plain_block(
     kept = keep_bytes(payload) if keep_content else None
     block: Block = make(kind, role, digest_of(role, kind, identity), len(payload), kept, is_empty_text=is_empty)
     return block
-
-
-def _is_plain(content: Mapping[str, Any]) -> bool:
-    """Whether an object has no breakpoint, no sub-blocks and no citations."""
-    inner = content.get("content")
-    return (inner is None or type(inner) is str) and SPECIAL.isdisjoint(content)
 
 
 def _with_text_in_block(content: Mapping[str, Any], payload: bytes, write: WriteSimple) -> bytes:

@@ -1,11 +1,9 @@
 r"""Turns logged request bodies into `Request`s that share what they repeat.
 
-Every message, tool list and system prompt is parsed once, however many bodies repeat it: the
-digest of the bytes as sent is the key, so the bytes need not be kept. A body that continues
-an earlier one of its conversation is compared with that one, so a growing log costs a byte
-comparison and a parse of what is new.
-
-A fast path for messages of text blocks whose bytes already are the compact JSON of rule 19: no parse needed.
+Every message, tool list and system prompt is parsed once, however many bodies repeat it: the digest of the bytes as
+sent is the key, so the bytes need not be kept. A body that continues an earlier one of its conversation is compared
+with that one, so a growing log costs a byte comparison and a parse of what is new. A message of text blocks whose
+bytes already are the compact JSON of rule 19 needs no parse.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from cachecost.prompts.blocks import (
     digesting,
     message_digest,
 )
+from cachecost.prompts.compare import first_difference
 from cachecost.prompts.exact_json import decode, load, load_with_writer
 from cachecost.prompts.output_format import CACHE_KEYS
 from cachecost.prompts.request import (
@@ -73,11 +72,11 @@ def plain_message(data: bytes) -> ParsedMessage | None:
         if data.startswith(opening):
             for end, ttl in ENDS:
                 if data.endswith(end) and len(data) >= len(opening) + len(end):
-                    return _of(role, data[len(opening) : -len(end)], ttl)
+                    return _message_of_texts(role, data[len(opening) : -len(end)], ttl)
     return None
 
 
-def _of(role: str, inner: bytes, ttl: TTL | None) -> ParsedMessage | None:
+def _message_of_texts(role: str, inner: bytes, ttl: TTL | None) -> ParsedMessage | None:
     """The message of the texts in `inner` and what stands between them."""
     escaped = _escaped_quotes(inner) if BACKSLASH in inner else 0
     if escaped is None:
@@ -222,7 +221,10 @@ class Intake:
         trail = self._trail(raw.messages, heads.deferred) if before is None else before
         if before is not None:
             self.add(before, raw.messages, heads)
-        params = {name: self._parameter(getattr(raw, name), name) for name in PARAMETERS}
+        params = {name: self._value(getattr(raw, name), name) for name in PARAMETERS}
+        for name in OBJECTS:
+            if params[name] is not None and not isinstance(params[name], Mapping):
+                raise NotAMessage(name, "an object", params[name])
         if params["max_tokens"] == 0:  # the only requests that may not be streamed
             params["stream"] = self._value(raw.stream, "stream") or None
         return Request(
@@ -264,8 +266,10 @@ class Intake:
         """The messages as nodes; messages of the conversation's last body are not parsed again."""
         key = bytes(raws[0]) if raws else b""
         known, before = self._recent.pop(key, ((), None))
-        goes_on = before is not None and before.deferred == deferred
-        trail = before.cut(_same(known, raws)) if before and goes_on else MessageTrail(deferred, [], [], [])
+        if before is not None and before.deferred == deferred:
+            trail = before.cut(first_difference(known, raws))
+        else:
+            trail = MessageTrail(deferred, [], [], [])
         for number in range(len(trail.nodes), len(raws)):
             self._add(trail, bytes(raws[number]), number)
         self._recent[key] = raws, trail
@@ -274,7 +278,16 @@ class Intake:
         return trail
 
     def _add(self, trail: MessageTrail, data: bytes, number: int) -> None:
-        parsed = self._parsed(trail, data, number)
+        parsed = None if self.keep_content else plain_message(data)
+        if parsed is None:
+            refers = bool(trail.deferred) and REFERENCE in data
+            key = digest_of("", "bytes", data)
+            parsed = None if refers else self._messages.get(key)
+            if parsed is None:
+                value, write = load_with_writer(data, f"messages.{number}")
+                parsed = parse_message(value, self.keep_content, number, trail.deferred, write)
+            if not refers:
+                self._messages[key] = parsed
         node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
         trail.nodes.append(node)
         if parsed.breakpoints:
@@ -282,30 +295,12 @@ class Intake:
         if parsed.faults:
             trail.faults += [(number, fault.replace("{n}", str(number), 1)) for fault in parsed.faults]
 
-    def _parsed(self, trail: MessageTrail, data: bytes, number: int) -> ParsedMessage:
-        plain = None if self.keep_content else plain_message(data)
-        if plain is not None:
-            return plain
-        refers = bool(trail.deferred) and REFERENCE in data
-        key = digest_of("", "bytes", data)
-        parsed = None if refers else self._messages.get(key)
-        if parsed is None:
-            value, write = load_with_writer(data, f"messages.{number}")
-            parsed = parse_message(value, self.keep_content, number, trail.deferred, write)
-        if not refers:
-            self._messages[key] = parsed
-        return parsed
-
     def heads(self, raw: RawBody) -> BodyHead:
         """Tools and system of a body, parsed once for all bodies that share them. Raises NotAMessage."""
-        tools, system = bytes(raw.tools), bytes(raw.system)
-        key = (digest_of("", "bytes", tools), digest_of("", "bytes", system))
-        heads = self._heads.get(key)
-        if heads is None:
-            heads = self._heads[key] = self._parse_head(tools, system)
-        return heads
-
-    def _parse_head(self, tools_json: bytes, system_json: bytes) -> BodyHead:
+        tools_json, system_json = bytes(raw.tools), bytes(raw.system)
+        key = (digest_of("", "bytes", tools_json), digest_of("", "bytes", system_json))
+        if key in self._heads:
+            return self._heads[key]
         tool_values, write_tool = load_with_writer(tools_json, "tools")
         system_values, write_system = load_with_writer(system_json, "system")
         tools = _objects(tool_values, "tools")
@@ -316,7 +311,7 @@ class Intake:
         tool_breakpoints, tool_faults = collect_breakpoints(tools, "tools")
         system_breakpoints, system_faults = collect_breakpoints(system, "system")
         ttls, shift = dict(tool_breakpoints), len(theirs)
-        return BodyHead(
+        heads = self._heads[key] = BodyHead(
             Part(self._blocks("", [tools[number] for number in ours], write_tool), _places(ours, 0, 0)),
             Part(
                 self._blocks("", [tools[number] for number in theirs], write_tool)
@@ -335,15 +330,10 @@ class Intake:
             tuple(tool_faults + system_faults),
             {str(tools[number].get("name")): block_of("", tools[number], self.keep_content) for number in deferred},
         )
+        return heads
 
     def _blocks(self, role: str, items: list[Mapping[str, Any]], write: Write) -> tuple[Block, ...]:
         return tuple([block_of(role, item, self.keep_content, write) for item in items])
-
-    def _parameter(self, raw: msgspec.Raw, name: str) -> Any:
-        value = self._value(raw, name)
-        if value is not None and name in OBJECTS and not isinstance(value, Mapping):
-            raise NotAMessage(name, "an object", value)
-        return value
 
     def _value(self, raw: msgspec.Raw, path: str) -> Any:
         data = bytes(raw)
@@ -356,12 +346,6 @@ def _places(as_sent: list[int], ours: int, theirs: int) -> tuple[int, ...] | Non
     """Where blocks were sent; None for the order that `request.place_as_sent` assumes (server tools last)."""
     usual = [*range(ours, ours + theirs), *range(len(as_sent) - theirs)]
     return None if as_sent == usual else tuple(as_sent)
-
-
-def _same(mine: Sequence[msgspec.Raw], theirs: Sequence[msgspec.Raw]) -> int:
-    """How many leading messages two bodies share, byte for byte."""
-    pairs = enumerate(zip(mine, theirs, strict=False))
-    return next((number for number, (one, other) in pairs if one != other), min(len(mine), len(theirs)))
 
 
 WORDS = {"array": "an array", "object": "an object", "str": "a string", "int": "a number", "float": "a number"}

@@ -113,18 +113,6 @@ def _choice(request: Request) -> Mapping[str, Any]:
     return request.params.get("tool_choice") or {}
 
 
-def _is_single(request: Request) -> bool:
-    """Whether parallel tool calls are disabled, in OpenAI's or the Messages API's terms."""
-    return (
-        _choice(request).get("disable_parallel_tool_use") is True or request.params.get("parallel_tool_calls") is False
-    )
-
-
-def _verbosity(request: Request) -> Any:
-    verbosity = request.params.get("verbosity")
-    return None if verbosity == DEFAULT_VERBOSITY else verbosity
-
-
 LAYERS = ("tools", "system", "messages")
 SCHEMA = "format"
 CACHE_KEYS = ("prompt_cache_key", "cache_salt", "extra_key", "user_id")
@@ -137,8 +125,13 @@ PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     "effort": effort_asked,
     "thinking": thinking_asked,
     "tool_choice": lambda request, rules: [_choice(request).get("type") or "auto", _choice(request).get("name")],
-    "parallel_tool_calls": lambda request, rules: _is_single(request),
-    "verbosity": lambda request, rules: _verbosity(request),
+    # whether they are disabled, in OpenAI's or the Messages API's terms
+    "parallel_tool_calls": lambda request, rules: (
+        _choice(request).get("disable_parallel_tool_use") is True or request.params.get("parallel_tool_calls") is False
+    ),
+    "verbosity": lambda request, rules: (
+        None if request.params.get("verbosity") == DEFAULT_VERBOSITY else request.params.get("verbosity")
+    ),
     "cache_key": lambda request, rules: next(filter(None, map(request.params.get, CACHE_KEYS)), None),
     "images_detail": lambda request, rules: None,  # it is part of the image's block
 }

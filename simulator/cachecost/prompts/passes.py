@@ -8,11 +8,12 @@ prompt as sent to summarize it, then answers the rest (tools, system prompt and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Thread, is_server_result
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, is_server_result
 from cachecost.prompts.render import Prompt, Renderer, TokenCounter
 from cachecost.prompts.request import BREAKPOINT, TTL, Breakpoint, Request, SentBreakpoints, sent_breakpoints
 from cachecost.prompts.translated import HostRequest, translate
@@ -28,24 +29,26 @@ def body_of(request: Request) -> Body:
     CannotEvaluate for a block whose content is not known.
     """
     placed = {breakpoint.block_key: breakpoint.ttl for breakpoint in request.breakpoints}
+    messages = [(node, node.message) for node in [*request.thread.back()][::-1] if node.message]
     system = list(_part(request.system, Layer.SYSTEM, placed))
-    theirs, texts = ([item for block, item in system if bool(block.role) is told] for told in (False, True))
+    theirs, texts = ([item for block, item in system if bool(block.role) is is_text] for is_text in (False, True))
+    # the deferred tools that messages refer to, each once, in the order of the references
+    brought = (tool for _, message in messages for block in message.blocks for tool in block.brought)
+    deferred = {str(tool.get("name")): dict(tool) for tool in brought}
     body: Body = {"model": request.model, **request.params}
-    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs, *_deferred_tools(request)]:
+    if tools := [*(item for _, item in _part(request.tools, Layer.TOOLS, placed)), *theirs, *deferred.values()]:
         body["tools"] = tools
     if texts:
         body["system"] = texts
-    body["messages"] = [_message(node, placed) for node in [*request.thread.back()][::-1]]
+    body["messages"] = []
+    for node, message in messages:
+        blocks = enumerate(message.blocks)
+        content = [_wire_block(block, placed.get((Layer.MESSAGES, node.length, index))) for index, block in blocks]
+        config = {"output_config": {"effort": message.effort}} if message.effort else {}
+        body["messages"].append({"role": message.role, "content": content, **config})
     if request.automatic:
         body[BREAKPOINT] = breakpoint_of(request.automatic)
     return body
-
-
-def _deferred_tools(request: Request) -> list[Body]:
-    """The deferred tools that messages refer to, each once, in the order of the references."""
-    messages = [node.message for node in [*request.thread.back()][::-1] if node.message]
-    found = (tool for message in messages for block in message.blocks for tool in block.brought)
-    return list({str(tool.get("name")): dict(tool) for tool in found}.values())
 
 
 def breakpoint_of(ttl: TTL) -> Mapping[str, str]:
@@ -61,15 +64,6 @@ def _part(part: Part, layer: Layer, placed: Placed) -> Iterator[tuple[Block, Bod
         yield block, _wire_block(block, placed.get(Breakpoint(layer, index).block_key))
 
 
-def _message(node: Thread, placed: Placed) -> Body:
-    message = node.message
-    assert message is not None
-    blocks = enumerate(message.blocks)
-    content = [_wire_block(block, placed.get((Layer.MESSAGES, node.length, index))) for index, block in blocks]
-    config = {"output_config": {"effort": message.effort}} if message.effort else {}
-    return {"role": message.role, "content": content, **config}
-
-
 def _wire_block(block: Block, ttl: TTL | None) -> Body:
     if block.content is None:
         raise CannotEvaluate(f"a {block.kind} block of {block.size} bytes has no content, so it cannot be sent")
@@ -83,14 +77,23 @@ LOOP_TTL: TTL = "5m"
 
 
 def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
-    """The request, then one more for each batch of server tool results and each compaction in its response.
+    """The request, then one more for each run of server tool results and each summary in its response, if anything was
+    sampled after it.
 
     A later pass is the request with the answer so far, with a breakpoint on each result if the request has
     any. Without server tools and compaction it is the request alone.
     """
-    if len(response) < 2:
-        return [request]
-    return [request, *(_continue_request(request, response[:end]) for end in _batches(response))]
+    found = [request]
+    for end, (block, after) in enumerate(pairwise(response), 1):
+        is_result = is_server_result(block.kind) and not is_server_result(after.kind)
+        if not is_result and block.kind != COMPACTION:
+            continue
+        thread, breakpoints = request.thread.then(Message.of("assistant", response[:end])), request.breakpoints
+        if request.breakpoints or request.automatic:
+            results = (number for number, one in enumerate(response[:end]) if is_server_result(one.kind))
+            breakpoints = (*breakpoints, *(Breakpoint(Layer.MESSAGES, number, LOOP_TTL, thread) for number in results))
+        found.append(replace(request, thread=thread, breakpoints=breakpoints, automatic=None))
+    return found
 
 
 def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[float, float]]:
@@ -102,23 +105,6 @@ def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[fl
     answered = start + first_token_s
     later = ((answered + number * SECONDS_BETWEEN_PASSES, 0.0) for number in range(1, passes))
     return [(start, first_token_s), *later]
-
-
-def _batches(response: tuple[Block, ...]) -> Iterator[int]:
-    """The end of each run of server tool results and each summary, if anything was sampled after it."""
-    for number, block in enumerate(response[:-1], 1):
-        is_end = is_server_result(block.kind) and not is_server_result(response[number].kind)
-        if is_end or block.kind == COMPACTION:
-            yield number
-
-
-def _continue_request(request: Request, answer: tuple[Block, ...]) -> Request:
-    thread = request.thread.then(Message.of("assistant", answer))
-    breakpoints = request.breakpoints
-    if request.breakpoints or request.automatic:
-        results = (number for number, block in enumerate(answer) if is_server_result(block.kind))
-        breakpoints = (*breakpoints, *(Breakpoint(Layer.MESSAGES, number, LOOP_TTL, thread) for number in results))
-    return replace(request, thread=thread, breakpoints=breakpoints, automatic=None)
 
 
 @value

@@ -1,34 +1,18 @@
 """Renders a request to the prompt that the provider hashes: cache keys, thinking, hidden tokens (rules 1-5).
 
-The cache keys of a request, where they are by layer: what each depends on besides its blocks (rule 2).
-
-The interface of token counters, and their error margin.
-
-Context editing and compaction: what the server removes from a thread before the cache look-up.
-
-Lengths of prefixes and prompts: as counted when rendered, or as bills say.
+Beside it are the interface of token counters, the context edits and compaction that the server applies before the cache
+look-up, and the lengths of prefixes, as counted or as bills say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from json import JSONEncoder
 from typing import Any, Protocol
 
-import msgspec
-
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
-from cachecost.prompts.blocks import (
-    COMPACTION,
-    Block,
-    Layer,
-    Message,
-    Part,
-    Prefix,
-    Thread,
-    digest_of,
-)
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Prefix, Thread, digest_of
 from cachecost.prompts.output_format import (
     effort_asked,
     effort_layer,
@@ -59,13 +43,10 @@ def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
     choice = params.get("tool_choice") or {}
     single = choice.get("disable_parallel_tool_use") is True
     kind, name = choice.get("type") or "auto", choice.get("name")
-    readings: dict[str, Callable[[], Any]] = {
-        "rendered_class": lambda: None if kind in ("auto", "none") else [kind, name],
-        "any_change": lambda: None if kind == "auto" else [kind, name],
-        "never": lambda: None,
-    }
+    unkeyed = {"rendered_class": ("auto", "none"), "any_change": ("auto",), "never": (kind,)}
+    is_keyed = kind not in unkeyed[assumptions.tool_choice_invalidation]
     messages: list[Any] = [
-        [readings[assumptions.tool_choice_invalidation](), single],
+        [[kind, name] if is_keyed else None, single],
         request.thread.has_image,
         *thread_key(request, rules),
     ]
@@ -73,17 +54,13 @@ def cache_keys_of(request: Request, rules: ModelRules) -> CacheKeys:
     where[assumptions.structured_output_at].append(output_format(request.params))
     where[assumptions.thinking_rendered_at].append(thinking_asked(request, rules))
     where[effort_layer(rules)].append(effort_asked(request, rules))
-    return _text(tools), _text(system), _text(messages)
+    return ENCODER.encode(tools), ENCODER.encode(system), ENCODER.encode(messages)
 
 
 def thread_key(request: Request, rules: ModelRules) -> tuple[str, ...]:
     """The message thread, where its messages are not shared with other requests; else nothing."""
     thread = request.message_thread
     return (thread.id,) if thread is not None and thread.id and rules.thread_reads == "system" else ()
-
-
-def _text(cache_key: list[Any]) -> str:
-    return ENCODER.encode(cache_key)
 
 
 class CannotCount(CannotEvaluate):
@@ -167,15 +144,39 @@ def apply_edits(
     request: Request, breakpoints: tuple[Breakpoint, ...], prompt_tokens: int
 ) -> tuple[Request, tuple[Breakpoint, ...]]:
     """The request and its breakpoints after the edits; `prompt_tokens` is its length before them."""
-    plan = _Plan()
+    thoughts: set[int] = set()  # messages whose thinking is removed, by number from 1
+    results: set[tuple[int, int]] = set()  # (message, block) of removed results
     for edit in edits_of(request):
         if edit.get("type") == CLEAR_THINKING:
-            plan.thoughts |= set(_find_cleared_thinking(request.thread, edit))
+            thoughts.update(_find_cleared_thinking(request.thread, edit))
         elif edit.get("type") == CLEAR_TOOLS and _is_due(request.thread, edit, prompt_tokens):
             keep = edit.get("keep")
             kept = int(keep.get("value", KEPT_TOOL_USES)) if isinstance(keep, Mapping) else KEPT_TOOL_USES
-            plan.results |= set(list(_results(request.thread))[kept:])
-    return plan.applied(request, breakpoints) if plan.thoughts or plan.results else (request, breakpoints)
+            results.update(list(_results(request.thread))[kept:])
+    if not thoughts and not results:
+        return request, breakpoints
+    thread, places = request.thread.root, dict[Thread, Thread]()
+    for node in list(request.thread.back())[::-1]:
+        assert node.message is not None
+        blocks = tuple(_blocks_after_edits(node, thoughts, results))
+        thread = places[node] = thread.then(Message.of(node.message.role, blocks)) if blocks else thread
+    moved = []
+    for one in breakpoints:
+        if one.layer is Layer.MESSAGES and one.node is not None:
+            before = one.node.message_blocks[: one.index] if one.node.length in thoughts else ()
+            gone = sum(block.is_thinking for block in before)
+            one = replace(one, node=places[one.node], index=one.index - gone)
+        moved.append(one)
+    return replace(request, thread=thread, breakpoints=tuple(moved)), tuple(moved)
+
+
+def _blocks_after_edits(node: Thread, thoughts: set[int], results: set[tuple[int, int]]) -> Iterator[Block]:
+    for index, block in enumerate(node.message_blocks):
+        if (node.length, index) in results:
+            digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
+            yield Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
+        elif not (block.is_thinking and node.length in thoughts):
+            yield block
 
 
 def since_compaction(request: Request, breakpoints: tuple[Breakpoint, ...]) -> tuple[Request, tuple[Breakpoint, ...]]:
@@ -191,61 +192,13 @@ def since_compaction(request: Request, breakpoints: tuple[Breakpoint, ...]) -> t
         assert node.message is not None
         blocks = node.message.blocks[cut:] if node is first else node.message.blocks
         thread = places[node] = thread.then(Message.of(node.message.role, blocks))
-    moved = tuple(
-        kept for breakpoint in breakpoints if (kept := _keep_breakpoint(breakpoint, first, cut, places)) is not None
-    )
-    return replace(request, thread=thread, breakpoints=moved), moved
-
-
-def _keep_breakpoint(
-    breakpoint: Breakpoint, first: Thread, cut: int, places: Mapping[Thread, Thread]
-) -> Breakpoint | None:
-    if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None:
-        return breakpoint
-    index = breakpoint.index - cut if breakpoint.node is first else breakpoint.index
-    return (
-        replace(breakpoint, node=places[breakpoint.node], index=index)
-        if breakpoint.node in places and index >= 0
-        else None
-    )
-
-
-class _Plan(msgspec.Struct):
-    """The edits of a request: messages whose thinking is removed, by number from 1, and (message, block) of removed
-    results.
-    """
-
-    thoughts: set[int] = msgspec.field(default_factory=set)
-    results: set[tuple[int, int]] = msgspec.field(default_factory=set)
-
-    def applied(self, request: Request, breakpoints: tuple[Breakpoint, ...]) -> tuple[Request, tuple[Breakpoint, ...]]:
-        nodes = list(request.thread.back())[::-1]
-        thread = nodes[0].parent if nodes else request.thread
-        places: dict[Thread, Thread] = {}
-        for node in nodes:
-            assert thread is not None and node.message is not None
-            blocks = tuple(self._blocks(node))
-            thread = thread.then(Message.of(node.message.role, blocks)) if blocks else thread
-            places[node] = thread
-        moved = tuple(self._moved(breakpoint, places) for breakpoint in breakpoints)
-        return replace(request, thread=thread or request.thread, breakpoints=moved), moved
-
-    def _blocks(self, node: Thread) -> Iterator[Block]:
-        assert node.message is not None
-        for index, block in enumerate(node.message.blocks):
-            if (node.length, index) in self.results:
-                digest = digest_of(block.role, block.kind, b"cleared:" + block.digest)
-                yield Block(block.kind, block.role, digest, PLACEHOLDER_TOKENS * 4, tokens=PLACEHOLDER_TOKENS)
-            elif not (block.is_thinking and node.length in self.thoughts):
-                yield block
-
-    def _moved(self, breakpoint: Breakpoint, places: Mapping[Thread, Thread]) -> Breakpoint:
-        if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None or breakpoint.node.message is None:
-            return breakpoint
-        gone = 0
-        if breakpoint.node.length in self.thoughts:
-            gone = sum(block.is_thinking for block in breakpoint.node.message.blocks[: breakpoint.index])
-        return replace(breakpoint, node=places[breakpoint.node], index=breakpoint.index - gone)
+    moved = []
+    for one in breakpoints:
+        if one.layer is not Layer.MESSAGES or one.node is None:
+            moved.append(one)
+        elif one.node in places and (index := one.index - (cut if one.node is first else 0)) >= 0:
+            moved.append(replace(one, node=places[one.node], index=index))
+    return replace(request, thread=thread, breakpoints=tuple(moved)), tuple(moved)
 
 
 def _find_cleared_thinking(thread: Thread, edit: Mapping[str, Any]) -> Iterator[int]:
@@ -325,20 +278,6 @@ class _RenderedHead:
     start: Prefix
 
 
-@value
-class _RequestSetting:
-    """What a request has in common with all that differ from it in their messages and breakpoints only.
-
-    `params` and `rules` are kept since they are known by their ids.
-    """
-
-    params: Mapping[str, Any]
-    rules: ModelRules
-    hidden: Hidden
-    cache_keys: CacheKeys
-    head: _RenderedHead
-
-
 class Renderer:
     """Renders requests into one shared tree of prefixes, for one token counter.
 
@@ -351,7 +290,9 @@ class Renderer:
         self._heads: dict[tuple[Prefix, Part, Part, CacheKeys, Hidden], _RenderedHead] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
         self._stripped: dict[Thread, Thread] = {}
-        self._settings: dict[tuple[object, ...], _RequestSetting] = {}
+        self._settings: dict[tuple[object, ...], tuple[Hidden, CacheKeys, _RenderedHead, object]] = {}
+        """What a request has in common with all that differ from it in their messages and breakpoints only; its
+        parameters and rules, last, are kept since they are known by their ids."""
 
     def render(
         self,
@@ -390,9 +331,10 @@ class Renderer:
         if found is None:
             if len(self._settings) >= MOST_SETTINGS:
                 self._settings.clear()
-            found = self._settings[key] = self._new_setting(request, rules, workspace)
-        setting = found
-        head, hidden = setting.head, setting.hidden
+            hidden, cache_keys = self.counter.hidden(request, rules), cache_keys_of(request, rules)
+            head = self._head(request, cache_keys, hidden, rules.pool(workspace))
+            found = self._settings[key] = hidden, cache_keys, head, (request.params, rules)
+        hidden, cache_keys, head, _ = found
         end = self._end(head.start, request.thread, request.thread, rules, hidden)
         marked = [
             BreakpointPrefix(self._marked(head, breakpoint, end, request, rules, hidden), breakpoint.ttl)
@@ -408,41 +350,31 @@ class Renderer:
             head.tools_end.tokens,
             head.system_end.tokens,
             end.tokens + hidden.tail,
-            setting.cache_keys,
+            cache_keys,
             places,
             hidden.format,
         )
-
-    def _new_setting(self, request: Request, rules: ModelRules, workspace: str) -> _RequestSetting:
-        hidden, cache_keys = self.counter.hidden(request, rules), cache_keys_of(request, rules)
-        head = self._head(request, cache_keys, hidden, rules.pool(workspace))
-        return _RequestSetting(request.params, rules, hidden, cache_keys, head)
 
     def _head(self, request: Request, cache_keys: CacheKeys, hidden: Hidden, pool: str) -> _RenderedHead:
         root = self._roots.get(pool)
         if root is None:
             root = self._roots[pool] = Prefix(None, Layer.TOOLS, None, 0)
         key = (root, request.tools, request.system, cache_keys, hidden)
-        head = self._heads.get(key)
-        if head is None:
-            head = self._heads[key] = self._build_head(*key)
-        return head
-
-    def _build_head(
-        self, root: Prefix, tools: Part, system: Part, cache_keys: CacheKeys, hidden: Hidden
-    ) -> _RenderedHead:
+        if key in self._heads:
+            return self._heads[key]
         tools_start = root.cache_key(cache_keys[0].encode(), Layer.TOOLS, hidden.tools)
-        tool_nodes = self._layer(tools_start, tools, Layer.TOOLS)
+        tool_nodes = self._layer(tools_start, request.tools, Layer.TOOLS)
         tools_end = tool_nodes[-1] if tool_nodes else tools_start
         system_start = tools_end.cache_key(cache_keys[1].encode(), Layer.SYSTEM, hidden.system)
-        system_nodes = self._layer(system_start, system, Layer.SYSTEM)
+        system_nodes = self._layer(system_start, request.system, Layer.SYSTEM)
         system_end = system_nodes[-1] if system_nodes else system_start
         start = system_end.cache_key(
             f"{hidden.turn}/{hidden.parallel}/{hidden.after_results}:{cache_keys[2]}".encode(),
             Layer.MESSAGES,
             hidden.messages,
         )
-        return _RenderedHead(tool_nodes, system_nodes, tools_end, system_end, start)
+        head = self._heads[key] = _RenderedHead(tool_nodes, system_nodes, tools_end, system_end, start)
+        return head
 
     def _layer(self, start: Prefix, part: Part, layer: Layer) -> tuple[Prefix, ...]:
         nodes: list[Prefix] = []
@@ -474,8 +406,9 @@ class Renderer:
         return node.fold(known, start, lambda prefix, message: self._message(prefix, message, hidden))
 
     def _message(self, prefix: Prefix, message: Message, hidden: Hidden) -> Prefix:
-        if hidden.each_message and _opens_anew(prefix.block, message):
-            prefix = prefix.cache_key(NEW_MESSAGE, Layer.MESSAGES, 0)
+        last, first = prefix.block, message.blocks[0] if hidden.each_message and message.blocks else None
+        if last is not None and first is not None and last.role == first.role and last.kind == first.kind == "text":
+            prefix = prefix.cache_key(NEW_MESSAGE, Layer.MESSAGES, 0)  # calls and results have a frame of theirs anyway
         for block in message.blocks:
             frame = _frame(prefix, block, hidden)
             prefix = prefix.then(block, Layer.MESSAGES, self.counter.block(block) + frame)
@@ -483,7 +416,14 @@ class Renderer:
 
     def _strip(self, thread: Thread) -> Thread:
         """The same messages without thinking blocks (rule 3)."""
-        return thread.fold(self._stripped, thread.root, _then_bare)
+
+        def add(bare: Thread, message: Message) -> Thread:
+            if not message.has_thinking:
+                return bare.then(message)
+            blocks = tuple(block for block in message.blocks if not block.is_thinking)
+            return bare.then(Message.of(message.role, blocks)) if blocks else bare
+
+        return thread.fold(self._stripped, thread.root, add)
 
     def _marked(
         self,
@@ -504,19 +444,13 @@ class Renderer:
         prefix = end
         if breakpoint.node is not request.thread:
             prefix = self._end(head.start, breakpoint.node, request.thread, rules, hidden)
-        for _ in range(self._rendered_after(breakpoint, request, rules)):
-            assert prefix.parent is not None
-            prefix = prefix.parent
-        return prefix
-
-    def _rendered_after(self, breakpoint: Breakpoint, request: Request, rules: ModelRules) -> int:
-        assert breakpoint.node is not None and breakpoint.node.message is not None
-        after = breakpoint.node.message.blocks[breakpoint.index + 1 :]
-        if not after:
-            return 0
         human = request.thread.human
-        stripped = not rules.keeps_thinking and human is not None and breakpoint.node.length < human.length
-        return sum(not (stripped and block.is_thinking) for block in after)
+        is_stripped = not rules.keeps_thinking and human is not None and breakpoint.node.length < human.length
+        for block in breakpoint.node.message.blocks[breakpoint.index + 1 :]:
+            if not (is_stripped and block.is_thinking):
+                assert prefix.parent is not None
+                prefix = prefix.parent
+        return prefix
 
 
 def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
@@ -530,23 +464,10 @@ def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:
     return 0 if first is not None and first.kind == "tool_result" else hidden.parallel
 
 
-def _opens_anew(last: Block | None, message: Message) -> bool:
-    """Whether `message` has a frame of its own after a block of the same role: calls and results have theirs anyway."""
-    first = message.blocks[0] if message.blocks else None
-    return last is not None and first is not None and last.role == first.role and {last.kind, first.kind} == {"text"}
-
-
 def _at_results(last: Block | None, block: Block, hidden: Hidden) -> int:
     """The correction at the start of a run of tool results, and its counterpart after the run."""
     was, is_now = last is not None and last.kind == "tool_result", block.kind == "tool_result"
     return hidden.after_results * (was - is_now)
-
-
-def _then_bare(thread: Thread, message: Message) -> Thread:
-    if not message.has_thinking:
-        return thread.then(message)
-    blocks = tuple(block for block in message.blocks if not block.is_thinking)
-    return thread.then(Message.of(message.role, blocks)) if blocks else thread
 
 
 Place = tuple[float, int]

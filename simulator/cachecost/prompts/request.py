@@ -1,8 +1,7 @@
 """The request: the simulator renders it, live mode sends it.
 
-The complete list of requests that the API rejects, in its words (rule 6), checked on the request as sent.
-
-Parses a Messages API body block by block: identity, size, breakpoints (rules 1 and 19).
+How a Messages API body is parsed block by block (identity, size, breakpoints: rules 1 and 19), and all requests that
+the API rejects, in its words (rule 6), checked on the request as sent.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from cachecost.prompts.blocks import NOTHING, THINKING, Block, Layer, Message, P
 from cachecost.providers.rules import ModelRules
 
 TTL = Literal["5m", "1h"]
-
-
 LAYERS = tuple(Layer)
 
 
@@ -102,19 +99,16 @@ def writes(request: Request, breakpoint: Breakpoint) -> bool:
 
 def place_as_sent(request: Request, breakpoint: Breakpoint) -> tuple[Layer, int, int]:
     """The place of a breakpoint in the request as sent: layer, message number from 1 (or 0), index."""
+    index = breakpoint.index
     if breakpoint.node is not None:
-        return Layer.MESSAGES, breakpoint.node.length, breakpoint.index
-    layer = Layer.TOOLS if breakpoint.layer is Layer.TOOLS or not writes(request, breakpoint) else Layer.SYSTEM
-    part = request.tools if breakpoint.layer is Layer.TOOLS else request.system
-    return layer, 0, _as_listed(request, breakpoint) if part.places is None else part.places[breakpoint.index]
-
-
-def _as_listed(request: Request, breakpoint: Breakpoint) -> int:
-    """The index of a breakpoint where the order as sent is unknown: server tools come last."""
+        return Layer.MESSAGES, breakpoint.node.length, index
     if breakpoint.layer is Layer.TOOLS:
-        return breakpoint.index
-    served = sum(map(is_server_tool, request.system.blocks))
-    return breakpoint.index + len(request.tools.blocks) if breakpoint.index < served else breakpoint.index - served
+        return Layer.TOOLS, 0, index if request.tools.places is None else request.tools.places[index]
+    layer = Layer.SYSTEM if writes(request, breakpoint) else Layer.TOOLS
+    if request.system.places is not None:
+        return layer, 0, request.system.places[index]
+    served = sum(map(is_server_tool, request.system.blocks))  # the order as sent is unknown: server tools come last
+    return layer, 0, index + len(request.tools.blocks) if index < served else index - served
 
 
 def block_at(request: Request, breakpoint: Breakpoint) -> Block:
@@ -172,14 +166,11 @@ def sent_breakpoints(request: Request) -> SentBreakpoints:
     there = next((breakpoint for breakpoint in request.breakpoints if breakpoint.block_key == target.block_key), None)
     if there is None:
         return _heed(request, (*request.breakpoints, target))
-    if there.ttl == target.ttl:
-        return _heed(request, request.breakpoints)
-    return _heed(
-        request,
-        request.breakpoints,
+    fault = (
         f"Top-level cache_control has ttl='{request.automatic}' but the target block already has "
-        f"cache_control with ttl='{there.ttl}'",
+        f"cache_control with ttl='{there.ttl}'"
     )
+    return _heed(request, request.breakpoints, None if there.ttl == target.ttl else fault)
 
 
 def _heed(request: Request, breakpoints: tuple[Breakpoint, ...], fault: str | None = None) -> SentBreakpoints:
@@ -364,12 +355,8 @@ def as_sent(request: Request, sent: SentBreakpoints) -> tuple[Breakpoint, ...]:
     """All breakpoints in the order of the request as sent."""
     if not sent.idle:
         return sent.breakpoints
-    return tuple(sorted(sent.every, key=lambda breakpoint: _number(place_as_sent(request, breakpoint))))
-
-
-def _number(place: tuple[Layer, int, int]) -> tuple[int, int, int]:
-    layer, message, index = place
-    return LAYERS.index(layer), message, index
+    places = {breakpoint: place_as_sent(request, breakpoint) for breakpoint in sent.every}
+    return tuple(sorted(sent.every, key=lambda one: (LAYERS.index(places[one][0]), *places[one][1:])))
 
 
 def _ttl_order(request: Request, breakpoints: tuple[Breakpoint, ...]) -> str | None:
@@ -557,8 +544,8 @@ def own_breakpoint(content: Mapping[str, Any], path: str) -> tuple[TTL | None, s
     if subs and content.get("type") in ("tool_result", "document"):
         inside, last = subs.pop()
         inner = ttl_of(last.get(BREAKPOINT), inside)
-        above = _fault_at(subs)
-        return ttl or inner, above or _fault_inside(last, inside) or (breakpoint_fault(last, inside) if inner else None)
+        fault = _fault_at(subs) or _fault_at(_paths_inside(last, inside))
+        return ttl or inner, fault or (breakpoint_fault(last, inside) if inner else None)
     return ttl, _fault_at(subs)
 
 
@@ -567,14 +554,9 @@ def _fault_at(subs: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
     for inside, sub in subs:
         if ttl_of(sub.get(BREAKPOINT), inside):
             return _fault_of_point(sub, inside) or f"{inside}.{BREAKPOINT}: {NOT_PERMITTED}"
-        if fault := _fault_inside(sub, inside):
+        if fault := _fault_at(_paths_inside(sub, inside)):  # two or more levels deep
             return fault
     return None
-
-
-def _fault_inside(content: Mapping[str, Any], path: str) -> str | None:
-    """Why the API rejects the inside of a sub-block: a breakpoint two or more levels deep."""
-    return _fault_at(_paths_inside(content, path))
 
 
 def _fault_of_point(content: Mapping[str, Any], path: str) -> str | None:
@@ -614,11 +596,7 @@ def content_blocks(content: object, path: str) -> list[Mapping[str, Any]]:
 
 
 def parse_message(
-    body: object,
-    keep_content: bool,
-    number: int,
-    deferred: Mapping[str, Block] | None = None,
-    write: Write = compact,
+    body: object, keep_content: bool, number: int, deferred: Mapping[str, Block] | None = None, write: Write = compact
 ) -> ParsedMessage:
     """One element of `messages`. Raises NotAMessage with the path `messages.N…`.
 

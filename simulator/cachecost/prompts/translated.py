@@ -62,8 +62,8 @@ def translate(request: Request, rules: ModelRules) -> HostRequest:
             kept.append(one)
         elif one.index >= count:
             kept.append(replace(one, index=one.index - count))
-    told = _translated(replace(request, system=_part_after(request.system, count), breakpoints=tuple(kept)), rules)
-    return replace(told, uncached=request.system.blocks[:count])
+    cached = replace(request, system=_part_after(request.system, count), breakpoints=tuple(kept))
+    return replace(_translated(cached, rules), uncached=request.system.blocks[:count])
 
 
 def _translated(request: Request, rules: ModelRules) -> HostRequest:
@@ -73,12 +73,20 @@ def _translated(request: Request, rules: ModelRules) -> HostRequest:
         kept = able[-most:] if rules.surplus_breakpoints == "oldest_dropped" and len(able) > most else able
         if len(kept) == len(request.breakpoints):
             return HostRequest(request)
-        notes = (*_unmarkable(len(request.breakpoints) - len(able), rules), *_dropped_note(able, kept, rules))
+        notes = _lost_notes(len(request.breakpoints) - len(able), len(able) - len(kept), rules)
         return HostRequest(replace(request, breakpoints=tuple(kept)), notes=notes)
     if rules.matching == "breakpoint":
         return _breakpoint_openai(request, rules)
     if rules.matching == "named":
-        return _breakpoint_named_object(request, rules)
+        # the last breakpoint of the static prefix ends the object; one in messages would need a new object per call
+        head = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.MESSAGES]
+        lost = []
+        if len(head) < len(request.breakpoints) or request.automatic:
+            lost.append(f"{rules.host} has no moving breakpoint: an object would be made anew for each call.")
+        if not head:
+            lost.append("The static prefix has no breakpoint, so no object is made.")
+        end = tuple(head[-1:])
+        return HostRequest(replace(request, breakpoints=end, automatic=None), end, tuple(lost))
     if not request.breakpoints and request.automatic is None:
         return HostRequest(request)
     by_itself = "caches by itself" if rules.matching != "none" else f"has no prompt cache for {rules.model}"
@@ -90,18 +98,6 @@ def _translated(request: Request, rules: ModelRules) -> HostRequest:
 def _part_after(part: Part, count: int) -> Part:
     """A part without its first `count` blocks, the same one each time."""
     return Part(part.blocks[count:])
-
-
-def _breakpoint_named_object(request: Request, rules: ModelRules) -> HostRequest:
-    """The last breakpoint of the static prefix ends the object; one in messages would need a new object per call."""
-    head = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.MESSAGES]
-    notes = []
-    if len(head) < len(request.breakpoints) or request.automatic:
-        notes.append(f"{rules.host} has no moving breakpoint: an object would be made anew for each call.")
-    if not head:
-        notes.append("The static prefix has no breakpoint, so no object is made.")
-    kept = tuple(head[-1:])
-    return HostRequest(replace(request, breakpoints=kept, automatic=None), kept, tuple(notes))
 
 
 def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
@@ -133,24 +129,23 @@ def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:
     translated = replace(
         request, breakpoints=tuple(sorted(breakpoints.values(), key=attrgetter("prompt_order"))), automatic=None
     )
-    return HostRequest(
-        translated, tuple(looks_at), (*_unmarkable(len(sent) - len(able), rules), *_dropped_note(explicit, kept, rules))
-    )
+    notes = _lost_notes(len(sent) - len(able), len(explicit) - len(kept), rules)
+    return HostRequest(translated, tuple(looks_at), notes)
 
 
 def _is_at(breakpoint: Breakpoint, *others: Breakpoint | None) -> bool:
     return any(other and breakpoint.block_key == other.block_key for other in others)
 
 
-def _dropped_note(explicit: list[Breakpoint], kept: list[Breakpoint], rules: ModelRules) -> tuple[str, ...]:
+def _lost_notes(misplaced: int, surplus: int, rules: ModelRules) -> tuple[str, ...]:
+    """Notes on breakpoints that the host does not take where they are, or so many of."""
+    words = " and ".join(rules.breakpoint_layers)
     own = ", its own among them" if rules.implicit_breakpoint else ""
     most = f"{rules.host} writes at {rules.maximum_breakpoints} breakpoints at most{own}"
-    return (f"{most}: of more the oldest are dropped.",) if len(kept) < len(explicit) else ()
-
-
-def _unmarkable(dropped: int, rules: ModelRules) -> tuple[str, ...]:
-    words = " and ".join(rules.breakpoint_layers)
-    return (f"{rules.host} takes breakpoints in {words} only: others are left out.",) if dropped else ()
+    return (
+        *([f"{rules.host} takes breakpoints in {words} only: others are left out."] if misplaced else []),
+        *([f"{most}: of more the oldest are dropped."] if surplus else []),
+    )
 
 
 def _implicit(request: Request, able: list[Breakpoint]) -> Breakpoint | None:

@@ -84,34 +84,32 @@ def read_assumptions(given: Mapping[str, object] | Iterable[tuple[str, object]])
             problems[name] = f"{name}: unknown rule{nearest(name, known)}; expected one of {', '.join(known)}"
             continue
         try:
-            values[name] = _value(known[name], value)
+            values[name] = _parse_value(known[name], value)
         except ValueError as error:
             problems[name] = f"{name}: {error}"
     return Assumptions(**values, given=frozenset(values)), problems
 
 
-def _value(entry: dict[str, Any], value: object) -> object:
+def _parse_value(entry: dict[str, Any], value: object) -> object:
+    """A value of the assumption of this row of the table. Raises ValueError."""
     if "number" in entry:
-        return _number(entry["number"], value)
+        limits, is_whole = entry["number"], entry["number"]["kind"] == "int"
+        try:
+            if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+                raise ValueError
+            number = int(value) if is_whole else float(value)
+            is_cut = is_whole and isinstance(value, float | Decimal) and number != value
+            if not is_cut and math.isfinite(number) and limits["minimum"] <= number <= limits.get("maximum", math.inf):
+                return number
+        except (ValueError, OverflowError):
+            pass
+        raise ValueError(f"expected {number_range(limits)}; got {value!r}")
     known = [row["value"] for row in entry["values"]]
     meant = TRUTHS.get(value, value) if isinstance(value, str) and isinstance(known[0], bool) else value
     if any(meant is truth or (isinstance(meant, str) and meant == truth) for truth in known):
         return meant
     names = [show_assumption(choice) for choice in known]
     raise ValueError(f"expected one of {', '.join(names)}; got {value!r}{nearest(str(value), names)}")
-
-
-def _number(limits: dict[str, Any], value: object) -> float | int:
-    try:
-        if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-            raise ValueError
-        number = int(value) if limits["kind"] == "int" else float(value)
-        is_cut = limits["kind"] == "int" and isinstance(value, float | Decimal) and number != value
-        if not is_cut and math.isfinite(number) and limits["minimum"] <= number <= limits.get("maximum", math.inf):
-            return number
-    except (ValueError, OverflowError):
-        pass
-    raise ValueError(f"expected {number_range(limits)}; got {value!r}")
 
 
 def number_range(limits: dict[str, Any]) -> str:

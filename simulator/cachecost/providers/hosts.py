@@ -1,15 +1,9 @@
-"""The host of a call: what its recording says, else the address, the id of the message, `--host`, the model's name.
+"""Hosts: which one serves a call, how it spells model ids, and its rule file.
 
-What of each names which host is in hosts.toml. An address that nobody knows is a host without rules and prices, and
-named as it is written, unless `--host` says what is behind it.
-
-How a host spells model ids, and the endpoint (and so the price) that an id names.
-
-The parts of a rule file: sources, dated rows, rules and models.
-
-Parses a rule file into rules and models, on their own or over those of its base host.
-
-Rule files: the dated, sourced rows of a host, and the look-up of a model's row on a day.
+The host of a call is what its recording says, else what the address, the id of the message, `--host` or the model's
+name shows (hosts.toml). An address that nobody knows is a host without rules and prices, and named as it is written,
+unless `--host` says what is behind it. A rule file holds the dated, sourced rows of a host, on their own or over those
+of its base host; a `Catalogue` looks up a model's row on a day.
 """
 
 from __future__ import annotations
@@ -17,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -28,7 +22,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.providers.usage import TOKEN_CLASSES
 
 FILE = Path(__file__).with_name("hosts.toml")
@@ -215,12 +209,6 @@ class Naming:
         return self.endpoints.get(endpoint, self.endpoints.get(ANY_ENDPOINT, ()))
 
 
-def naming_of(data: Mapping[str, Any]) -> Naming:
-    """The [naming] table of a rule file."""
-    endpoints = {name: tuple(modifiers) for name, modifiers in data["endpoints"].items()}
-    return Naming(re.compile(data["pattern"]), data["spelling"], data["default"], endpoints, data.get("spellings", {}))
-
-
 CONFIDENCES = ("documented", "measured", "assumed", "unknown")
 """Confidence of a row: documented by the provider, measured, assumed by analogy, or a guess."""
 
@@ -309,9 +297,6 @@ class AssumptionRows:
     rows: Mapping[str, tuple[DatedRow, ...]]
     models: tuple[str, ...] = ("*",)
 
-    def is_of(self, model: str) -> bool:
-        return any(fnmatchcase(model, pattern) for pattern in self.models)
-
 
 @value
 class RefutedRow:
@@ -357,65 +342,60 @@ class _File:
     def __init__(self, data: Mapping[str, Any], base: ParsedRules) -> None:
         self._data = data
         self._base = base
-        self._naming = naming_of(data["naming"]) if "naming" in data else None
-        self._sources = {key: _source(key, source) for key, source in data.get("sources", {}).items()}
-        self._said: Mapping[str, Any] = data.get("rules", {})
-        self._rules = {**base.rules, **{name: self._rule(name, rule) for name, rule in self._said.items()}}
+        self._naming: Naming | None = None
+        if "naming" in data:
+            row = data["naming"]
+            endpoints = {name: tuple(modifiers) for name, modifiers in row["endpoints"].items()}
+            patterns = re.compile(row["pattern"]), row["spelling"]
+            self._naming = Naming(*patterns, row["default"], endpoints, row.get("spellings", {}))
+        self._sources: dict[str, Source] = {}
+        for key, source in data.get("sources", {}).items():
+            confidence = _known_confidence(f"source {key}", source.get("confidence"))
+            self._sources[key] = Source(source["title"], source["date"], confidence)
+        self._rule_tables: Mapping[str, Any] = data.get("rules", {})
+        self._rules = dict(base.rules)
+        for (
+            name,
+            stated,
+        ) in self._rule_tables.items():  # the meaning, unit and rows for all models may come from the base
+            known = base.rules.get(name)
+            meaning = stated["meaning"] if known is None else stated.get("meaning", known.meaning)
+            unit = stated.get("unit", known.unit if known else "")
+            rows = self._rows(name, stated["default"], None) if "default" in stated else (known.rows if known else ())
+            self._rules[name] = Rule(name, meaning, unit, rows)
 
     def parsed(self) -> ParsedRules:
-        models = self._models()
-        return ParsedRules(
-            self._rules,
-            models,
-            tuple(self._refuted()),
-            self._naming,
-            self._ways(),
-            dict(self._readings()),
-            self._aliases(models),
-        )
-
-    def _aliases(self, models: Mapping[str, Model]) -> dict[str, tuple[AliasRow, ...]]:
-        """By alias, what it means, in the order of the days. Raises ValueError for a model that is not here."""
-        found: dict[str, tuple[AliasRow, ...]] = {}
-        for entry in sorted(self._data.get("alias", []), key=lambda entry: entry["from"]):
+        data, sources, models = self._data, self._sources, self._models()
+        ways = {name: self._stated(f"way {name}", stated, None) for name, stated in data.get("ways", {}).items()}
+        readings: dict[tuple[str, str], AssumptionRows] = {}
+        for entry in data.get("assumption", []):
+            stated = {name: value for name, value in entry.items() if name not in ("name", "value", "models")}
+            rows = self._stated(f"assumption {entry['name']}", stated, None)
+            readings[entry["name"], entry["value"]] = AssumptionRows(rows, tuple(entry.get("models", "*")))
+        refuted: list[RefutedRow] = []
+        for entry in data.get("refuted", []):
+            source = sources[entry["source"]]
+            row = DatedRow(entry["value"], entry["from"], entry["to"], source, source.confidence)
+            refuted.append(RefutedRow(entry["rule"], tuple(entry["models"]), row, sources[entry["by"]]))
+        aliases: dict[str, tuple[AliasRow, ...]] = {}
+        for entry in sorted(data.get("alias", []), key=lambda entry: entry["from"]):
             if entry["model"] not in models:
                 raise ValueError(f"alias {entry['name']}: no model is called {entry['model']}")
-            row = AliasRow(entry["model"], entry["from"], entry.get("to"), self._sources[entry["source"]])
-            found[entry["name"]] = (*found.get(entry["name"], ()), row)
-        return found
-
-    def _ways(self) -> dict[str, Rows]:
-        """By endpoint, the rows that replace the model's."""
-        return {name: self._stated(f"way {name}", said, None) for name, said in self._data.get("ways", {}).items()}
-
-    def _readings(self) -> Iterator[tuple[tuple[str, str], AssumptionRows]]:
-        for entry in self._data.get("assumption", []):
-            said = {name: value for name, value in entry.items() if name not in ("name", "value", "models")}
-            rows = self._stated(f"assumption {entry['name']}", said, None)
-            yield (entry["name"], entry["value"]), AssumptionRows(rows, tuple(entry.get("models", "*")))
-
-    def _rule(self, name: str, said: Mapping[str, Any]) -> Rule:
-        """A rule with its rows for all models; its meaning may come from the base."""
-        known = self._base.rules.get(name)
-        meaning = said["meaning"] if known is None else said.get("meaning", known.meaning)
-        unit = said.get("unit", known.unit if known else "")
-        rows = self._rows(name, said["default"], None) if "default" in said else (known.rows if known else ())
-        return Rule(name, meaning, unit, rows)
+            meant = AliasRow(entry["model"], entry["from"], entry.get("to"), sources[entry["source"]])
+            aliases[entry["name"]] = (*aliases.get(entry["name"], ()), meant)
+        return ParsedRules(self._rules, models, tuple(refuted), self._naming, ways, readings, aliases)
 
     def _models(self) -> dict[str, Model]:
-        """The models of this file over those of its base, newest first."""
-        said = {entry["id"]: entry for entry in self._data.get("model", [])}
-        inherited = {name: model for name, model in self._base.models.items() if name not in self._lacks()}
-        models = {name: self._over(model, said.pop(name, {"id": name})) for name, model in inherited.items()}
-        models |= {name: self._new(entry) for name, entry in said.items()}
-        return dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
-
-    def _lacks(self) -> frozenset[str]:
-        """Models of the base that this host does not serve."""
-        lacks = frozenset(self._data["data"].get("lacks", ()))
-        if unknown := lacks - set(self._base.models):
+        """The models of this file over those of its base, newest first, without those that this host does not serve."""
+        base, lacks = self._base.models, frozenset(self._data["data"].get("lacks", ()))
+        if unknown := lacks - set(base):
             raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
-        return lacks
+        stated = {entry["id"]: entry for entry in self._data.get("model", [])}
+        models = {
+            name: self._over(model, stated.pop(name, {"id": name})) for name, model in base.items() if name not in lacks
+        }
+        models |= {name: self._new(entry) for name, entry in stated.items()}
+        return dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
 
     def _new(self, entry: Mapping[str, Any]) -> Model:
         """A model of this file: its own rows win over those of its family, these over its generation's."""
@@ -438,7 +418,7 @@ class _File:
                 entry["id"],
                 ways=tuple(entry.get("ways", self._data.get("ways", {}))),
                 own_ways={
-                    way: self._stated(f"model {entry['id']} at {way}", said, released) for way, said in at.items()
+                    way: self._stated(f"model {entry['id']} at {way}", stated, released) for way, stated in at.items()
                 },
                 price=price,
                 is_priced=not entry.get("unpriced", False),
@@ -446,10 +426,12 @@ class _File:
         )
 
     def _over(self, model: Model, entry: Mapping[str, Any]) -> Model:
-        """A model of the base with the changes of this file. Retirements are not inherited."""
+        """A model of the base with the changes of this file. Retirements are not inherited, nor are rows of rules that
+        this file states for all models."""
         head = self._data["data"]
         released = entry["released"] if "released" in entry else max(model.released, head["since"])
         kept = model.retired if head.get("retires_with_base") else None
+        rows = {name: row for name, row in model.rows.items() if not self._rule_tables.get(name, {}).get("over_models")}
         return self._at_default(
             replace(
                 model,
@@ -458,62 +440,45 @@ class _File:
                 retired=entry.get("retired", kept),
                 source=self._sources[entry["source"]] if "source" in entry else model.source,
                 ways=tuple(way for way in model.ways if way in self._data.get("ways", {})),
-                rows={**self._kept(model.rows), **self._own(entry, released)},
+                rows={**rows, **self._own(entry, released)},
             )
         )
-
-    def _kept(self, rows: Rows) -> Rows:
-        """Rows of a base model, without rules that this file states for all models."""
-        return {name: row for name, row in rows.items() if not self._said.get(name, {}).get("over_models")}
 
     def _at_default(self, model: Model) -> Model:
         naming = self._naming
         return replace(model, endpoint=naming.default, modifiers=naming.modifiers(naming.default)) if naming else model
 
     def _own(self, entry: Mapping[str, Any], released: date) -> Rows:
-        said = {name: value for name, value in entry.items() if name not in FACTS}
-        return self._stated(f"model {entry['id']}", said, released)
+        stated = {name: value for name, value in entry.items() if name not in FACTS}
+        return self._stated(f"model {entry['id']}", stated, released)
 
-    def _stated(self, what: str, said: Mapping[str, Any], released: date | None) -> Rows:
-        if unknown := [name for name in said if name not in self._rules]:
+    def _stated(self, what: str, stated: Mapping[str, Any], released: date | None) -> Rows:
+        if unknown := [name for name in stated if name not in self._rules]:
             raise ValueError(f"{what}: no rule is called {', '.join(unknown)}")
-        return {name: self._rows(name, value, released) for name, value in said.items()}
+        return {name: self._rows(name, value, released) for name, value in stated.items()}
 
     def _rows(self, rule: str, value: Any, released: date | None) -> tuple[DatedRow, ...]:
         """The three ways to write a value, as rows. A list without rows in it is a value."""
         is_history = isinstance(value, list) and value and all(_is_row(item) for item in value)
-        return tuple(
-            self._row(rule, item if _is_row(item) else {"value": item}, released)
-            for item in (value if is_history else [value])
-        )
-
-    def _row(self, rule: str, entry: Mapping[str, Any], released: date | None) -> DatedRow:
-        start = entry.get("from", released)
-        source = entry.get("source") or self._said.get(rule, {}).get("source")
-        if start is None:
-            raise ValueError(f"rule {rule}: a row that holds for all models needs a 'from'")
-        if source is None:
-            raise ValueError(f"rule {rule}: a row of it needs a 'source', as the rule names none here")
-        read = self._sources[source]
-        sure = _known_confidence(f"rule {rule}", entry.get("confidence", read.confidence))
-        return DatedRow(entry["value"], start, entry.get("to"), read, sure)
-
-    def _refuted(self) -> Iterator[RefutedRow]:
-        for entry in self._data.get("refuted", []):
-            source = self._sources[entry["source"]]
-            row = DatedRow(entry["value"], entry["from"], entry["to"], source, source.confidence)
-            yield RefutedRow(entry["rule"], tuple(entry["models"]), row, self._sources[entry["by"]])
+        rows = []
+        for item in value if is_history else [value]:
+            entry = item if _is_row(item) else {"value": item}
+            start = entry.get("from", released)
+            source = entry.get("source") or self._rule_tables.get(rule, {}).get("source")
+            if start is None:
+                raise ValueError(f"rule {rule}: a row that holds for all models needs a 'from'")
+            if source is None:
+                raise ValueError(f"rule {rule}: a row of it needs a 'source', as the rule names none here")
+            read = self._sources[source]
+            sure = _known_confidence(f"rule {rule}", entry.get("confidence", read.confidence))
+            rows.append(DatedRow(entry["value"], start, entry.get("to"), read, sure))
+        return tuple(rows)
 
 
-def _source(key: str, said: Mapping[str, Any]) -> Source:
-    """Raises ValueError for a source without a confidence."""
-    return Source(said["title"], said["date"], _known_confidence(f"source {key}", said.get("confidence")))
-
-
-def _known_confidence(what: str, said: str | None) -> str:
-    if said not in CONFIDENCES:
-        raise ValueError(f"{what}: confidence is one of {', '.join(CONFIDENCES)}; got {said!r}")
-    return said
+def _known_confidence(what: str, stated: str | None) -> str:
+    if stated not in CONFIDENCES:
+        raise ValueError(f"{what}: confidence is one of {', '.join(CONFIDENCES)}; got {stated!r}")
+    return stated
 
 
 def _is_row(item: Any) -> bool:
@@ -557,7 +522,11 @@ class Catalogue:
 
         Raises CannotEvaluate naming the nearest.
         """
-        found = self._known(name, day) or self._spelt(name, day) or self._named_by_user(name)
+        found = self._known(name, day) or self._spelt(name, day)
+        if found is None:  # a self-hosted model: the first of the file whose id, with `*` for any text, fits the name
+            open_ids = (model for key, model in self.models.items() if ANY in key and fnmatchcase(name, key))
+            if fitting := next(open_ids, None):
+                return replace(fitting, id=name, name=name)
         if found is None and (own := own_name(name)) != name:
             found = self._known(own, day) or self._spelt(own, day)
         if found is None:
@@ -599,12 +568,6 @@ class Catalogue:
         rows = {**known.rows, **self.ways[endpoint], **known.own_ways.get(endpoint, {})}
         return replace(found, rows=rows, is_other_way=True) if endpoint in known.ways else None
 
-    def _named_by_user(self, name: str) -> Model | None:
-        """A self-hosted model: the first of the file whose id, with `*` for any text, fits the name."""
-        open_ids = (model for key, model in self.models.items() if ANY in key and fnmatchcase(name, key))
-        found = next(open_ids, None)
-        return replace(found, id=name, name=name) if found else None
-
     def other_ways(self, model: Model) -> Iterator[Model]:
         """The model under each id that selects another way of caching."""
         if self.naming:
@@ -613,7 +576,8 @@ class Catalogue:
     def under(self, model: Model, assumptions: object) -> Model:
         """The model with the rows of the current assumptions."""
         read = [one for (name, value), one in self.readings.items() if getattr(assumptions, name) == value]
-        rows = (one.rows.items() for one in read if one.is_of(model.name))
+        fitting = (one for one in read if any(fnmatchcase(model.name, pattern) for pattern in one.models))
+        rows = (one.rows.items() for one in fitting)
         return replace(model, rows={**model.rows, **{key: row for items in rows for key, row in items}})
 
     def states(self, model: Model, rule: str) -> bool:
@@ -651,6 +615,15 @@ def hosts() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem not in NO_HOST))
 
 
+def unknown_model(host: str, name: object) -> str:
+    """Why a host has no such model; "" where it has."""
+    try:
+        catalogue(host).model(str(name))
+    except CannotEvaluate as error:
+        return str(error)
+    return ""
+
+
 def unknown_host(what: str, host: str) -> CannotEvaluate:
     """That nothing is known of a host: a name that is mistyped, or the machine of a recording."""
     if "." in host:
@@ -658,15 +631,11 @@ def unknown_host(what: str, host: str) -> CannotEvaluate:
     return CannotEvaluate(f"no {what} for host '{host}'{nearest(host, hosts())}; known: {', '.join(hosts())}")
 
 
+@cache
 def catalogue(host: str) -> Catalogue:
     """The rule file of `host`, read once. Raises CannotEvaluate for a host that has none."""
     if host not in hosts():
         raise unknown_host("rules", host)
-    return _load(host)
-
-
-@cache
-def _load(host: str) -> Catalogue:
     data = tomllib.loads((FOLDER / f"{host}.toml").read_text(encoding="utf-8"))
     head = data["data"]
     base = catalogue(head["base"]) if "base" in head else None

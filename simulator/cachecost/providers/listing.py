@@ -1,13 +1,11 @@
-"""Rows of the rule data for the commands `models` and `rules`.
-
-How often recorded calls were seen to follow each dated row of the rules, and to contradict it.
-"""
+"""Rows of the rule data for the commands `models` and `rules`, and how often recorded calls followed or contradicted
+each."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -58,23 +56,18 @@ def sightings_of_rows() -> Mapping[tuple[str, int], RowSightings]:
     found: dict[tuple[str, int], RowSightings] = {}
     for values in json.loads(DATA.read_text(encoding="utf-8"))["rows"]:
         one = Sighting(*values)
-        row = _row_in_force(one)
+        book, day = catalogue(one.host), date.fromisoformat(one.day)
+        try:
+            model = book.under(book.model(one.model), Assumptions().on(one.host))
+        except CannotEvaluate:  # the data no longer has the model
+            continue
+        rule = book.rules.get(one.rule)
+        rows = model.rows.get(one.rule) or (rule.rows if rule else ())
+        row = next((row for row in reversed(rows) if row.holds(day)), None)
         if row is not None:
             key = one.host, id(row)
             found[key] = found.get(key, RowSightings()) + RowSightings(one.held, one.failed)
     return found
-
-
-def _row_in_force(one: Sighting) -> DatedRow | None:
-    """The row that gave the rule's value; None where the data no longer has the host's rule, or the model."""
-    book, day = catalogue(one.host), date.fromisoformat(one.day)
-    try:
-        model = book.under(book.model(one.model), Assumptions().on(one.host))
-    except CannotEvaluate:
-        return None
-    rule = book.rules.get(one.rule)
-    rows = model.rows.get(one.rule) or (rule.rows if rule else ())
-    return next((row for row in reversed(rows) if row.holds(day)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,25 +180,25 @@ def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
         inherited = frozenset(id(rows) for _, _, rows in _histories(catalogue(book.base))) if book.base else frozenset()
         for rule, model, rows in _histories(book):
             as_on = book.base if id(rows) in inherited else None
-            yield from (_rule_row(book, rule, model, row, None, as_on) for row in rows)
+            yield from (_rule_row(book, rule, model, row, as_on=as_on) for row in rows)
         yield from _special_rows(book)
         for false in book.refuted:
-            yield from (_rule_row(book, false.rule, model, false.row, false.by.title) for model in false.models)
+            yield from (
+                _rule_row(book, false.rule, model, false.row, refuted_by=false.by.title) for model in false.models
+            )
 
 
 def _special_rows(book: Catalogue) -> Iterator[RuleRow]:
     """Rows that hold at one endpoint or under one assumption."""
-    for way, rules in book.ways.items():
-        told = (_rule_row(book, rule, "*", row) for rule, rows in rules.items() for row in rows)
-        yield from (replace(row, way=way) for row in told)
-    for model in book.models.values():
-        for way, rules in model.own_ways.items():
-            told = (_rule_row(book, rule, model.id, row) for rule, rows in rules.items() for row in rows)
-            yield from (replace(row, way=way) for row in told)
+    at_ways = [("*", way, rules) for way, rules in book.ways.items()]
+    at_ways += [(model.id, way, rules) for model in book.models.values() for way, rules in model.own_ways.items()]
+    for name, way, rules in at_ways:
+        for rule, rows in rules.items():
+            yield from (_rule_row(book, rule, name, row, way=way) for row in rows)
     for (switch, value), read in book.readings.items():
-        said = [(rule, row) for rule, rows in read.rows.items() for row in rows]
-        told = (_rule_row(book, rule, model, row) for model in read.models for rule, row in said)
-        yield from (replace(row, reading=f"{switch}={value}") for row in told)
+        for name in read.models:
+            for rule, rows in read.rows.items():
+                yield from (_rule_row(book, rule, name, row, reading=f"{switch}={value}") for row in rows)
 
 
 def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[DatedRow, ...]]]:
@@ -222,27 +215,20 @@ def assumption_rows(*hosts: str) -> Iterator[AssumptionRow]:
         only_on = tuple(entry.get("only_on", ()))
         if hosts and only_on and not {*hosts} & {*only_on}:
             continue
-        on = tuple(_host_default(row, sources) for row in entry.get("on", ()))
-        readings = tuple(_reading(reading, sources, on) for reading in entry["values"])
+        on = []
+        for row in entry.get("on", ()):
+            source = sources[row["source"]]
+            on.append(HostDefault(row["host"], show_assumption(row["value"]), source["title"], source["date"]))
+        readings = []
+        for row in entry["values"]:
+            source, value = sources[row["source"]], show_assumption(row["value"])
+            own = [f"; the default on {one.host}: {one.source} ({one.source_date})" for one in on if one.value == value]
+            readings.append(AssumptionValue(value, "".join([row["means"], *own]), source["title"], source["date"]))
         number = number_range(entry["number"]) if "number" in entry else None
-        yield AssumptionRow(entry["name"], entry["about"], readings, number, on, only_on)
+        yield AssumptionRow(entry["name"], entry["about"], tuple(readings), number, tuple(on), only_on)
 
 
-def _host_default(entry: dict[str, Any], sources: dict[str, Any]) -> HostDefault:
-    source = sources[entry["source"]]
-    return HostDefault(entry["host"], show_assumption(entry["value"]), source["title"], source["date"])
-
-
-def _reading(entry: dict[str, Any], sources: dict[str, Any], on: tuple[HostDefault, ...]) -> AssumptionValue:
-    source = sources[entry["source"]]
-    value = show_assumption(entry["value"])
-    own = [f"; the default on {row.host}: {row.source} ({row.source_date})" for row in on if row.value == value]
-    return AssumptionValue(value, "".join([entry["means"], *own]), source["title"], source["date"])
-
-
-def _rule_row(
-    book: Catalogue, rule: str, model: str, row: DatedRow, refuted_by: str | None = None, as_on: str | None = None
-) -> RuleRow:
+def _rule_row(book: Catalogue, rule: str, model: str, row: DatedRow, **more: str | None) -> RuleRow:
     about = book.rules[rule]
     return RuleRow(
         book.host,
@@ -255,8 +241,7 @@ def _rule_row(
         row.end,
         row.source.title,
         row.source.date,
-        refuted_by,
-        as_on,
-        row.confidence,
+        confidence=row.confidence,
         seen=sightings_of_rows().get((book.host, id(row))),
+        **more,
     )

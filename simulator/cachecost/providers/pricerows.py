@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.providers.hosts import DEFAULT_HOST, catalogue
 from cachecost.providers.usage import PRICED_CLASSES
 
@@ -168,30 +168,22 @@ def load_shipped() -> tuple[Sheet, Sheet]:
     """
     table = json.loads(SHIPPED_TABLE.read_text(encoding="utf-8"))
     name = f"genai-prices {table['genai_prices']}"
-    rows = {
-        (host, model): tuple(_table_row(row, name) for row in rows)
-        for host, models in table["hosts"].items()
-        for model, rows in models.items()
-    }
+    rows: dict[tuple[str, str], tuple[PriceRow, ...]] = {}
+    for host, models in table["hosts"].items():
+        for model, entries in models.items():
+            for row in entries:
+                start, end = (date.fromisoformat(row[key]) if row[key] else None for key in ("from", "to"))
+                prices = {kind: Decimal(row[kind]) for kind in PRICED_CLASSES if kind in row}
+                rows[host, model] = (*rows.get((host, model), ()), PriceRow(start, end, name, row["above"], prices))
     overlay = tomllib.loads(OVERLAY.read_text(encoding="utf-8"), parse_float=Decimal)
-    over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", _as_it_is)
-    return Sheet(name, rows), replace(over, **_of_hosts())
+    # the overlay uses ids only, so that it needs no rule file
+    over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", lambda host, model: model)
+    return Sheet(name, rows), replace(over, **_host_charges())
 
 
 def _titles(data: Mapping[str, Any]) -> dict[str, str]:
     """The sources by key: title and day."""
     return {key: f"{source['title']} ({source['date']})" for key, source in data.get("sources", {}).items()}
-
-
-def _table_row(row: dict[str, Any], source: str) -> PriceRow:
-    start, end = (date.fromisoformat(row[key]) if row[key] else None for key in ("from", "to"))
-    prices = {name: Decimal(row[name]) for name in PRICED_CLASSES if name in row}
-    return PriceRow(start, end, source, row["above"], prices)
-
-
-def _as_it_is(host: str, model: str) -> str:
-    """The overlay uses ids only, so that it needs no rule file."""
-    return model
 
 
 def _id_of(host: str, model: str) -> str:
@@ -210,29 +202,44 @@ def sheet_of(data: dict[str, Any], name: str, id_of: Callable[[str, str], str] =
         row = PriceRow(entry.get("from"), entry.get("to"), source, entry.get("above", 0), prices)
         rows.setdefault((host, id_of(host, entry["model"])), []).append(row)
     ordered = {key: tuple(sorted(found, key=lambda row: row.above)) for key, found in rows.items()}
-    modifiers = tuple(_modifier(entry, titles, name, id_of) for entry in data.get("modifier", []))
-    return Sheet(name, ordered, modifiers)
+    modifiers = []
+    for entry in data.get("modifier", []):
+        host = entry.get("host", DEFAULT_HOST)
+        models, exceptions = (tuple(id_of(host, model) for model in entry.get(key, ())) for key in ("models", "except"))
+        modifiers.append(
+            Modifier(
+                entry.get("from"),
+                entry.get("to"),
+                titles.get(entry.get("source", ""), entry.get("source", name)),
+                (host,),
+                models,
+                entry["name"],
+                Decimal(entry["multiplier"]),
+                exceptions,
+                tuple(entry.get("not_with", ())),
+            )
+        )
+    return Sheet(name, ordered, tuple(modifiers))
 
 
-def _of_hosts() -> dict[str, Any]:
+def _host_charges() -> dict[str, Any]:
     """The content of `prices/hosts.toml` as fields of a sheet; every row has its days and its source."""
     data = tomllib.loads(HOSTS.read_text(encoding="utf-8"), parse_float=Decimal)
     titles = _titles(data)
 
-    def rows(kind: type[Row], table: str, own: Callable[[dict[str, Any]], dict[str, Any]]) -> tuple[Row, ...]:
-        """The rows of a table: what every row has, and the fields of its `own`."""
+    def rows(kind: type[Row], table: str, **own: Callable[[dict[str, Any]], Any]) -> tuple[Row, ...]:
+        """The rows of a table: what every row has, and its `own` fields."""
+        made: list[Row] = []
         make: Any = kind
-        return tuple(
-            make(
-                start=row["from"],
-                end=row.get("to"),
-                source=titles[row["source"]],
-                hosts=tuple(row.get("hosts") or (row["host"],)),
-                models=tuple(row["models"]),
-                **own(row),
-            )
-            for row in data[table]
-        )
+        for row in data[table]:
+            hosts, models = tuple(row.get("hosts") or (row["host"],)), tuple(row["models"])
+            fields = {name: read(row) for name, read in own.items()}
+            days: dict[str, Any] = {"start": row["from"], "end": row.get("to"), "source": titles[row["source"]]}
+            made.append(make(**days, hosts=hosts, models=models, **fields))
+        return tuple(made)
+
+    def decimal(name: str) -> Callable[[dict[str, Any]], Decimal]:
+        return lambda row: Decimal(row.get(name, 1))
 
     def terms(table: str) -> tuple[TermName, ...]:
         return tuple(
@@ -241,23 +248,19 @@ def _of_hosts() -> dict[str, Any]:
         )
 
     return {
-        "same": rows(SamePrice, "same", lambda row: {"base": row["as"]}),
+        "same": rows(SamePrice, "same", base=itemgetter("as")),
         "instead": rows(
-            PriceSubstitute,
-            "instead",
-            lambda row: {"price": row["price"], "like": row["like"], "times": Decimal(row.get("times", 1))},
+            PriceSubstitute, "instead", price=itemgetter("price"), like=itemgetter("like"), times=decimal("times")
         ),
-        "storage": rows(Storage, "storage", lambda row: {"usd_per_hour": Decimal(row["usd_per_hour"])}),
+        "storage": rows(Storage, "storage", usd_per_hour=decimal("usd_per_hour")),
         "peaks": rows(
             Peak,
             "peak",
-            lambda row: {
-                "multiplier": Decimal(row["multiplier"]),
-                "hours": tuple((float(start), float(end)) for start, end in row["hours"]),
-                "weekdays": tuple(row["weekdays"]),
-            },
+            multiplier=decimal("multiplier"),
+            hours=lambda row: tuple((float(start), float(end)) for start, end in row["hours"]),
+            weekdays=lambda row: tuple(row["weekdays"]),
         ),
-        "fees": rows(ToolFee, "fee", lambda row: {"tool": row["tool"], "usd": Decimal(row["usd_per_1000"]) / 1000}),
+        "fees": rows(ToolFee, "fee", tool=itemgetter("tool"), usd=lambda row: Decimal(row["usd_per_1000"]) / 1000),
         "disputes": tuple((row["host"], row["model"], row["says"]) for row in data["disputed"]),
         "tiers": terms("tier"),
         "regions": terms("region"),
@@ -267,19 +270,3 @@ def _of_hosts() -> dict[str, Any]:
             for days in row["days"]
         ),
     }
-
-
-def _modifier(entry: dict[str, Any], titles: dict[str, str], name: str, id_of: Callable[[str, str], str]) -> Modifier:
-    host = entry.get("host", DEFAULT_HOST)
-    models, exceptions = (tuple(id_of(host, model) for model in entry.get(key, ())) for key in ("models", "except"))
-    return Modifier(
-        entry.get("from"),
-        entry.get("to"),
-        titles.get(entry.get("source", ""), entry.get("source", name)),
-        (host,),
-        models,
-        entry["name"],
-        Decimal(entry["multiplier"]),
-        exceptions,
-        tuple(entry.get("not_with", ())),
-    )

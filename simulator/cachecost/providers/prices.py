@@ -7,7 +7,6 @@ here), then from a small dated overlay, then from a user's own file. The code co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, host_of, hosts, unknown_host
 from cachecost.providers.pricerows import (
     ANY_HOST,
@@ -182,50 +181,42 @@ class PriceBook:
         return next((peak for peak in self._peaks if peak.covers(host, model, day) and peak.is_at(when)), None)
 
     def _quote(self, host: str, name: str, day: date | None, terms: CallTerms, peak: Peak | None) -> Quote:
-        model, when = self._resolve(host, name, day)
+        if host not in hosts():
+            raise unknown_host("prices", host)
+        book = catalogue(host)
+        model, when = book.model(name, day), day or book.data_date
+        if when < model.released:
+            known = f"known from {model.released}: --as-of {model.released}"
+            raise CannotEvaluate(f"{model.id} has no price on {when}; {known}")
         rows = self._rows(host, model, when)
-        factor, sources = self._factor(host, model.name, when, _asked(host, terms, model.modifiers))
+        factor, sources = self._factor(host, model.name, when, _asked_modifiers(host, terms, model.modifiers))
         if peak:
             kind = "peak" if peak.multiplier > 1 else "discount"
-            told = f"{kind} hours × {peak.multiplier}: {peak.source}"
-            factor, sources = factor * peak.multiplier, [*sources, told]
-        rest = (row for sheet in self._sheets for row in sheet.disputes)
-        sources = [*sources, *(says for *whose, says in rest if whose == [host, model.name])]
+            sources = [*sources, f"{kind} hours × {peak.multiplier}: {peak.source}"]
+            factor *= peak.multiplier
+        disputes = (row for sheet in self._sheets for row in sheet.disputes)
+        sources = [*sources, *(says for *whose, says in disputes if whose == [host, model.name])]
         above = tuple(sorted({row.above for row in rows if row.above}))
-        book = catalogue(host)
-        named = "matching" in book.rules and book.value(model, "matching", when) == NAMED
-        kept = self._kept(host, model, when) if named else None
-        instead = {} if named else self._instead(host, model.name, when)
+        kept, instead = None, dict[str, PriceSubstitute]()
+        if "matching" in book.rules and book.value(model, "matching", when) == NAMED:
+            storage = [row for sheet in self._sheets for row in sheet.storage if row.covers(host, model.name, when)]
+            kept = ObjectStorage(storage[-1], book.value(model, "ttl_s", when)) if storage else None
+        else:
+            substitutes = (row for sheet in self._sheets for row in sheet.instead)
+            instead = {row.price: row for row in substitutes if row.covers(host, model.name, when)}
         fees = (row for sheet in self._sheets for row in sheet.fees if row.covers(host, model.name, when))
         pricing = ModelPricing(host, model.id, rows, instead, kept, tuple({row.tool: row.usd for row in fees}.items()))
         return Quote(above, tuple(pricing.tier(length, factor, sources) for length in (0, *above)))
 
-    def _instead(self, host: str, model: str, day: date) -> dict[str, PriceSubstitute]:
-        """The substitutes for classes without a price of their own, by class."""
-        rows = (row for sheet in self._sheets for row in sheet.instead)
-        return {row.price: row for row in rows if row.covers(host, model, day)}
-
-    def _kept(self, host: str, model: Model, day: date) -> ObjectStorage | None:
-        """The storage of a cache object of this model until it expires; None where no price is known."""
-        rows = [row for sheet in self._sheets for row in sheet.storage if row.covers(host, model.name, day)]
-        return ObjectStorage(rows[-1], catalogue(host).value(model, "ttl_s", day)) if rows else None
-
-    def _resolve(self, host: str, name: str, day: date | None) -> tuple[Model, date]:
-        """The model of `name`, and the day whose rows apply."""
-        if host not in hosts():
-            raise unknown_host("prices", host)
-        book = catalogue(host)
-        model = book.model(name, day)
-        when = day or book.data_date
-        if when < model.released:
-            known = f"known from {model.released}: --as-of {model.released}"
-            raise CannotEvaluate(f"{model.id} has no price on {when}; {known}")
-        return model, when
-
     def _rows(self, host: str, model: Model, day: date) -> list[PriceRow]:
+        """The rows in force, the stated price of its rule file first: all price files go over it."""
         names = (ANY_MODEL, *model.price_names)
         known = [row for sheet in self._sheets for name in names for row in sheet.rows.get((host, name), ())]
-        rows = [*_stated(host, model), *self._same(host, model.name, day, any(row.holds(day) for row in known))]
+        rows = self._same(host, model.name, day, any(row.holds(day) for row in known))
+        if model.price:
+            base, source = catalogue(host).base, f"{model.source.title} ({model.source.date})"
+            prices = {name: Decimal(str(price)) for name, price in model.price.items()}
+            rows.insert(0, PriceRow(None, None, f"as on {base} ({source})" if base else source, 0, prices))
         rows += [row for row in known if row.holds(day)]
         if not rows:
             when = f" on {day} (only {_spans(known)}{_other_day(known)})" if known else ""
@@ -276,16 +267,14 @@ class PriceBook:
         raise CannotEvaluate(f"{model} has no {what}{where}{when}")
 
 
-def _stated(host: str, model: Model) -> list[PriceRow]:
-    """The price that its rule file states, which all price files go over."""
-    prices = {name: Decimal(str(price)) for name, price in model.price.items()}
-    base, source = catalogue(host).base, f"{model.source.title} ({model.source.date})"
-    return [PriceRow(None, None, f"as on {base} ({source})" if base else source, 0, prices)] if prices else []
+def _asked_modifiers(host: str, terms: CallTerms, of_endpoint: tuple[str, ...]) -> list[str]:
+    """The modifiers that apply: those of the tiers and the region, those of the endpoint, and what needs no request.
 
-
-def _asked(host: str, terms: CallTerms, of_endpoint: tuple[str, ...]) -> list[str]:
-    """The modifiers that apply: those of the tiers and the region, those of the endpoint, and what needs no request."""
-    tiers = [_tier_on(host, name) for name in terms.tiers]
+    What a host calls a tier is the name of its modifier; "" for its standard tier.
+    """
+    rows = [row for row in load_shipped()[1].tiers if row.host in (host, ANY_HOST)]
+    tiers = [next((row.means for row in rows if name in row.names), name) for name in terms.tiers]
+    regions = [terms.region] if terms.region not in ("", WORLDWIDE) else []
     regions = [terms.region] if terms.region not in ("", WORLDWIDE) else []
     brought = [name for name in of_endpoint if name != REGIONAL or terms.region != WORLDWIDE]
     return list(dict.fromkeys([*filter(None, tiers), *regions, *brought, "discount"]))
@@ -301,12 +290,6 @@ def standard_tiers() -> frozenset[str]:
 def standard_regions() -> frozenset[str]:
     """What APIs call it that no region was asked for."""
     return frozenset(name for row in load_shipped()[1].regions for name in row.names)
-
-
-def _tier_on(host: str, name: str) -> str:
-    """The modifier of what a host calls a tier; "" for its standard tier."""
-    rows = load_shipped()[1].tiers
-    return next((row.means for row in rows if name in row.names and row.host in (host, ANY_HOST)), name)
 
 
 def _spans(rows: Sequence[PriceRow | Modifier]) -> str:

@@ -7,7 +7,6 @@ milliseconds, once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from math import exp
 from pathlib import Path
@@ -16,13 +15,22 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
-from cachecost.base.limits import (
-    is_tokens,
-)
-from cachecost.base.structs import value
+from cachecost.base.formatting import percent
+from cachecost.base.limits import is_tokens
+from cachecost.base.structs import replace, value
 from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
-from cachecost.providers.hosts import ANY, AUTO_HOST, DEFAULT_HOST, Catalogue, Model, catalogue, host_of, hosts
+from cachecost.providers.hosts import (
+    ANY,
+    AUTO_HOST,
+    DEFAULT_HOST,
+    Catalogue,
+    Model,
+    catalogue,
+    host_of,
+    hosts,
+    unknown_model,
+)
 from cachecost.providers.usage import USUAL_TTL_S
 
 LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
@@ -88,16 +96,14 @@ def _faults(data: Mapping[str, Any], lines: TomlLines, file: str) -> Iterator[Fa
         for name, words in problems.items():
             yield Fault(file, f"assumptions.{words}", lines.of("assumptions", 0, name))
     for rule in VALUES:
-        yield from _value_faults(rule, data.get(rule, []), lines, file)
-
-
-def _value_faults(rule: str, rows: Any, lines: TomlLines, file: str) -> Iterator[Fault]:
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        yield Fault(file, f"{rule}: expected [[{rule}]], one table a row", lines.top(rule))
-        return
-    for number, row in enumerate(rows):
-        for key, words in _row_faults(row, LEAST[rule]):
-            yield Fault(file, f"{rule}[{number}]{'.' if key else ''}{key}: {words}", lines.of(rule, number, key))
+        rows = data.get(rule, [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            yield Fault(file, f"{rule}: expected [[{rule}]], one table a row", lines.top(rule))
+            continue
+        for number, row in enumerate(rows):
+            for key, words in _row_faults(row, LEAST[rule]):
+                where = f"{rule}[{number}]" + (f".{key}" if key else "")
+                yield Fault(file, f"{where}: {words}", lines.of(rule, number, key))
 
 
 def _row_faults(row: Mapping[str, Any], least: int) -> Iterator[tuple[str, str]]:
@@ -111,16 +117,8 @@ def _row_faults(row: Mapping[str, Any], least: int) -> Iterator[tuple[str, str]]
     host = row.get("host", DEFAULT_HOST)
     if host not in hosts():
         yield "host", f"no rules for host {host!r}{nearest(str(host), hosts())}; known: {', '.join(hosts())}"
-    elif "model" in row and (why := _unknown(host, row["model"])):
+    elif "model" in row and (why := unknown_model(host, row["model"])):
         yield "model", why
-
-
-def _unknown(host: str, model: object) -> str | None:
-    try:
-        catalogue(host).model(str(model))
-    except CannotEvaluate as error:
-        return str(error)
-    return None
 
 
 __all__ = ["Assumptions", "HiddenTokens", "ModelRules", "RuleBook", "assumptions_from", "data_date", "read_assumptions"]
@@ -151,7 +149,6 @@ WAYS = {
     "none": "keeps nothing: this model has no prompt cache there",
 }
 """Descriptions of caches by `finds` where they use breakpoints, else by `matching`."""
-NO_LAG: Mapping[str, float] = {}
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
@@ -358,8 +355,8 @@ class ModelRules:
             )
         if stated is None:
             return ""
-        often = "a call" if stated.coverage == 1 else f"{stated.coverage:.0%} of the calls"
-        least = f"{stated.least:.0%}" if stated.least else "nothing"
+        often = "a call" if stated.coverage == 1 else f"{percent(stated.coverage)} of the calls"
+        least = percent(stated.least) if stated.least else "nothing"
         return (
             f"hits of {self.model} on host {self.host} are a range: {often} may read from {least} to what is shown; "
             f"cachecost rules --host {self.host} has where read_range is from"
@@ -410,15 +407,23 @@ class RuleBook:
         if when < model.released:
             known = f"known from {model.released}: --as-of {model.released}"
             raise CannotEvaluate(f"{model.id} has no rules on {when}; {known}")
-        said = book.value(model, "visibility_lag", when) if "visibility_lag" in book.rules else NO_LAG
+        server = {"capacity_tokens": assumptions.capacity_tokens, "step_tokens": assumptions.step_tokens}
+        own: dict[str, Any] = self.own.values(host, model, when)
+        if not book.is_priced:  # a self-hosted server: 0 means that the user did not set it
+            own |= {name: value for name, value in server.items() if value}
+        lag = book.value(model, "visibility_lag", when) if "visibility_lag" in book.rules else {}
+        runs = self.assumptions.lookback_runs
+        collapses = runs == "collapsed"
+        if runs == "by_date" and "collapses_runs" in book.rules:
+            collapses = bool(book.value(model, "collapses_runs", when))
         rules = ModelRules(
             host=host,
             model=model.id,
             name=model.name,
             generation=model.generation,
-            collapses_runs=self._collapses(book, model, when),
+            collapses_runs="collapses_runs" in book.rules and collapses,
             hidden=_hidden_tokens(book, model, when),
-            visibility_lag=VisibilityLag(said["median"], said["sigma"]) if said else None,
+            visibility_lag=VisibilityLag(lag["median"], lag["sigma"]) if lag else None,
             read_range=_read_range(book, model, when),
             assumptions=assumptions,
             retired=model.retired,
@@ -427,22 +432,7 @@ class RuleBook:
             **{name: book.value(model, name, when) for name in NEEDED},
             **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if book.states(model, name)},
         )
-        own: dict[str, Any] = {**self.own.values(host, model, when), **_of_server(book, assumptions)}
         return replace(rules, **own) if own else rules
-
-    def _collapses(self, book: Catalogue, model: Model, day: date) -> bool:
-        if "collapses_runs" not in book.rules:
-            return False
-        reading = self.assumptions.lookback_runs
-        return bool(book.value(model, "collapses_runs", day)) if reading == "by_date" else reading == "collapsed"
-
-
-def _of_server(book: Catalogue, assumptions: Assumptions) -> dict[str, int]:
-    """The rules of a self-hosted server that the user set; 0 means not set."""
-    if book.is_priced:
-        return {}
-    said = {"capacity_tokens": assumptions.capacity_tokens, "step_tokens": assumptions.step_tokens}
-    return {name: value for name, value in said.items() if value}
 
 
 def _plain(value: Any) -> Any:

@@ -1,12 +1,8 @@
-"""Which models a host serves on a day: out by then, and not yet withdrawn.
-
-Reads a user's price file and reports every error with its line.
-"""
+"""Which models a host serves on a day, and the user's price file: it reports every error with its line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,11 +10,13 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
+from cachecost.base.structs import replace
 from cachecost.base.toml_text import TomlLines, read_toml
-from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts
+from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts, unknown_model
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet, sheet_of
 from cachecost.providers.usage import PRICED_CLASSES
 
+Check = tuple[Callable[[Any], bool], str]
 MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount")
 DAYS = ("from", "to")
 PRICE_KEYS = ("host", "model", *DAYS, "above", *PRICED_CLASSES, "source")
@@ -26,6 +24,28 @@ MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_w
 GPU_NEEDS = ("host", "usd_per_hour", "prefill_tokens_per_s")
 GPU_KEYS = (*GPU_NEEDS, "model", *DAYS, "output", "source")
 SHAPES = {"price": PRICE_KEYS, "modifier": MODIFIER_KEYS, "gpu": GPU_KEYS}
+NEEDS = {"price": ("model",), "modifier": ("name", "models", "multiplier"), "gpu": GPU_NEEDS}
+USD: Check = (is_amount, "USD, a number from 0")
+VALUES: dict[str, dict[str, Check]] = {
+    "price": {
+        **dict.fromkeys(PRICED_CLASSES, (is_amount, "USD per 10**6 tokens, a number from 0")),
+        "above": (is_tokens, "tokens, a whole number from 0"),
+    },
+    "modifier": {
+        "name": (lambda name: name in MODIFIERS, f"one of {', '.join(MODIFIERS)}"),
+        "multiplier": (is_amount, "a number from 0"),
+        "not_with": (
+            lambda names: isinstance(names, list) and all(name in MODIFIERS for name in names),
+            f"a list of {', '.join(MODIFIERS)}",
+        ),
+    },
+    "gpu": {
+        "usd_per_hour": USD,
+        "output": USD,
+        "prefill_tokens_per_s": (lambda speed: is_amount(speed) and bool(speed), "tokens a second, a number above 0"),
+    },
+}
+"""By kind of table, what each value must be, and in words."""
 SECONDS_PER_HOUR = 3600
 MEGATOKENS = 6
 SMALLEST = Decimal("0.000001")
@@ -37,7 +57,7 @@ def own_sheet(path: Path) -> Sheet:
     Raises InputError with every fault, each with file and line, if it cannot be read or is not valid.
     """
     data, lines = read_toml(path)
-    faults = list(_Checker(data, lines, str(path)).faults())
+    faults = list(_find_faults(data, lines, str(path)))
     if faults:
         raise InputError(sorted(faults, key=lambda fault: fault.line or 0))
     sheet = sheet_of(data, str(path))
@@ -54,43 +74,22 @@ def own_sheet(path: Path) -> Sheet:
     return replace(sheet, rows={key: tuple(found) for key, found in rows.items()})
 
 
-class _Checker:
-    """Finds every error of a price file, with its line."""
-
-    def __init__(self, data: dict[str, Any], lines: TomlLines, file: str) -> None:
-        self._data = data
-        self._lines = lines
-        self._file = file
-
-    def faults(self) -> Iterator[Fault]:
-        yield from self._table_faults()
-        for kind, keys in SHAPES.items():
-            entries = self._data.get(kind)
-            for number, entry in enumerate(_tables(entries)):
-                for key, message in _entry_faults(kind, keys, entry):
-                    where = f"{kind}[{number}]" + (f".{key}" if key else "")
-                    yield Fault(self._file, f"{where}: {message}", self._lines.of(kind, number, key))
-
-    def _table_faults(self) -> Iterator[Fault]:
-        for key, value in self._data.items():
-            line = self._lines.top(key)
-            if key not in SHAPES:
-                yield Fault(
-                    self._file, f"{key}: expected [[price]], [[modifier]] or [[gpu]]{nearest(key, SHAPES)}", line
-                )
-            elif not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-                yield Fault(self._file, f"{key}: expected [[{key}]], one table a row", line)
-
-
-def _tables(entries: Any) -> list[dict[str, Any]]:
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-
-
-def _entry_faults(kind: str, keys: tuple[str, ...], entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
-    yield from _day_faults(entry)
-    yield from _name_faults(entry)
-    yield from FAULTS[kind](entry)
+def _find_faults(data: dict[str, Any], lines: TomlLines, file: str) -> Iterator[Fault]:
+    for key, value in data.items():
+        if key not in SHAPES:
+            yield Fault(
+                file, f"{key}: expected [[price]], [[modifier]] or [[gpu]]{nearest(key, SHAPES)}", lines.top(key)
+            )
+        elif not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            yield Fault(file, f"{key}: expected [[{key}]], one table a row", lines.top(key))
+    for kind, keys in SHAPES.items():
+        entries = data.get(kind)
+        tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        for number, entry in enumerate(tables):
+            unknown = ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
+            for key, message in (*unknown, *_day_faults(entry), *_name_faults(entry), *_value_faults(kind, entry)):
+                where = f"{kind}[{number}]" + (f".{key}" if key else "")
+                yield Fault(file, f"{where}: {message}", lines.of(kind, number, key))
 
 
 def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -101,41 +100,16 @@ def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "to", f"expected a day after from = {days['from']}; got {days['to']}"
 
 
-def _price_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in PRICED_CLASSES:
-        if name in entry and not is_amount(entry[name]):
-            yield name, f"expected USD per 10**6 tokens, a number from 0; got {_show(entry[name])}"
-    above = entry.get("above", 0)
-    if not is_tokens(above):
-        yield "above", f"expected tokens, a whole number from 0; got {_show(above)}"
-    if "model" not in entry:
-        yield "", "model is missing"
-    if not any(name in entry for name in PRICED_CLASSES):
+def _value_faults(kind: str, entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from (("", f"{key} is missing") for key in NEEDS[kind] if key not in entry)
+    if kind == "price" and not any(name in entry for name in PRICED_CLASSES):
         yield "", f"no price in it; expected one of {', '.join(PRICED_CLASSES)}"
-
-
-def _modifier_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from (("", f"{key} is missing") for key in ("name", "models", "multiplier") if key not in entry)
-    name = entry.get("name", MODIFIERS[0])
-    if name not in MODIFIERS:
-        yield "name", f"expected one of {', '.join(MODIFIERS)}; got {_show(name)}{nearest(str(name), MODIFIERS)}"
-    if not is_amount(entry.get("multiplier", 1)):
-        yield "multiplier", f"expected a number from 0; got {_show(entry['multiplier'])}"
-    excluded = entry.get("not_with", [])
-    if not isinstance(excluded, list) or any(other not in MODIFIERS for other in excluded):
-        yield "not_with", f"expected a list of {', '.join(MODIFIERS)}; got {_show(excluded)}"
-
-
-def _gpu_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from (("", f"{key} is missing") for key in GPU_NEEDS if key not in entry)
-    for name in ("usd_per_hour", "output"):
-        if name in entry and not is_amount(entry[name]):
-            yield name, f"expected USD, a number from 0; got {_show(entry[name])}"
-    speed = entry.get("prefill_tokens_per_s", 1)
-    if not is_amount(speed) or not speed:
-        yield "prefill_tokens_per_s", f"expected tokens a second, a number above 0; got {_show(speed)}"
+    for key, (is_right, expected) in VALUES[kind].items():
+        if key in entry and not is_right(entry[key]):
+            near = nearest(str(entry[key]), MODIFIERS) if key == "name" else ""
+            yield key, f"expected {expected}; got {_show(entry[key])}{near}"
     host = entry.get("host")
-    if host in hosts() and catalogue(str(host)).is_priced:
+    if kind == "gpu" and host in hosts() and catalogue(str(host)).is_priced:
         own = ", ".join(name for name in hosts() if not catalogue(name).is_priced)
         yield "host", f"{host} is not a self-hosted server; expected one of {own}"
 
@@ -148,25 +122,14 @@ def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
         return
     if "source" in entry and not isinstance(entry["source"], str):
         yield "source", f"expected text; got {_show(entry['source'])}"
-    if "model" in entry:
-        yield from _model_faults("model", host, [entry["model"]])
+    named = [("model", entry["model"])] if "model" in entry else []
     for key in ("models", "except"):
         value = entry.get(key, [])
         if isinstance(value, list):
-            yield from _model_faults(key, host, [name for name in value if (key, name) != ("models", ANY_MODEL)])
+            named += [(key, name) for name in value if (key, name) != ("models", ANY_MODEL)]
         else:
             yield key, f'expected a list of models, or ["{ANY_MODEL}"]; got {_show(value)}'
-
-
-def _model_faults(key: str, host: str, names: list[Any]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        try:
-            catalogue(host).model(str(name))
-        except CannotEvaluate as error:
-            yield key, str(error)
-
-
-FAULTS = {"price": _price_faults, "modifier": _modifier_faults, "gpu": _gpu_faults}
+    yield from ((key, why) for key, name in named if (why := unknown_model(host, name)))
 
 
 def _show(value: object) -> str:

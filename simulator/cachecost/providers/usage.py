@@ -1,7 +1,4 @@
-"""The usage of one call, in Anthropic's convention.
-
-The price of each token class of a model, by prompt length, resolved from its rows.
-"""
+"""The usage of one call, in Anthropic's convention, and the price of each token class of a model by prompt length."""
 
 from __future__ import annotations
 
@@ -89,10 +86,7 @@ class Usage:
             "input_tokens": self.input_tokens,
             "cache_read_input_tokens": self.read,
             "cache_creation_input_tokens": self.write,
-            "cache_creation": {
-                "ephemeral_5m_input_tokens": self.write_5m,
-                "ephemeral_1h_input_tokens": self.write_1h,
-            },
+            "cache_creation": {"ephemeral_5m_input_tokens": self.write_5m, "ephemeral_1h_input_tokens": self.write_1h},
             "output_tokens": self.output_tokens,
             **({"server_tool_use": {f"{tool}_requests": n for tool, n in self.tool_uses}} if self.tool_uses else {}),
         }
@@ -151,18 +145,18 @@ class Prices:
 
     def amounts(self, usage: Usage) -> Amounts:
         """The dollars of `cost`, in the order of `COST_CLASSES`."""
+        fees = ZERO
+        if usage.tool_uses:
+            known = dict(self.fees)
+            fees = sum((number * known.get(tool, ZERO) for tool, number in usage.tool_uses), ZERO)
         return (
             _dollars(usage.read, self.read),
             _dollars(usage.write_5m, self.write_5m),
             _dollars(usage.write_1h, self.write_1h),
             _dollars(usage.input_tokens, self.input),
             _dollars(usage.output_tokens, self.output),
-            self._fees_of(usage.tool_uses) if usage.tool_uses else ZERO,
+            fees,
         )
-
-    def _fees_of(self, uses: ToolUses) -> Decimal:
-        known = dict(self.fees)
-        return sum((number * known.get(tool, ZERO) for tool, number in uses), ZERO)
 
     def total_cost(self, usage: Usage) -> Decimal:
         """Dollars of `usage`, all classes together, exact."""

@@ -62,7 +62,12 @@ def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -
     if source.command is not None:
         raise InputError([scenario.fault(("conversation", "command"), NOT_RUN)])
     if source.recording is None:
-        return ScenarioConversations([_add_head(scenario, _make_synthetic(scenario))], [])
+        try:
+            spec = source.synthetic or SyntheticSpec()
+            made = synthetic(replace(spec, name=scenario.name, model=scenario.model))
+        except OutOfLimits as error:
+            raise InputError([scenario.fault(("conversation", "synthetic"), str(error))]) from None
+        return ScenarioConversations([_add_head(scenario, made)], [])
     conversations, bills = read_conversations(input_path(source.recording, base_dir), "auto", warn)
     headed = [_add_head(scenario, conversation) for conversation in conversations]
     if not any(conversation.replies for conversation in conversations):
@@ -71,22 +76,15 @@ def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -
     return ScenarioConversations(headed, bills)
 
 
-def _make_synthetic(scenario: Scenario) -> Conversation:
-    """The synthetic conversation. Raises InputError where it would be beyond a limit."""
-    try:
-        spec = scenario.conversation.synthetic or SyntheticSpec()
-        return synthetic(replace(spec, name=scenario.name, model=scenario.model))
-    except OutOfLimits as error:
-        raise InputError([scenario.fault(("conversation", "synthetic"), str(error))]) from None
-
-
 def _add_head(scenario: Scenario, conversation: Conversation) -> Conversation:
     source = scenario.conversation
     tools, system = head_parts(source.head)
     begun = stretch_pauses(begin_at_turn(conversation, source.from_turn), source.pause_factor)
+    starts = [number for number, event in enumerate(begun.events) if isinstance(event, Human)]
+    is_cut = isinstance(source.turns, int) and len(starts) > source.turns
     return replace(
         begun,
-        events=_turns(begun.events, source.turns if isinstance(source.turns, int) else None),
+        events=begun.events[: starts[source.turns]] if is_cut and isinstance(source.turns, int) else begun.events,
         tools=_pick_part(scenario, "tools", conversation.tools, tools),
         system=_pick_part(scenario, "system", conversation.system, system),
         params={**conversation.params, **source.params.model_dump(exclude_none=True)},
@@ -99,13 +97,6 @@ def _pick_part(scenario: Scenario, layer: str, recorded: Part, given: Part) -> P
         message = f"expected nothing, as the recording has its own; got {count_text(len(given.blocks), 'block')}"
         raise InputError([scenario.fault(("conversation", "head", layer), message)])
     return given if given.blocks else recorded
-
-
-def _turns(events: Sequence[Event], turns: int | None) -> tuple[Event, ...]:
-    """The events of the first human turns; all of them without a number."""
-    starts = [number for number, event in enumerate(events) if isinstance(event, Human)]
-    cut = turns is not None and len(starts) > turns
-    return tuple(events[: starts[turns]] if cut and turns is not None else events)
 
 
 def begin_at_turn(conversation: Conversation, turn: int) -> Conversation:

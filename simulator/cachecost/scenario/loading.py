@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -83,32 +84,17 @@ def value_as_written(scenario: Scenario, path: str) -> Any:
     """The value at a dotted path, as `numbered_paths` has it: that of the file, else its default; None if unknown."""
     assert scenario._placed is not None
     way: Way = tuple(int(word) if word.isdecimal() else word for word in path.split("."))
-    written = get(scenario._placed, way)
-    return _default(scenario, way) if written is None else written
-
-
-def _default(scenario: Scenario, way: Way) -> Any:
-    """What a scenario has where its file has nothing: of a strategy that is a preset, the preset's."""
+    if (written := get(scenario._placed, way)) is not None:
+        return written
     value: Any = scenario
-    for step in way:
+    for step in way:  # of a strategy that is a preset, the preset's default
         if isinstance(value, StrategySpec):
             value = value.resolve()
-        value = _item(value, step)
+        if isinstance(value, list):
+            value = value[step] if isinstance(step, int) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else getattr(value, str(step), None)
     return value if isinstance(value, str | int | float | bool) else None
-
-
-def _item(value: Any, step: str | int) -> Any:
-    """An item of a list or a mapping, or an attribute; None where there is none."""
-    if isinstance(value, list):
-        return value[step] if isinstance(step, int) and step < len(value) else None
-    return value.get(step) if isinstance(value, Mapping) else getattr(value, str(step), None)
-
-
-def strategy_names(placed: PlacedValue) -> list[str]:
-    """The names of the strategies by their numbers; "" for one without."""
-    items = get(placed, ("strategies",))
-    names = {way[1]: name for way, name in item_names(placed, "strategies").items()}
-    return [names.get(number, "") for number in range(len(items) if isinstance(items, list) else 0)]
 
 
 CONVERSATION = "conversation"
@@ -146,13 +132,6 @@ def agent_faults(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     for key in OF_COMMAND:
         if isinstance(conversation, dict) and key in conversation:
             yield placed.fault((CONVERSATION, key), "expected only with a command")
-
-
-def missing_faults(placed: PlacedValue) -> Iterator[Fault]:
-    """Faults for what may be left out with a command only."""
-    for key, kind in (("model", "text"), ("strategies", "a list")):
-        if key not in placed.value:
-            yield placed.fault((key,), f"expected {kind}; got nothing")
 
 
 def project_folder(folder: Path) -> Path:
@@ -226,7 +205,10 @@ def merge(base: PlacedValue, changes: PlacedValue, way: Way = ()) -> PlacedValue
 def put_all(placed: PlacedValue, paths: Sequence[str], part: PlacedValue) -> PlacedValue:
     """`part` at each path, whose strategy may be named by its name. Raises LookupError."""
     for path in paths:
-        placed = put(placed, numbered_path(path, strategy_names(placed)), part)
+        items, names = get(placed, ("strategies",)), item_names(placed, "strategies")
+        by_number = {way[1]: name for way, name in names.items()}
+        named = [by_number.get(number, "") for number in range(len(items) if isinstance(items, list) else 0)]
+        placed = put(placed, numbered_path(path, named), part)
     return placed
 
 
@@ -265,12 +247,9 @@ def with_defaults(placed: PlacedValue, defaults: FileDefaults, folder: Path) -> 
     for way, part in defaults.items():
         above = get(placed, way[:-1], {}) if len(way) > 1 else {}
         if isinstance(above, dict) and get(placed, way, MISSING) is MISSING:
-            placed = placed.put(
-                way,
-                PlacedValue(Path(os.path.relpath(part.value, folder)).as_posix(), part.places)
-                if way in PATHS
-                else part,
-            )
+            is_path = way in PATHS
+            shown = Path(os.path.relpath(part.value, folder)).as_posix() if is_path else part.value
+            placed = placed.put(way, PlacedValue(shown, part.places) if is_path else part)
     return placed
 
 
@@ -284,19 +263,17 @@ def check_across_keys(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     for way in (("conversation", "recording"), ("prices",)):
         path = get(placed, way)
         is_remote = way[0] == "conversation" and isinstance(path, str) and is_url(path)  # looked at when it is read
-        if isinstance(path, str) and not is_remote and not _is_file(folder / path):
+        if not isinstance(path, str) or is_remote:
+            continue
+        is_there = False
+        with suppress(OSError, ValueError):  # a name that is too long, or holds a null
+            is_there = (folder / path).is_file()
+        if not is_there:
             yield placed.fault(way, f"expected a file; got {show_value(path)}, and there is no {folder / path}")
     rules = get(placed, ("rules",))
     if isinstance(rules, dict):
         for name, problem in read_assumptions(rules)[1].items():
             yield placed.fault(("rules", name), problem.removeprefix(f"{name}: "))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a name that is too long, or holds a null
-        return False
 
 
 def _duplicate_names(placed: PlacedValue, names: Mapping[Way, str]) -> Iterator[Fault]:
@@ -350,9 +327,6 @@ NO_SCENARIO = "expected a scenario, a mapping with the keys format, name and con
 """The one error of a file without these keys: it may be a foreign one with secrets in it, and is not quoted."""
 
 
-# ---------------------------------------------------------------------------------------- reading
-
-
 def load(path: str | Path, sets: Sequence[str] = (), defaults: FileDefaults = NO_DEFAULTS) -> Scenario:
     """The scenario at `path`, with each of `sets` ("a.b=V", V in YAML, a list's item by its number) put over it.
 
@@ -373,10 +347,10 @@ def load(path: str | Path, sets: Sequence[str] = (), defaults: FileDefaults = NO
         placed = with_set(placed, text, faults)
     folder = Path(path).parent
     try:
-        return _scenario(placed, CheckContext(folder), list(faults))
+        return scenario_from(placed, CheckContext(folder), list(faults))
     except InputError as error:
         all_faults = error.faults
-    _scenario(placed, CheckContext(folder, False), list(faults), all_faults)
+    scenario_from(placed, CheckContext(folder, False), list(faults), all_faults)
     raise NamesNotKnown(all_faults)
 
 
@@ -385,7 +359,7 @@ def from_mapping(value: Mapping[str, Any], folder: Path, file: str = "scenario")
 
     Raises InputError.
     """
-    return _scenario(PlacedValue(dict(value), {(): SourcePlace(file)}), CheckContext(folder, False), [])
+    return scenario_from(PlacedValue(dict(value), {(): SourcePlace(file)}), CheckContext(folder, False))
 
 
 class CheckContext(NamedTuple):
@@ -403,29 +377,29 @@ def placed_of(scenario: Scenario) -> PlacedValue:
     return scenario._placed or PlacedValue(None, {(): SourcePlace(scenario.name)})
 
 
-def scenario_from(placed: PlacedValue, context: CheckContext) -> Scenario:
-    """The scenario of these values. Raises InputError."""
-    return _scenario(placed, context, [])
-
-
-def _scenario(
-    placed: PlacedValue, context: CheckContext, faults: list[Fault], shown_faults: Sequence[Fault] = ()
+def scenario_from(
+    placed: PlacedValue, context: CheckContext, faults: Sequence[Fault] = (), shown_faults: Sequence[Fault] = ()
 ) -> Scenario:
-    """Raises InputError, with the faults in `shown_faults` if there are any."""
+    """The scenario of these values, whose text has these faults.
+
+    Raises InputError, with the faults in `shown_faults` if there are any.
+    """
     scenario, own = _check(placed, context)
     variants = list(_variants(placed, context, own))
     found = own + [fault for _, _, new in variants for fault in new]
     found += [*_sweep_faults(placed, context, own), *_assumption_faults(placed, context, own)]
     misread = {_where(fault) for fault in placed.faults}
-    faults += [fault for fault in found if _where(fault) not in misread]
-    if faults or scenario is None:
-        raise InputError(shown_faults or sorted(dict.fromkeys(faults), key=_order))
+    new = [fault for fault in found if _where(fault) not in misread]
+    if faults or new or scenario is None:
+        raise InputError(
+            shown_faults
+            or sorted(
+                dict.fromkeys([*faults, *new]),
+                key=lambda fault: (fault.line is None, fault.line or 0, fault.column or 0),
+            )
+        )
     scenario._loaded_variants = tuple((name, variant) for name, variant, _ in variants if variant is not None)
     return scenario
-
-
-def _order(fault: Fault) -> tuple[bool, int, int]:
-    return (fault.line is None, fault.line or 0, fault.column or 0)
 
 
 def _where(fault: Fault) -> SourcePlace:
@@ -435,16 +409,16 @@ def _where(fault: Fault) -> SourcePlace:
 def _check(placed: PlacedValue, context: CheckContext) -> tuple[Scenario | None, list[Fault]]:
     faults = [*check_across_keys(placed, context.folder), *(unknown_names(placed) if context.names else ())]
     if not (context.is_recorded or has_command(placed)):
-        faults += missing_faults(placed)
+        needed = (("model", "text"), ("strategies", "a list"))  # which may be left out with a command only
+        faults += [
+            placed.fault((key,), f"expected {kind}; got nothing") for key, kind in needed if key not in placed.value
+        ]
     try:
         scenario = Scenario.model_validate(placed.value)
     except ValidationError as error:
         return None, faults_of(error, placed, schema()) + faults
     scenario._placed = placed
     return scenario, faults
-
-
-# ------------------------------------------------------------------------------ variants and sweeps
 
 
 def _variants(
@@ -495,8 +469,8 @@ def scenario_at(scenario: Scenario, paths: Sequence[str], value: Any, folder: Pa
     """
     assert scenario._placed is not None
     placed = scenario._placed.without(*ONLY_ABOUT_THE_WHOLE)
-    return _scenario(
-        put_all(placed, paths, PlacedValue(value, {(): SourcePlace(scenario.name)})), CheckContext(folder, False), []
+    return scenario_from(
+        put_all(placed, paths, PlacedValue(value, {(): SourcePlace(scenario.name)})), CheckContext(folder, False)
     )
 
 
@@ -528,9 +502,6 @@ def _assumed_values(placed: PlacedValue, number: int) -> Iterator[tuple[Way, lis
     for key in ("range", "values"):
         values = get(placed, (*here, key))
         yield from (((*here, key, place), paths) for place in range(len(values) if isinstance(values, list) else 0))
-
-
-# ------------------------------------------------------------------------------- the conversation
 
 
 @dataclass(frozen=True, slots=True)

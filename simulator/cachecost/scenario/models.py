@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from datetime import date
 from decimal import ROUND_DOWN, Decimal
@@ -47,7 +47,7 @@ from cachecost.conversations.distributions import (
     parse_distribution,
 )
 from cachecost.providers.hosts import AUTO_HOST, DEFAULT_HOST, host_of
-from cachecost.providers.listing import AssumptionRow, assumption_rows
+from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import TOKEN_CLASSES
 from cachecost.strategies.spec import CONFIG, DerivedModel, StrategySpec, check_printable
 
@@ -56,19 +56,31 @@ STEPS = 100
 ROUND_STEPS = (Decimal(5), Decimal(2), Decimal(1))
 
 
-def _paths(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+def _checked(is_right: Callable[[Any], object], expected: str, convert: Callable[[Any], Any]) -> BeforeValidator:
+    """A validator: a value that `is_right` is converted, any other raises ValueError."""
+
+    def check(value: Any) -> Any:
+        if is_right(value):
+            return convert(value)
+        raise ValueError(f"expected {expected}; got {show_value(value)}")
+
+    return BeforeValidator(check)
 
 
-def _number(value: Any) -> int | Decimal:
-    if is_number(value):
-        return value if isinstance(value, int) else Decimal(str(value))
-    raise ValueError(f"expected a number; got {show_value(value)}")
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-Number = Annotated[int | Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+def _exact(value: Any) -> int | Decimal:
+    return value if isinstance(value, int) else Decimal(str(value))
+
+
+Number = Annotated[int | Decimal, _checked(is_number, "a number", _exact), WithJsonSchema({"type": "number"})]
 Paths = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
-PathOrPaths = Annotated[Paths, BeforeValidator(_paths, json_schema_input_type=str | Paths)]
+PathOrPaths = Annotated[
+    Paths,
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value, json_schema_input_type=str | Paths),
+]
 
 
 class AssumptionSpec(BaseModel):
@@ -166,18 +178,6 @@ def _day(value: Any) -> date | None:
         raise ValueError(f"expected a day like 2026-03-07, or {SHIPPED}; got {show_value(value)}") from None
 
 
-def _folder_name(value: Any) -> str:
-    if isinstance(value, str) and FOLDER_NAME.fullmatch(value):
-        return value
-    raise ValueError(f"expected letters, digits, '-', '_' and '.' (it names a folder); got {show_value(value)}")
-
-
-def _dollars(value: Any) -> Decimal:
-    if is_amount(value):
-        return Decimal(str(value))
-    raise ValueError(f"expected dollars, a number from 0; got {show_value(value)}")
-
-
 def _share(value: Any) -> Decimal:
     """`5%` as 0.05. A bare number is a fault: 5 could mean 5 % or 500 %."""
     match = PERCENT.fullmatch(value) if isinstance(value, str) else None
@@ -191,13 +191,6 @@ def _cache_hit_rate(value: Any) -> Decimal:
     if share > 1:
         raise ValueError(f"expected at most 100%; got {show_value(value)}")
     return share
-
-
-def _price(value: Any) -> str:
-    if isinstance(value, str) and PRICE.fullmatch(value):
-        return value
-    classes = ", ".join(TOKEN_CLASSES)
-    raise ValueError(f"expected prices of {classes}, joined by ' - ' or ' + '; got {show_value(value)}")
 
 
 def _command(value: Any) -> tuple[str, ...]:
@@ -216,16 +209,26 @@ Day = Annotated[
     WithJsonSchema({"anyOf": [{"const": SHIPPED}, {"type": "string", "format": "date"}, {"type": "null"}]}),
 ]
 FolderName = Annotated[
-    str, BeforeValidator(_folder_name), WithJsonSchema({"type": "string", "pattern": f"^{FOLDER_NAME.pattern}$"})
+    str,
+    _checked(_matches(FOLDER_NAME), "letters, digits, '-', '_' and '.' (it names a folder)", str),
+    WithJsonSchema({"type": "string", "pattern": f"^{FOLDER_NAME.pattern}$"}),
 ]
-Dollars = Annotated[Decimal, BeforeValidator(_dollars), WithJsonSchema({"type": "number", "minimum": 0})]
+Dollars = Annotated[
+    Decimal,
+    _checked(is_amount, "dollars, a number from 0", lambda value: Decimal(str(value))),
+    WithJsonSchema({"type": "number", "minimum": 0}),
+]
 Share = Annotated[
     Decimal, BeforeValidator(_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
 HitRate = Annotated[
     Decimal, BeforeValidator(_cache_hit_rate), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
-PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
+PriceSum = Annotated[
+    str,
+    _checked(_matches(PRICE), f"prices of {', '.join(TOKEN_CLASSES)}, joined by ' - ' or ' + '", str),
+    WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"}),
+]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Command = Annotated[
     tuple[str, ...],
@@ -389,10 +392,6 @@ AS_RECORDED = "as recorded"
 """What a budget calls the calls just as they were sent."""
 
 
-def _list(value: Any) -> Any:
-    return [value] if isinstance(value, dict) else value
-
-
 class PublishedFigureSpec(Strict):
     """A published figure, computed exactly for the scenario's model and day."""
 
@@ -493,7 +492,12 @@ class Budget(Strict):
         return self
 
 
-Budgets = Annotated[list[Budget], BeforeValidator(_list, json_schema_input_type=Budget | list[Budget])]
+Budgets = Annotated[
+    list[Budget],
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, dict) else value, json_schema_input_type=Budget | list[Budget]
+    ),
+]
 
 
 class Variant(Strict):
@@ -633,7 +637,11 @@ def _for_editors(part: Any) -> Any:
     inner = {key: _for_editors(value) for key, value in part.items()}
     title = inner.pop("title") if isinstance(inner.get("title"), str) else ""
     if title == RULES:
-        assumptions = {row.name: {**_values(row), "description": row.about} for row in assumption_rows()}
+        truths, assumptions = {"true": True, "false": False}, {}
+        for row in assumption_rows():
+            values = [truths.get(reading.value, reading.value) for reading in row.readings]
+            kind_of: Schema = {"enum": values} if row.number is None else {"type": "number"}
+            assumptions[row.name] = {**kind_of, "description": row.about}
         return {**inner, "properties": assumptions, "additionalProperties": False}
     kind = inner.get("type")
     is_open = "const" not in inner and "enum" not in inner
@@ -641,13 +649,6 @@ def _for_editors(part: Any) -> Any:
         return inner
     about: dict[str, Any] = {key: inner.pop(key) for key in ("description", "default") if key in inner}
     return {"anyOf": [inner, {"type": "string", "pattern": NUMBERS[kind]}], **about}
-
-
-def _values(row: AssumptionRow) -> Schema:
-    if row.number is not None:
-        return {"type": "number"}
-    truths = {"true": True, "false": False}
-    return {"enum": [truths.get(reading.value, reading.value) for reading in row.readings]}
 
 
 def explain_defaults() -> str:

@@ -1,13 +1,13 @@
 """Requests in time order -> a ledger: rules, cache, prices and causes, one call after another.
 
-Calls as they are before any cache sees them: rendered, counted and priced, once for all replays of a setup.
+Calls as they are before any cache sees them are prepared once for all replays of a setup: rendered, counted, priced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachecost.base.atomic_files import current_work_check
@@ -16,13 +16,12 @@ from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
-from cachecost.caches.reporting import MachineRanges, least_read, with_shared_prefix
+from cachecost.caches.reporting import MachineRanges, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.ledger.rows import NOT_EVALUATED, REFUSED, WARM_START, CallRow, Cost
-from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.passes import HostPrompts, PreparedRequest
 from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, TokenCounter
 from cachecost.prompts.request import Request, lacking_feature, refusal, sent_breakpoints, too_long
@@ -100,15 +99,6 @@ class _RenderedCall:
     is_as_sent: bool
 
 
-@value
-class _KeptQuote:
-    """A quote, and what its key names by identity: parameters and rules."""
-
-    params: Mapping[str, Any]
-    rules: ModelRules
-    quote: Quote
-
-
 @dataclass(slots=True)
 class CallPreparer:
     """Prepares calls under one setup; all share one tree of prefixes.
@@ -125,7 +115,8 @@ class CallPreparer:
     _kept: dict[CallKey, _RenderedCall] = field(default_factory=dict)
     _prepared: dict[CallKey, PreparedCall] = field(default_factory=dict)
     """Calls that are kept, as prepared since a bill was learned last."""
-    _quotes: dict[tuple[int, int, bool], _KeptQuote] = field(default_factory=dict)
+    _quotes: dict[tuple[int, int, bool], tuple[Quote, Mapping[str, Any], ModelRules]] = field(default_factory=dict)
+    """Quotes, and what their keys name by identity: parameters and rules."""
     _contents: Mapping[int, Call] = field(default_factory=dict)
     """By id of a call, one that differs from it in its breakpoints only."""
     _margins: dict[int, PromptMargins] = field(default_factory=dict)
@@ -326,26 +317,23 @@ class CallPreparer:
         return margins.of(prompts)
 
     def _prices_of(self, call: Call, rules: ModelRules, tokens: int) -> tuple[Prices, tuple[str, ...]]:
-        """Prices of a call; none, with a note, where that may be. Raises CannotEvaluate."""
+        """Prices of a call, whose quote is found once for all with the same parameters; none, with a note, where that
+        may be. Raises CannotEvaluate."""
+        book, request = self.setup.prices, call.request
         try:
-            return self._quote(call, rules).of(tokens), ()
+            if book.has_hours(rules.host):
+                return request_quote(book, call, rules).of(tokens), ()
+            key = request.params_id, id(rules), call.is_batch
+            found = self._quotes.get(key)
+            if found is None:
+                if len(self._quotes) >= MOST_QUOTES:
+                    self._quotes.clear()
+                found = self._quotes[key] = request_quote(book, call, rules), request.params, rules
+            return found[0].of(tokens), ()
         except NoPrice as error:
             if not self.setup.may_lack_prices:
                 raise
             return UNPRICED, (str(error),)
-
-    def _quote(self, call: Call, rules: ModelRules) -> Quote:
-        """The prices of a call, found once for all with the same parameters. Raises CannotEvaluate."""
-        book, request = self.setup.prices, call.request
-        if book.has_hours(rules.host):
-            return request_quote(book, call, rules)
-        key = request.params_id, id(rules), call.is_batch
-        found = self._quotes.get(key)
-        if found is None:
-            if len(self._quotes) >= MOST_QUOTES:
-                self._quotes.clear()
-            found = self._quotes[key] = _KeptQuote(request.params, rules, request_quote(book, call, rules))
-        return found.quote
 
     def _render(self, call: Call, sent: PreparedRequest, rules: ModelRules) -> list[Prompt]:
         return self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
@@ -385,6 +373,14 @@ class Pass:
     sizes: PrefixSizes
     outcome: Outcome
     losses: tuple[Loss, ...] = ()
+
+    @property
+    def spans(self) -> Spans:
+        """Where the prompt divides: the spans of rule 15, and the ends of the layers."""
+        prompt, sizes, outcome = self.prompt, self.sizes, self.outcome
+        hour_end = outcome.read + outcome.write_1h
+        ends = sizes.at(prompt.tools_tokens), sizes.at(prompt.system_tokens)
+        return Spans(outcome.read, hour_end, hour_end + outcome.write_5m, *ends, outcome.total)
 
 
 class SimulatedCall(NamedTuple):
@@ -449,14 +445,6 @@ class Simulation:
         """Learn from the bill of the `number`-th call (from 1)."""
         self._preparer.learn(number, call, billed)
 
-    def _start_warm(self, prompt: Prompt, rules: ModelRules, start: float) -> Prefix | None:
-        """Put what was cached before the recording began into the cache, before the first call that sends it."""
-        found = self._warm.pop(prompt)
-        if found is None:
-            return None
-        self._hosts.warm_prefix(prompt, found.prefix, found.ttl, rules, start)
-        return found.prefix
-
     def rows(self, calls: Iterable[Call]) -> Iterator[CallRow]:
         """The ledger row of each call."""
         for call in calls:
@@ -474,9 +462,34 @@ class Simulation:
         made = self._preparer.prepare(call)
         if made.notes:
             self.notes.update(dict.fromkeys(made.notes))
-        if isinstance(made, PreparedCall):
-            return self._make(call, made)
-        return self._without_usage(call, made.cause, made.error, made.kind)
+        if isinstance(made, UnpreparedCall):
+            error = {"error": made.error, "error_type": made.kind}
+            return SimulatedCall(self._row(call, Usage(), Cost(), made.cause, by_layer={}, cost_by_layer={}, **error))
+        return self._make_call(call, made)
+
+    def _make_call(self, call: Call, made: PreparedCall) -> SimulatedCall:
+        rules, prompts, sizes = made.rules, made.prompts, made.sizes
+        warm = self._warm.pop(prompts[0])  # cached before the recording began: this is the first call that sends it
+        if warm:
+            self._hosts.warm_prefix(prompts[0], warm.prefix, warm.ttl, rules, call.start)
+        if call.most_read is not None:
+            self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
+        times = call.start, call.ready_s
+        looked = self._hosts.inspect(
+            call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
+        )
+        outcomes, cause = looked.outcomes, looked.cause
+        if call.billed is not None:
+            if rules.shared_prefix_most_tokens:
+                outcomes = [with_shared_prefix(one, rules) for one in outcomes]
+            if call.billed.output_tokens:
+                self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
+        if call.most_read is not None:
+            outcomes[0] = outcomes[0].with_read(call.most_read)
+        if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.prefix.depth:
+            cause = WARM_START
+        passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
+        return SimulatedCall(self._row_with_usage(call, passed, made, cause), passed, rules, made.prices)
 
     def note_answer(self, simulated: SimulatedCall) -> None:
         """The answer to the latest call was sent as it is billed: some hosts read it where it comes back as long."""
@@ -489,34 +502,10 @@ class Simulation:
         self._number += 1
         return self._number
 
-    def _make(self, call: Call, made: PreparedCall) -> SimulatedCall:
-        """Make a call against the cache."""
-        rules, prompts, sizes = made.rules, made.prompts, made.sizes
-        times = call.start, call.ready_s
-        warm = self._start_warm(prompts[0], rules, call.start)
-        if call.most_read is not None:
-            self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
-        looked = self._hosts.inspect(
-            call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
-        )
-        outcomes, cause = looked.outcomes, looked.cause
-        if call.billed is not None:
-            if rules.shared_prefix_most_tokens:
-                outcomes = [with_shared_prefix(one, rules) for one in outcomes]
-            if call.billed.output_tokens:
-                self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
-        if call.most_read is not None:
-            outcomes[0] = outcomes[0].with_read(call.most_read)
-        if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.depth:
-            cause = WARM_START
-        passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
-        row = self._with_usage(call, passed, made, cause, self._least_read(call, rules, passed))
-        return SimulatedCall(row, passed, rules, made.prices)
-
     def _least_read(self, call: Call, rules: ModelRules, passed: Sequence[Pass]) -> int | None:
         """The tokens that a call reads at least where its hits are not certain; None: they are."""
         read = sum(one.outcome.read for one in passed)
-        least = least_read(rules, read)
+        least = None if rules.read_range is None else ceil(rules.read_range.least * read)
         if rules.varies_by_machine:
             first = passed[0]
             bounds = self._machines.range_of(first.prompt, first.sizes, rules, read)
@@ -524,16 +513,38 @@ class Simulation:
             least = bounds.least if bounds else read
         return 0 if call.is_batch else least
 
-    def _with_usage(
-        self, call: Call, passed: Sequence[Pass], made: PreparedCall, cause: str, least: int | None
-    ) -> CallRow:
-        prices = made.prices
+    def _row_with_usage(self, call: Call, passed: Sequence[Pass], made: PreparedCall, cause: str) -> CallRow:
+        prices, is_recorded = made.prices, call.output_tokens is not None or has_no_output(call)
         usage = passed[0].outcome.usage_with(output_tokens(call, made.counter))
-        is_recorded = call.output_tokens is not None or has_no_output(call)
         for later in passed[1:]:
             usage += later.outcome.usage
         if uses := call.tool_uses:
             usage = replace(usage, tool_uses=uses)
+        spans = [one.spans for one in passed]
+        estimated = None
+        if is_recorded and self._preparer.lengths:
+            pairs = zip(passed, spans, strict=True)
+            usd = [estimated_usd(one.prompt, where, one.sizes, prices) for one, where in pairs]
+            estimated = usd[0] if len(usd) == 1 else sum(usd, ZERO)
+        least, by_layer, if_missed = self._least_read(call, made.rules, passed), TokensByLayer(spans), None
+        if least is not None and prices.are_known:  # what was read but this had to be written again, for five minutes
+            written = replace(usage, read=least, write_5m=usage.write_5m + usage.read - least)
+            if_missed = prices.total_cost(written)
+        return self._row(
+            call,
+            usage,
+            Cost(*prices.amounts(usage)),
+            cause,
+            by_layer=by_layer,
+            cost_by_layer=DollarsByLayer(by_layer, prices),
+            output_is_recorded=is_recorded,
+            cost_if_missed=if_missed,
+            is_priced=prices.are_known,
+            estimated_usd=estimated,
+            error_margin=made.error_margin,
+        )
+
+    def _row(self, call: Call, usage: Usage, cost: Cost, cause: str | None, **more: Any) -> CallRow:
         return CallRow(
             self._number,
             call.start,
@@ -541,78 +552,15 @@ class Simulation:
             self._strategy,
             call.request.model,
             usage,
-            Cost(*prices.amounts(usage)),
+            cost,
             cause,
-            output_is_recorded=is_recorded,
-            cost_if_missed=if_missed(usage, prices, least) if least is not None and prices.are_known else None,
-            is_priced=prices.are_known,
-            error_margin=made.error_margin,
-            **self._details(call, passed, prices, is_recorded),
-        )
-
-    def _details(self, call: Call, passed: Sequence[Pass], prices: Prices, is_recorded: bool) -> dict[str, Any]:
-        """The fields of a row that say more than what the call costs: its layers, what is estimated, where it is from.
-
-        `is_recorded`: the length of its output is.
-        """
-        spans = [_spans(one) for one in passed]
-        by_layer = TokensByLayer(spans)
-        is_estimated = bool(self._preparer.lengths) and is_recorded
-        return {
-            "by_layer": by_layer,
-            "cost_by_layer": DollarsByLayer(by_layer, prices),
-            "purpose": call.purpose,
-            "turn": call.turn,
-            "inquiry": call.inquiry,
-            "estimated_usd": self._estimate_error(passed, spans, prices) if is_estimated else None,
-            "session": call.session,
-            "project": call.project,
-            "agent": call.agent,
-            "file": call.file,
-            "line": call.line,
-        }
-
-    @staticmethod
-    def _estimate_error(passed: Sequence[Pass], spans: Sequence[Spans], prices: Prices) -> Decimal:
-        each = zip(passed, spans, strict=True)
-        usd = [estimated_usd(one.prompt, where, one.sizes, prices) for one, where in each]
-        return usd[0] if len(usd) == 1 else sum(usd, ZERO)
-
-    def _without_usage(self, call: Call, cause: str | None, error: str | None, kind: str | None) -> SimulatedCall:
-        row = CallRow(
-            self._number,
-            call.start,
-            call.timestamp,
-            self._strategy,
-            call.request.model,
-            Usage(),
-            Cost(),
-            cause,
-            {},
-            {},
-            call.purpose,
-            call.turn,
-            call.inquiry,
-            error,
-            error_type=kind,
+            purpose=call.purpose,
+            turn=call.turn,
+            inquiry=call.inquiry,
             session=call.session,
             project=call.project,
             agent=call.agent,
             file=call.file,
             line=call.line,
+            **more,
         )
-        return SimulatedCall(row)
-
-
-def if_missed(usage: Usage, prices: Prices, least: int = 0) -> Decimal:
-    """Dollars if what was read, but `least` tokens of it, had to be written again, for five minutes."""
-    written = replace(usage, read=least, write_5m=usage.write_5m + usage.read - least)
-    return prices.total_cost(written)
-
-
-def _spans(one: Pass) -> Spans:
-    """Where a pass's prompt divides: the spans of rule 15, and the ends of the layers."""
-    prompt, sizes, outcome = one.prompt, one.sizes, one.outcome
-    b = outcome.read + outcome.write_1h
-    ends = sizes.at(prompt.tools_tokens), sizes.at(prompt.system_tokens)
-    return Spans(outcome.read, b, b + outcome.write_5m, *ends, outcome.total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -127,16 +128,12 @@ class ReplaySetup:
         Raises CannotEvaluate for an unknown counter.
         """
         if self._prepared.preparer is None:
-            self._prepared.preparer = self.new_preparer()
+            from cachecost.simulation.engine import CallPreparer
+
+            made = CallPreparer.of(replace(self))  # a copy: what holds itself is not freed at once
+            made.learn_all(self.bills, self.may_start_warm)
+            self._prepared.preparer = made
         return self._prepared.preparer
-
-    def new_preparer(self) -> CallPreparer:
-        """A preparer on a tree of its own, which has learned from the bills."""
-        from cachecost.simulation.engine import CallPreparer
-
-        made = CallPreparer.of(replace(self))  # a copy: what holds itself is not freed at once
-        made.learn_all(self.bills, self.may_start_warm)
-        return made
 
     @property
     def token_source(self) -> str:
@@ -153,14 +150,11 @@ class ReplaySetup:
         """The rules of the models in use, each once. Raises CannotEvaluate where `model` is unknown."""
         if self.model is not None:
             return [self.rules.rules(self.host, self.model)]
-        names = dict.fromkeys(conversation.model for conversation in conversations if conversation.model)
-        return [self.rules.rules(self.host, name) for name in names if self._is_known(name)]
-
-    def _is_known(self, model: str) -> bool:
-        try:
-            return bool(self.rules.rules(self.host, model).generation)
-        except CannotEvaluate:
-            return False
+        found = []
+        for name in dict.fromkeys(conversation.model for conversation in conversations if conversation.model):
+            with suppress(CannotEvaluate):
+                found.append(self.rules.rules(self.host, name))
+        return found
 
 
 def ttl_names(models: Sequence[ModelRules]) -> tuple[str, str]:

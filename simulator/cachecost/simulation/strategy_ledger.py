@@ -1,6 +1,5 @@
-"""The ledger of a strategy: every call that it makes of some conversations, simulated and priced.
-
-How many tokens of conversation each call sends, whatever model it goes to.
+"""The ledger of a strategy: every call that it makes of some conversations, simulated and priced, and how many tokens
+of conversation each call sends, whatever model it goes to.
 """
 
 from __future__ import annotations
@@ -29,38 +28,34 @@ if TYPE_CHECKING:
 
 
 def conversation_sizes(calls: Iterable[Call], counter: TokenCounter) -> list[CallSize]:
-    """The size of each call, as sent; empty where `counter` cannot count one of their blocks."""
-    sizes = _Sizes(counter)
+    """The size of each call, as sent; empty where `counter` cannot count one of their blocks.
+
+    Calls share most of their threads, so sums of tokens up to each message are kept.
+    """
+    threads: dict[Thread, int] = {}
+    parts: dict[int, tuple[Part, int]] = {}
+
+    def count_blocks(blocks: Iterable[Block]) -> int:
+        return sum(counter.block(block) for block in blocks)
+
+    def count_thread(thread: Thread) -> int:
+        return thread.fold(threads, 0, lambda tokens, message: tokens + count_blocks(message.blocks))
+
+    def count_part(part: Part) -> int:
+        if id(part) not in parts:
+            parts[id(part)] = (part, count_blocks(part.blocks))
+        return parts[id(part)][1]
+
+    sizes = []
     try:
-        return [sizes.of(call) for call in calls]
+        for call in calls:
+            thread = call.request.thread
+            before = thread.compaction.parent if thread.compaction else None
+            messages = count_thread(thread) - (count_thread(before) if before else 0)
+            sizes.append(CallSize(messages, count_part(call.request.tools) + count_part(call.request.system)))
     except CannotEvaluate:
         return []
-
-
-class _Sizes:
-    """Sums of tokens up to each message: calls share most of their threads."""
-
-    def __init__(self, counter: TokenCounter) -> None:
-        self._counter = counter
-        self._threads: dict[Thread, int] = {}
-        self._parts: dict[int, tuple[Part, int]] = {}
-
-    def of(self, call: Call) -> CallSize:
-        thread = call.request.thread
-        before = thread.compaction.parent if thread.compaction else None
-        messages = self._thread(thread) - (self._thread(before) if before else 0)
-        return CallSize(messages, self._part(call.request.tools) + self._part(call.request.system))
-
-    def _thread(self, thread: Thread) -> int:
-        return thread.fold(self._threads, 0, lambda tokens, message: tokens + self._tokens(message.blocks))
-
-    def _part(self, part: Part) -> int:
-        if id(part) not in self._parts:
-            self._parts[id(part)] = (part, self._tokens(part.blocks))
-        return self._parts[id(part)][1]
-
-    def _tokens(self, blocks: Iterable[Block]) -> int:
-        return sum(self._counter.block(block) for block in blocks)
+    return sizes
 
 
 LowerBound = Callable[[Sequence[Call], ReplaySetup], Decimal]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from heapq import heappop, heappush
@@ -26,7 +27,7 @@ from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import CALIBRATED, FILLER
 
-if TYPE_CHECKING:  # a scenario takes longer to import than a small log to replay
+if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
     from cachecost.scenario import Scenario
     from cachecost.strategies.registry import Strategy
@@ -116,14 +117,12 @@ def recorded_workload(name: str, calls: Sequence[Call], setup: ReplaySetup) -> W
     late = setup.preparer().late_answers if setup.bills is calls else {}
     if not late:
         return Workload(name, calls, setup)
-    timed = [_answered_later(call, late.get(number)) for number, call in enumerate(calls, 1)]
+    timed = []
+    for number, call in enumerate(calls, 1):
+        seconds = late.get(number)
+        is_late = seconds is not None and seconds >= call.ready_s
+        timed.append(replace_struct(call, first_token_s=late[number] + LATER_S) if is_late else call)
     return Workload(name, timed, setup)
-
-
-def _answered_later(call: Call, seconds: float | None) -> Call:
-    if seconds is None or seconds < call.ready_s:
-        return call
-    return replace_struct(call, first_token_s=seconds + LATER_S)
 
 
 def scenario_setup(
@@ -200,7 +199,10 @@ def plan_calls(strategy: Strategy, conversations: Sequence[Conversation], root: 
     sent before, and nothing of other strategies. `root` is for agents whose placements do not look at the tree; where
     it is not given, their threads grow in the tree of the recorded ones, so that what was rendered before is known.
     """
-    root = root or _shared_root(strategy, conversations) or Thread()
+    if root is None and conversations and getattr(strategy, "shares_threads", False):
+        first = conversations[0].root
+        root = first if all(conversation.root is first for conversation in conversations) else None
+    root = root or Thread()
     lead = getattr(strategy, "lead_s", 0.0)
     begins = sorted(
         (conversation.events[0].at - lead, number)
@@ -216,22 +218,10 @@ def plan_calls(strategy: Strategy, conversations: Sequence[Conversation], root: 
             _, number, call, calls = heappop(running)
             yield call
         if following := next(calls, None):
-            named = _name_call(following, conversations[number])
-            heappush(running, (following.start, number, named, calls))
-
-
-def _shared_root(strategy: Strategy, conversations: Sequence[Conversation]) -> Thread | None:
-    """The root of the recorded threads, if they all grow in one tree and those of the strategy may do so, too."""
-    if not conversations or not getattr(strategy, "shares_threads", False):
-        return None
-    root = conversations[0].root
-    return root if all(conversation.root is root for conversation in conversations) else None
-
-
-def _name_call(call: Call, conversation: Conversation) -> Call:
-    if not (conversation.session or conversation.project or conversation.agent):
-        return call
-    return name_call(call, conversation.session, conversation.project, conversation.agent)
+            conversation = conversations[number]
+            if conversation.session or conversation.project or conversation.agent:
+                following = name_call(following, conversation.session, conversation.project, conversation.agent)
+            heappush(running, (following.start, number, following, calls))
 
 
 class LeftOut(Counter[tuple[str, str]]):
@@ -259,43 +249,27 @@ def supported_calls(workload: Workload, command: str) -> SupportedCalls:
     Calls without rules stay: a replay says why it cannot evaluate them. All keep their number in the log.
     Raises CannotEvaluate for the first call of such a cache where no other call can be evaluated.
     """
-    rules, left_out = _RulesByModel(workload.setup), LeftOut()
-    kept: list[Call] = []
+    known: dict[tuple[str | None, str, date | None], ModelRules | None] = {}
+
+    def is_supported(call: Call) -> bool:
+        """Whether the call's cache is not known to be another one."""
+        key = call.host, call.request.model, call.day
+        if key not in known:
+            known[key] = None
+            with suppress(CannotEvaluate):
+                known[key] = workload.setup.rules_for(call)
+        rules = known[key]
+        return rules is None or rules.uses_breakpoints
+
+    kept, left_out = list[Call](), LeftOut()
     for number, call in enumerate(workload.calls, 1):
-        if rules.is_supported(call):
+        if is_supported(call):
             kept.append(replace_struct(call, number=call.number or number))
         else:
             left_out[call.request.model, host_of(call.host, workload.setup.host, call.request.model)] += 1
     if not left_out:
         return SupportedCalls(workload, left_out)
-    if not rules.has_supported:
+    if not any(rules.uses_breakpoints for rules in known.values() if rules):
         workload.require_breakpoints(command)
-    bills = [bill for bill in workload.setup.bills if rules.is_supported(bill)]
+    bills = [bill for bill in workload.setup.bills if is_supported(bill)]
     return SupportedCalls(workload.of_calls(kept, bills), left_out)
-
-
-class _RulesByModel:
-    """The rules of calls, looked up once for each host, model and day."""
-
-    def __init__(self, setup: ReplaySetup) -> None:
-        self._setup = setup
-        self._known: dict[tuple[str | None, str, date | None], ModelRules | None] = {}
-
-    @property
-    def has_supported(self) -> bool:
-        """Whether some call has a breakpoint cache."""
-        return any(rules.uses_breakpoints for rules in self._known.values() if rules)
-
-    def is_supported(self, call: Call) -> bool:
-        """Whether the call's cache is not known to be another one."""
-        key = call.host, call.request.model, call.day
-        if key not in self._known:
-            self._known[key] = self._rules(call)
-        rules = self._known[key]
-        return rules is None or rules.uses_breakpoints
-
-    def _rules(self, call: Call) -> ModelRules | None:
-        try:
-            return self._setup.rules_for(call)
-        except CannotEvaluate:
-            return None

@@ -80,20 +80,17 @@ def find_strategy(name: str) -> Found:
         return PRESETS[name]
     base, at, ttl = name.rpartition("@")
     if at and ttl in TTLS:
-        return _with_ttl(find_strategy(base), name, cast("TTL", ttl))
+        found = find_strategy(base)
+        if not isinstance(found, Agent):
+            raise ValueError(f"'{found.name}' belongs to another package: it takes no TTL")
+        placement = replace(found.placement, ttl=cast("TTL", ttl))
+        if fault := placement.ttl_error():
+            raise ValueError(f"{name}: {fault}")
+        return replace(found, name=name, placement=placement)
     others = _entry_points()
     if name in others:
         return _load(others[name])
     raise UnknownStrategy(name, sorted({*PRESETS, *others}))
-
-
-def _with_ttl(found: Found, name: str, ttl: TTL) -> Agent:
-    if not isinstance(found, Agent):
-        raise ValueError(f"'{found.name}' belongs to another package: it takes no TTL")
-    placement = replace(found.placement, ttl=ttl)
-    if fault := placement.ttl_error():
-        raise ValueError(f"{name}: {fault}")
-    return replace(found, name=name, placement=placement)
 
 
 def list_strategies() -> list[StrategyListing]:

@@ -28,21 +28,10 @@ from cachecost.simulation.workload import plan_workload, scenario_setup
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.registry import build
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.grid import (
-    NOT_IN_CELLS,
-    Axis,
-    Point,
-)
+from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
 from cachecost.sweep.montecarlo import montecarlo, resample_pauses
 from cachecost.sweep.montecarlo.draws import Draw, Retries, retime
-from cachecost.sweep.rows import (
-    NO_SEED,
-    CellKey,
-    SweepRow,
-    error_row,
-    ledger_row,
-    usage_row,
-)
+from cachecost.sweep.rows import NO_SEED, CellKey, SweepRow, error_row, ledger_row, usage_row
 from cachecost.sweep.totals import SharedTotals
 
 PAUSES = ("turn", "loop", "first_token")
@@ -62,10 +51,8 @@ class Drawing:
         own = {name: value for name, value in self.values.items() if name in {one.name for one in fields(Draw)}}
         retries = draw.retries
         if "retry_rate" in self.values:
-            options = {
-                name.removeprefix("retry_"): self.values[name] for name in self.values if name.startswith("retry_")
-            }
-            retries = Retries(**options)
+            own_retries = (name for name in self.values if name.startswith("retry_"))
+            retries = Retries(**{name.removeprefix("retry_"): self.values[name] for name in own_retries})
         return replace(draw, **own, retries=retries)
 
 
@@ -78,7 +65,7 @@ def parse_draws(texts: tuple[str, ...]) -> Drawing:
         try:
             if not equals or name not in NAMES:
                 raise ValueError(f"expected NAME=VALUE, NAME one of {', '.join(NAMES)}{nearest(name, NAMES)}")
-            values[name] = _value(name, yaml_text.parse(value, "--draw").value)
+            values[name] = _parse_draw(name, yaml_text.parse(value, "--draw").value)
         except ValueError as error:
             faults.append(Fault(f"--draw {text}:", str(error)))
         except InputError as error:
@@ -90,7 +77,7 @@ def parse_draws(texts: tuple[str, ...]) -> Drawing:
     return Drawing(values)
 
 
-def _value(name: str, value: Any) -> Distribution | float | bool:
+def _parse_draw(name: str, value: Any) -> Distribution | float | bool:
     if name == "retry_billed":
         if isinstance(value, bool):
             return value
@@ -122,16 +109,10 @@ def synthetic_draw(spec: SyntheticSpec) -> Draw:
 
 MOST_TALKS = 4
 """Conversations that a process remembers; the one used least recently goes first."""
-_conversations: OrderedDict[str, SharedConversations] = OrderedDict()
+_conversations: OrderedDict[str, tuple[ScenarioConversations, SharedTotals]] = OrderedDict()
+"""Conversations, and what cells over them share."""
 _counters: dict[str, dict[str, TokenCounter]] = {}
 _prices: dict[date, PriceBook] = {}
-
-
-class SharedConversations(NamedTuple):
-    """Conversations, and what cells over them share."""
-
-    conversations: ScenarioConversations
-    shared: SharedTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +157,11 @@ def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> 
         yield from _as_written(job, scenario, CellKey(labels, NO_SEED))
     elif varies_in_times_only(scenario):
         terms, conversations, _ = _replay_setup(job, scenario)
-        draw = _draw(job, scenario, terms, conversations)
+        synthetic = scenario.conversation.synthetic
+        if synthetic is not None:
+            draw = job.drawing.apply_to(synthetic_draw(synthetic))
+        else:
+            draw = job.drawing.apply_to(resample_pauses(plan_workload("none", conversations, terms).calls))
         columns = [_of_strategy(spec, conversations, terms, draw, task.seeds, labels) for spec in scenario.strategies]
         for rows in zip(*columns, strict=True):
             yield from rows
@@ -188,23 +173,18 @@ def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> 
 def _as_written(job: Job, scenario: Scenario, key: CellKey) -> Iterator[SweepRow]:
     terms, conversations, shared = _replay_setup(job, scenario)
     for spec in scenario.strategies:
-        yield _row(key, spec, terms, conversations, shared)
-
-
-def _row(
-    key: CellKey, spec: StrategySpec, terms: ReplaySetup, conversations: Sequence[Conversation], shared: SharedTotals
-) -> SweepRow:
-    totals = shared.totals(spec, terms)
-    if totals is None:
-        return ledger_row(key, replay_strategy(spec, conversations, terms, explains=False))
-    return usage_row(key, spec.name, *totals)
+        totals = shared.totals(spec, terms)
+        if totals is None:
+            yield ledger_row(key, replay_strategy(spec, conversations, terms, explains=False))
+        else:
+            yield usage_row(key, spec.name, *totals)
 
 
 def _with_seed(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
     """A scenario whose synthetic conversation, evictions and lags are drawn by `seed`. Raises CannotEvaluate."""
     synthetic = scenario.conversation.synthetic
     assert synthetic is not None
-    draw = drawing.apply_to(Draw(synthetic.pauses.turn, synthetic.pauses.loop, synthetic.pauses.first_token))
+    draw = drawing.apply_to(synthetic_draw(synthetic))
     if draw.retries.rate:
         raise CannotEvaluate(
             "retries can be drawn only if times alone vary; here sizes, calls or side questions vary with the seed"
@@ -215,13 +195,6 @@ def _with_seed(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
     return scenario.model_copy(update={"conversation": source, "rules": rules})
 
 
-def _draw(job: Job, scenario: Scenario, terms: ReplaySetup, conversations: Sequence[Conversation]) -> Draw:
-    synthetic = scenario.conversation.synthetic
-    if synthetic is not None:
-        return job.drawing.apply_to(synthetic_draw(synthetic))
-    return job.drawing.apply_to(resample_pauses(plan_workload("none", conversations, terms).calls))
-
-
 def _of_strategy(
     spec: StrategySpec,
     conversations: Sequence[Conversation],
@@ -230,63 +203,46 @@ def _of_strategy(
     seeds: Sequence[int],
     labels: tuple[str, ...],
 ) -> list[SweepRow]:
-    if not _is_timeless(spec) or not terms.uses_breakpoints:
-        return [_replan_row(spec, conversations, terms, draw, CellKey(labels, seed)) for seed in seeds]
-    found = montecarlo(plan_workload(spec, conversations, terms), draw, seeds)
-    fault = next((error for error in found.not_evaluated), "")
-    errors = len(found.errors)
-    return [
-        usage_row(
-            CellKey(labels, seed), spec.name, found.calls, errors, found.usage(number), found.costs[number], fault
-        )
-        for number, seed in enumerate(seeds)
-    ]
-
-
-def _is_timeless(spec: StrategySpec) -> bool:
-    """Whether what is sent is the same whenever it is sent: pings and the like look at the clock."""
-    found = build(spec)
-    return isinstance(found, Agent) and not found.changes
-
-
-def _replan_row(
-    spec: StrategySpec, conversations: Sequence[Conversation], terms: ReplaySetup, draw: Draw, key: CellKey
-) -> SweepRow:
-    """A strategy that plans anew for the times of one seed, in the engine itself."""
+    """The rows of a strategy, one a seed. What is sent is the same whenever it is sent, unless pings and the like look
+    at the clock: then it is planned anew for the times of each seed, in the engine itself."""
+    planned = build(spec)
+    if isinstance(planned, Agent) and not planned.changes and terms.uses_breakpoints:
+        found = montecarlo(plan_workload(spec, conversations, terms), draw, seeds)
+        fault, errors, calls = next(iter(found.not_evaluated), ""), len(found.errors), found.calls
+        return [
+            usage_row(CellKey(labels, seed), spec.name, calls, errors, found.usage(number), found.costs[number], fault)
+            for number, seed in enumerate(seeds)
+        ]
     if draw.retries.billed and draw.retries.rate:
         raise CannotEvaluate(f"strategy '{spec.name}' depends on the clock, so billed retries cannot be drawn for it")
-    seeded = terms.with_assumptions({**draw.readings, "seed": key.seed})
-    return ledger_row(key, replay_strategy(spec, retime(conversations, draw, key.seed), seeded, explains=False))
+    rows = []
+    for seed in seeds:
+        seeded = terms.with_assumptions({**draw.readings, "seed": seed})
+        ledger = replay_strategy(spec, retime(conversations, draw, seed), seeded, explains=False)
+        rows.append(ledger_row(CellKey(labels, seed), ledger))
+    return rows
 
 
 def _replay_setup(job: Job, scenario: Scenario) -> tuple[ReplaySetup, Sequence[Conversation], SharedTotals]:
-    """The setup and the conversations; these, token counts and prices are shared with earlier cells if equal."""
+    """The setup and the conversations; these, token counts and prices are shared with earlier cells if equal.
+
+    Conversations that are made are the same on every model. The shipped prices of the scenario's day are read once.
+    """
     folder = Path(job.folder)
-    (conversations, bills), shared = _load_conversations(scenario, folder)
-    terms = scenario_setup(scenario, folder, bills, job.readings or {}, job.own, _shipped_prices(scenario))
+    key = f"{folder}\0{scenario.name}\0{scenario.conversation!r}"
+    if key not in _conversations:
+        loaded = load_conversations(scenario, folder)
+        _conversations[key] = loaded, SharedTotals(loaded.conversations)
+    _conversations.move_to_end(key)
+    while len(_conversations) > MOST_TALKS:
+        _conversations.popitem(last=False)
+    (conversations, bills), shared = _conversations[key]
+    day = scenario.as_of or data_date(scenario.host)
+    if scenario.prices is None and day not in _prices:
+        _prices[day] = PriceBook.load(None, day)
+    prices = _prices[day] if scenario.prices is None else None
+    terms = scenario_setup(scenario, folder, bills, job.readings or {}, job.own, prices)
     if scenario.conversation.recording is None:
         conversations = [replace(conversation, model=scenario.model) for conversation in conversations]
     counters = _counters.setdefault(terms.tokens, {})
     return replace(terms, counters=counters, may_lack_prices=True), conversations, shared
-
-
-def _load_conversations(scenario: Scenario, folder: Path) -> SharedConversations:
-    """The conversations of a scenario; those that are made are the same on every model."""
-    key = f"{folder}\0{scenario.name}\0{scenario.conversation!r}"
-    if key not in _conversations:
-        conversations = load_conversations(scenario, folder)
-        _conversations[key] = SharedConversations(conversations, SharedTotals(conversations.conversations))
-    _conversations.move_to_end(key)
-    while len(_conversations) > MOST_TALKS:
-        _conversations.popitem(last=False)
-    return _conversations[key]
-
-
-def _shipped_prices(scenario: Scenario) -> PriceBook | None:
-    """The shipped prices of the scenario's day, read once; None where it has its own."""
-    if scenario.prices is not None:
-        return None
-    day = scenario.as_of or data_date(scenario.host)
-    if day not in _prices:
-        _prices[day] = PriceBook.load(None, day)
-    return _prices[day]

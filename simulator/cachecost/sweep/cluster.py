@@ -128,19 +128,16 @@ class DaskCluster:
             try:
                 return set(self._dask.wait(running, timeout=LOOK_S, return_when="FIRST_COMPLETED").done)
             except (TimeoutError, self._dask.TimeoutError):
-                has_workers = self._client.status == "running" and bool(self._workers())
+                has_workers = False
+                with suppress(Exception):  # the scheduler is gone
+                    info = self._client.scheduler_info(n_workers=-1)
+                    has_workers = self._client.status == "running" and bool(info["workers"])
             except Exception as error:  # whatever dask raises where its scheduler is gone
                 raise self._fails(f"the cluster was lost ({_reason(error)})") from None
             now = time.monotonic()
             without_worker = None if has_workers else without_worker or now
             if without_worker is not None and now - without_worker >= self._wait_s:
                 raise self._fails(f"no worker for {self._wait_s:g} s; start one, or --worker-timeout")
-
-    def _workers(self) -> dict[str, Any]:
-        try:
-            return dict(self._client.scheduler_info(n_workers=-1)["workers"])
-        except Exception:  # the scheduler is gone
-            return {}
 
     def _result_of(self, future: Any) -> Any:
         try:

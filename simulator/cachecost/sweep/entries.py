@@ -63,24 +63,23 @@ class EntryTree:
     parents: list[int]
 
     def find_candidates(self) -> list[Numbers]:
-        """For each call, the entries that it may find, in the order it looks."""
+        """For each call, the entries that it may find, in the order it looks.
+
+        From its last breakpoint on, every entry in the window of one that an earlier call wrote (number below `known`).
+        """
         known, found = 0, []
         for writes, (most, collapses) in zip(self.writes, self.rules, strict=True):
             at = self.positions if collapses else self.depths
-            found.append(self._look_back(writes, known, most, at))
+            seen: dict[int, None] = {}
+            for breakpoint in reversed(writes):
+                entry, last = breakpoint, at[breakpoint] - most
+                while entry != NONE and at[entry] > last:
+                    if entry < known:
+                        seen[entry] = None
+                    entry = self.parents[entry]
+            found.append(tuple(seen))
             known = max(known, max(writes, default=NONE) + 1)
         return found
-
-    def _look_back(self, writes: Numbers, known: int, most: int, at: Sequence[int]) -> Numbers:
-        """From the last breakpoint on, every entry in its window that an earlier call wrote (number below `known`)."""
-        seen: dict[int, None] = {}
-        for breakpoint in reversed(writes):
-            entry, last = breakpoint, at[breakpoint] - most
-            while entry != NONE and at[entry] > last:
-                if entry < known:
-                    seen[entry] = None
-                entry = self.parents[entry]
-        return tuple(seen)
 
 
 def build_tree(

@@ -12,7 +12,7 @@ from typing import Any
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import CELLS, MOST_SWEPT
+from cachecost.base.limits import MOST_SWEPT
 from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
 from cachecost.conversations.input_files import is_url, shown_name
 
@@ -81,23 +81,18 @@ def axes_of(own: Mapping[str, Sequence[Any]], grid: Sequence[str], folder: Path)
         except InputError as error:
             faults += error.faults
     found = [_expand_recordings(axis, folder, faults) for axis in axes.values()]
-    faults += [Fault(f"--grid {axis.path}:", problem) for axis in found for problem in (*_many(axis), *_twice(axis))]
+    for axis in found:
+        place, seen = f"--grid {axis.path}:", set[str]()
+        if len(axis.values) > MOST_SWEPT:
+            words = f"expected at most {MOST_SWEPT:,} values on an axis; got {len(axis.values):,}"
+            faults.append(Fault(place, words))
+        for name in axis.labels:
+            if name in seen:
+                faults.append(Fault(place, f"expected each value once; got {name!r} twice"))
+            seen.add(name)
     if faults:
         raise InputError(faults)
     return found
-
-
-def _many(axis: Axis) -> Iterator[str]:
-    if len(axis.values) > MOST_SWEPT:
-        yield f"expected at most {MOST_SWEPT:,} values on an axis; got {len(axis.values):,}"
-
-
-def _twice(axis: Axis) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in axis.labels:
-        if name in seen:
-            yield f"expected each value once; got {name!r} twice"
-        seen.add(name)
 
 
 def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
@@ -152,13 +147,6 @@ class Point:
         for axis, number in zip(axes, self.numbers, strict=True):
             placed = put_value(placed, axis.path, axis.values[number])
         return placed
-
-
-def check_size(axes: Sequence[Axis], seeds: int) -> None:
-    """Raises InputError where a grid has more cells than the limit."""
-    cells = prod(len(axis.values) for axis in axes) * max(seeds, 1)
-    if cells > CELLS.value():
-        raise InputError([Fault("--grid and --seeds:", str(CELLS.error(f"{cells:,}")))])
 
 
 def points_of(axes: Sequence[Axis]) -> Iterator[Point]:

@@ -1,14 +1,8 @@
-"""The rows of a sweep: what one strategy uses and costs in one cell, or the error.
+"""The rows of a sweep (what one strategy uses and costs in one cell, or the error), and their files.
 
-The grid: axes over paths of a scenario, their values, and seeds. A cell's key is its values and its seed.
-
-Rows as files: Parquet where pyarrow is there, CSV without it. The same rows are the same bytes.
-
-Parts: JSON Lines files of some cells each, written in any order, merged into one table in the order of the grid.
-
-The progress of a sweep on disk: one part file per bundle, merged into one table at the end.
-
-One sweep at a time writes to an `--out`: the folder of its parts holds a lock.
+A table is Parquet where pyarrow is there, else CSV; the same rows are the same bytes. While a sweep runs, its rows are
+parts: JSON Lines files of some cells each, written in any order, merged into the table in the order of the grid. One
+sweep at a time writes to an `--out`: the folder of its parts holds a lock.
 """
 
 from __future__ import annotations
@@ -19,7 +13,7 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
@@ -136,36 +130,34 @@ def write_table(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> No
     """Write the table whole or not at all. Rows are written as they come; at most one group of them is in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_when_done(path) as part:
-        (_write_parquet if path.suffix == PARQUET else _write_csv)(part, axes, rows)
+        if path.suffix == PARQUET:
+            _write_parquet(part, axes, rows)
+            return
+        with part.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*axes, "seed", *FIELDS])
+            for row in rows:
+                dollars = ("" if usd is None else exact(usd) for usd in (row.cost_usd, row.cost_if_missed_usd))
+                strategy, fault, *labels = map(inert_cell, (row.strategy, row.fault, *map(str, row.key.labels)))
+                counts = (getattr(row, name) for name in COUNTS)
+                writer.writerow((*labels, row.key.seed, strategy, *counts, *dollars, fault))
 
 
 def read_table(path: Path, axes: Sequence[str]) -> Iterator[SweepRow]:
     """The rows of a table that `write` made, a group at a time."""
-    records = _read_parquet(path) if path.suffix == PARQUET else _read_csv(path)
-    return (_row(record, len(axes)) for record in records)
+    for record in _read_records(path):
+        seed, strategy, *counts, cost_usd, missed, fault = record[len(axes) :]
+        key = CellKey(tuple(record[: len(axes)]), int(seed))
+        dollars = (None if one in (None, "") else Decimal(one).normalize() for one in (cost_usd, missed))
+        yield SweepRow._make((key, strategy, *map(int, counts), *dollars, fault))
 
 
-def _row(record: Sequence[Any], axes: int) -> SweepRow:
-    seed, strategy, *counts, cost_usd, missed, fault = record[axes:]
-    key = CellKey(tuple(record[:axes]), int(seed))
-    dollars = (None if one in (None, "") else Decimal(one).normalize() for one in (cost_usd, missed))
-    return SweepRow._make((key, strategy, *map(int, counts), *dollars, fault))
-
-
-def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*axes, "seed", *FIELDS])
-        writer.writerows(_csv_row(row) for row in rows)
-
-
-def _csv_row(row: SweepRow) -> Sequence[object]:
-    dollars = ("" if amount is None else exact(amount) for amount in (row.cost_usd, row.cost_if_missed_usd))
-    strategy, fault, *labels = map(inert_cell, (row.strategy, row.fault, *map(str, row.key.labels)))
-    return (*labels, row.key.seed, strategy, *(getattr(row, name) for name in COUNTS), *dollars, fault)
-
-
-def _read_csv(path: Path) -> Iterator[Sequence[Any]]:
+def _read_records(path: Path) -> Iterator[Sequence[Any]]:
+    if path.suffix == PARQUET:
+        parquet: Any = import_module("pyarrow.parquet")
+        for group in parquet.ParquetFile(path).iter_batches(ROWS_A_BATCH):
+            yield from zip(*(column.to_pylist() for column in group.columns), strict=True)
+        return
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.reader(file)
         next(lines)
@@ -175,34 +167,21 @@ def _read_csv(path: Path) -> Iterator[Sequence[Any]]:
 def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
     pa: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
-    schema, source = _schema(axes), iter(rows)
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        while group := list(islice(_batches(schema, source), ROWS_A_GROUP // ROWS_A_BATCH)):
-            writer.write_table(pa.Table.from_batches(group, schema).combine_chunks())
-
-
-def _batches(schema: Any, rows: Iterator[SweepRow]) -> Iterator[Any]:
-    """Rows in columns, which take a tenth of their memory."""
-    pa: Any = import_module("pyarrow")
-    while some := list(islice(rows, ROWS_A_BATCH)):
-        columns = zip(*((*row.key.labels, row.key.seed, *row[1:]) for row in some), strict=True)
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _schema(axes: Sequence[str]) -> Any:
-    pa: Any = import_module("pyarrow")
-    text, whole = pa.string(), pa.int64()
-    dollars = pa.decimal128(*DOLLARS)
+    text, whole, dollars = pa.string(), pa.int64(), pa.decimal128(*DOLLARS)
     kinds = {"strategy": text, "fault": text, "cost_usd": dollars, "cost_if_missed_usd": dollars}
     names = [*axes, "seed", *FIELDS]
-    return pa.schema([(name, text if name in axes else kinds.get(name, whole)) for name in names])
+    schema, source = pa.schema([(name, text if name in axes else kinds.get(name, whole)) for name in names]), iter(rows)
 
+    def batches() -> Iterator[Any]:
+        """Rows in columns, which take a tenth of their memory."""
+        while some := list(islice(source, ROWS_A_BATCH)):
+            columns = zip(*((*row.key.labels, row.key.seed, *row[1:]) for row in some), strict=True)
+            arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-def _read_parquet(path: Path) -> Iterator[Sequence[Any]]:
-    parquet: Any = import_module("pyarrow.parquet")
-    for group in parquet.ParquetFile(path).iter_batches(ROWS_A_BATCH):
-        yield from zip(*(column.to_pylist() for column in group.columns), strict=True)
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        while group := list(islice(batches(), ROWS_A_GROUP // ROWS_A_BATCH)):
+            writer.write_table(pa.Table.from_batches(group, schema).combine_chunks())
 
 
 _encoder = msgspec.json.Encoder()
@@ -224,13 +203,6 @@ def write_part(folder: Path, rows: Sequence[SweepRow]) -> Path:
     path = folder / _name(content)
     write_whole(path, content)
     return path
-
-
-def check_parts(paths: Iterable[Path]) -> None:
-    """Raises InputError with every part that is not what was written."""
-    words = "is damaged: remove it, and its cells are computed again"
-    if faults := [Fault(str(path), words) for path in paths if path.name != _name(path.read_bytes())]:
-        raise InputError(faults)
 
 
 def _name(content: bytes) -> str:
@@ -329,15 +301,21 @@ class Store:
 
     def find_parts(self, places: CellOrder) -> Iterator[tuple[Path, list[int]]]:
         """The parts that are there already, and the cells of this grid that each has. Raises InputError."""
-        check_parts(self.parts)
+        words = "is damaged: remove it, and its cells are computed again"
+        if damaged := [path for path in self.parts if path.name != _name(path.read_bytes())]:
+            raise InputError([Fault(str(path), words) for path in damaged])
         for path in self.parts:
             if cells := read_cells(path, places):
                 yield path, [cell.number for cell in cells]
 
     def finish(self, parts: Iterable[PartRange], places: CellOrder) -> None:
         """Write the table, or one a value of the first axis into a folder; the parts go."""
-        for path, rows in self._tables(merge_parts(parts, places)):
-            write_table(path, self.axes, rows)
+        rows = merge_parts(parts, places)
+        if self.out.suffix or not self.axes:
+            write_table(self._table(""), self.axes, rows)
+        else:
+            for value, some in groupby(rows, lambda row: row.key.labels[0]):
+                write_table(self._table(value), self.axes, some)
         over = self.folder.with_name(f"{self.folder.name}.over")
         self.folder.replace(over)
         shutil.rmtree(over, ignore_errors=True)  # the next sweep may do the same
@@ -352,13 +330,6 @@ class Store:
         if self.out.suffix:
             return self.out
         return (self.out / f"{self.axes[0]}={safe_name(value)}" if self.axes else self.out) / f"rows{self.suffix}"
-
-    def _tables(self, rows: Iterable[SweepRow]) -> Iterator[tuple[Path, Iterator[SweepRow]]]:
-        if self.out.suffix or not self.axes:
-            yield self._table(""), iter(rows)
-            return
-        for value, some in groupby(rows, lambda row: row.key.labels[0]):
-            yield self._table(value), some
 
 
 def parts_folder(out: Path) -> Path:
@@ -376,7 +347,7 @@ def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bo
     shutil.rmtree(store.folder.with_name(f"{store.folder.name}.over"), ignore_errors=True)
     about_file = store.folder / ABOUT
     if about_file.exists():
-        _compare(store, _read_about(about_file), resume)
+        _check_same_sweep(store, about_file, resume)
     elif store.parts:
         words = "expected what the parts beside it are of; got no file: remove its folder, and start again"
         raise InputError([Fault(str(about_file), words)])
@@ -385,19 +356,14 @@ def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bo
     return store
 
 
-def _read_about(path: Path) -> dict[str, Any]:
-    try:
-        found = json_value(path.read_bytes())
-    except ValueError:  # neither JSON nor text
-        found = None
+def _check_same_sweep(store: Store, about_file: Path, resume: bool) -> None:
+    """Raises InputError unless the parts are of this sweep, and to be continued."""
+    place, found = f"--out {store.out}:", None
+    with suppress(ValueError):  # neither JSON nor text
+        found = json_value(about_file.read_bytes())
     if not isinstance(found, dict):
         words = "expected what the unfinished sweep is of; got a damaged file: remove its folder, and start again"
-        raise InputError([Fault(str(path), words)])
-    return found
-
-
-def _compare(store: Store, found: dict[str, Any], resume: bool) -> None:
-    place = f"--out {store.out}:"
+        raise InputError([Fault(str(about_file), words)])
     if not resume:
         raise InputError(
             [Fault(place, f"holds an unfinished sweep; continue it with --resume, or remove {store.folder}")]
@@ -422,21 +388,15 @@ LOCK = "lock"
 def exclusive_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bool) -> Iterator[Store]:
     """What `open_store` opens, while no other process has it. Raises InputError where one does, and as `open_store`."""
     suffix_of(out)  # what cannot be written leaves no folder
-    with _locked(parts_folder(out), f"--out {out}:"):
-        yield open_store(out, axes, about, resume)
-
-
-@contextmanager
-def _locked(folder: Path, place: str) -> Iterator[None]:
-    """Holds the lock in the folder, which is made. Raises InputError where another process holds it."""
+    place = f"--out {out}:"
     try:
-        file = _lock(folder)
+        file = _lock(parts_folder(out))
     except InUse:
         raise InputError([Fault(place, "another sweep is writing it; wait for its end, or choose another")]) from None
     except OSError as error:
         raise InputError([Fault(place, f"cannot be written: {error.strerror or error}")]) from None
     try:
-        yield
+        yield open_store(out, axes, about, resume)
     finally:
         os.close(file)
 
@@ -454,16 +414,10 @@ def _lock(folder: Path) -> int:
             continue
         try:
             lock_file(file)
-            if _is_at(folder / LOCK, file):
-                return file
+            with suppress(FileNotFoundError):
+                if os.path.samestat((folder / LOCK).stat(), os.fstat(file)):
+                    return file
         except BaseException:
             os.close(file)
             raise
         os.close(file)
-
-
-def _is_at(path: Path, file: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file))
-    except FileNotFoundError:
-        return False

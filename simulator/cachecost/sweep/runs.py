@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import CELLS
 from cachecost.base.version import __version__
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations.input_files import input_path, shown_name
@@ -17,25 +19,9 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import NO_OWN_RULES, OwnRules, data_date
 from cachecost.scenario import from_mapping, load
 from cachecost.scenario.loading import NO_DEFAULTS, FileDefaults, Record, placed_of, with_defaults, without_command
-from cachecost.scenario.models import Scenario
 from cachecost.sweep.cells import Drawing, Job, Task, varies_in_times_only
-from cachecost.sweep.grid import (
-    NOT_IN_CELLS,
-    RECORDING,
-    Axis,
-    CellOrder,
-    axes_of,
-    check_size,
-    label,
-    points_of,
-    put_value,
-)
-from cachecost.sweep.rows import (
-    NO_SEED,
-    PartFile,
-    PartRange,
-    Store,
-)
+from cachecost.sweep.grid import NOT_IN_CELLS, RECORDING, Axis, CellOrder, axes_of, label, points_of, put_value
+from cachecost.sweep.rows import NO_SEED, PartRange, Store
 from cachecost.sweep.workers import Workers, compute_parts
 
 SEEDS_A_TASK = 1_000
@@ -105,9 +91,16 @@ def load_sweep(
         raise InputError([written.fault(("strategies",), "expected a list: a sweep is over strategies")])
     scenario = record(path, written).scenario
     axes = axes_of(scenario.sweep, grid, path.parent)
-    check_size(axes, seeds)
-    as_written = with_defaults(yaml_text.read(path), defaults, path.parent)
-    placed = _with_sets(as_written, sets) if scenario is written else placed_of(scenario)
+    cells = prod(len(axis.values) for axis in axes) * max(seeds, 1)
+    if cells > CELLS.value():
+        raise InputError([Fault("--grid and --seeds:", str(CELLS.error(f"{cells:,}")))])
+    if scenario is written:
+        placed = with_defaults(yaml_text.read(path), defaults, path.parent)
+        for text in sets:  # which `load` has found to be right
+            dotted, _, value = text.partition("=")
+            placed = put_value(placed, dotted, yaml_text.parse(value, dotted).value if value.strip() else None)
+    else:
+        placed = placed_of(scenario)
     placed = placed.without(*NOT_IN_CELLS)
     if faults := [fault for axis in axes for fault in _axis_faults(path.parent, placed, axis)]:
         raise InputError(faults)
@@ -117,15 +110,10 @@ def load_sweep(
         )
     job = Job(placed.value, str(path), str(path.parent.resolve()), tuple(axes), drawing, readings, own)
     wanted = tuple(range(1, seeds + 1)) if seeds else (NO_SEED,)
-    return Sweep(scenario.name, scenario.question, job, wanted, bool(seeds) and _times_only(scenario, axes))
-
-
-def _with_sets(placed: PlacedValue, sets: Sequence[str]) -> PlacedValue:
-    """The scenario under its `--set`s, which `load` has found to be right."""
-    for text in sets:
-        dotted, _, value = text.partition("=")
-        placed = put_value(placed, dotted, yaml_text.parse(value, dotted).value if value.strip() else None)
-    return placed
+    # whether only times vary between seeds, going by the scenario: then a task takes many seeds at once
+    swept = (axis.path for axis in axes if axis.path.startswith(SYNTHETIC))
+    times_only = bool(seeds) and varies_in_times_only(scenario) and all(path.startswith(TIMES) for path in swept)
+    return Sweep(scenario.name, scenario.question, job, wanted, times_only)
 
 
 def _axis_faults(folder: Path, placed: PlacedValue, axis: Axis) -> list[Fault]:
@@ -144,12 +132,6 @@ def _axis_faults(folder: Path, placed: PlacedValue, axis: Axis) -> list[Fault]:
     return faults
 
 
-def _times_only(scenario: Scenario, axes: Sequence[Axis]) -> bool:
-    """Whether only times vary between seeds, going by the scenario: then a task takes many seeds at once."""
-    others = (axis.path for axis in axes if axis.path.startswith(SYNTHETIC))
-    return varies_in_times_only(scenario) and all(path.startswith(TIMES) for path in others)
-
-
 def _files(job: Job) -> dict[str, str]:
     """Digests of the recordings and price files that cells read."""
     folder = Path(job.folder)
@@ -157,14 +139,12 @@ def _files(job: Job) -> dict[str, str]:
     named += [job.scenario["conversation"].get("recording"), job.scenario.get("prices")]
     found = sorted({str(name) for name in named if name})
     paths = {shown_name(name): input_path(name, folder) for name in found}
-    return {name: _digest(path) for name, path in paths.items() if path.is_file()}
-
-
-def _digest(path: Path) -> str:
-    from hashlib import file_digest
-
-    with path.open("rb") as file:
-        return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+    digests = {}
+    for name, path in paths.items():
+        if path.is_file():
+            with path.open("rb") as file:
+                digests[name] = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+    return digests
 
 
 def run_sweep(sweep: Sweep, workers: Workers, store: Store, progress: Progress) -> None:
@@ -174,27 +154,16 @@ def run_sweep(sweep: Sweep, workers: Workers, store: Store, progress: Progress) 
     """
     workers.check()
     places = sweep.places
-    parts, done = _find_done(store, places)
-    progress(sum(done))
-    count = sum(1 for _ in sweep.tasks(done))
-    for part in compute_parts(sweep.job, sweep.tasks(done), count, workers, store):
-        parts.append(_part_range(part, places))
-        progress(part.cells)
-    store.finish(parts, places)
-
-
-def _find_done(store: Store, places: CellOrder) -> tuple[list[PartRange], bytearray]:
-    """The parts that are there already, and a 1 for each cell that they have."""
     parts, done = [], bytearray(len(places))
     for path, numbers in store.find_parts(places):
         parts.append(PartRange(min(numbers), max(numbers), path))
         for number in numbers:
             done[number] = 1
-    return parts, done
-
-
-def _part_range(part: PartFile, places: CellOrder) -> PartRange:
-    first, last = places(*part.first), places(*part.last)
-    assert first is not None
-    assert last is not None
-    return PartRange(first, last, part.path)
+    progress(sum(done))
+    count = sum(1 for _ in sweep.tasks(done))
+    for part in compute_parts(sweep.job, sweep.tasks(done), count, workers, store):
+        first, last = places(*part.first), places(*part.last)
+        assert first is not None and last is not None
+        parts.append(PartRange(first, last, part.path))
+        progress(part.cells)
+    store.finish(parts, places)

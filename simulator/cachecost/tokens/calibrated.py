@@ -2,16 +2,13 @@
 
 A bill without server tools gives up to three lengths: of the prompt (all its input tokens), of the prefix at its last
 breakpoint (read + written), and of the prefix at its last 1h breakpoint where 5m ones follow it. Where bills
-contradict one another, those of `agreeing_lengths` count: a block never weighs less than nothing.
+contradict one another, the most that agree count: a longer prefix never has fewer tokens.
 
 What a bill counts and no request shows (`hidden_content`: a search on the provider's side, a video) is a block of its
 own: what is around it keeps its estimate, and the rest of the billed tokens is the hidden block's.
 
-The billed lengths along a prompt, and which of them agree: a longer prefix never has fewer tokens.
-
-The bills of one length. Each call is told by the earliest other one, so the two earliest are all that is kept.
-
-The lengths of answers that come back in later prompts, by the bills of the calls that got them.
+The length for a call is that of the earliest other bill, so the two earliest are all that is kept. Answers that come
+back in later prompts have the lengths of the bills of the calls that got them.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from operator import attrgetter, itemgetter
 from statistics import median
 from typing import TypeVar
@@ -27,6 +24,7 @@ from typing import TypeVar
 from cachecost.base.structs import identity_struct, value
 from cachecost.caches.reporting import PromptHistory
 from cachecost.prompts.blocks import Block, Layer, Prefix
+from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import CountedSizes, Prompt
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
@@ -112,19 +110,16 @@ class BilledPath:
         links = self._links if is_longest else self._links[:count]
         path = BilledPath(points, count, links, self._rows.copy())
         for point in new:
-            path._add(point)
+            last = path.last
+            if point[:2] == last[:2]:
+                continue
+            if not path._links and point[2] < last[2]:
+                path._link_all()
+            points.append(point)
+            path._count += 1
+            if path._links:
+                path._link(point)
         return path
-
-    def _add(self, point: Point) -> None:
-        last = self._points[self._count - 1]
-        if point[:2] == last[:2]:
-            return
-        if not self._links and point[2] < last[2]:
-            self._link_all()
-        self._points.append(point)
-        self._count += 1
-        if self._links:
-            self._link(point)
 
     def _link_all(self) -> None:
         self._links = []
@@ -142,52 +137,53 @@ class BilledPath:
         return points.shared is self._points
 
     def agreeing(self, own: OwnBill | None) -> Points:
-        """The points that count: those of the prompt's own bill, and the most that agree with it and one another."""
-        *_, last = self._points[self._count - 1]
+        """The points that count: those of the prompt's own bill, and the most that agree with it and one another.
+
+        A row of agreeing points with the place that its bill cached, if that is billed, and the tokens of the bill, if
+        these are fewer, at the end.
+        """
+        points, count = self._points, self._count
+        tokens, depth, last = self.last
         most = last if own is None else min(last, own.total)
         if not self._links and most == last:
-            return Points(self._points, self._count)
+            return Points(points, count)
         path = self
         if not self._links:
-            path = BilledPath(self._points, self._count, [], [])
+            path = BilledPath(points, count, [], [])
             path._link_all()
-        row = path._rising_to(most, None if own is None else own.cached)
-        return Points(row, len(row))
-
-    def _rising_to(self, most: int, cached: Place | None) -> list[Point]:
-        """A row of agreeing points with the place `cached`, if that is billed, and `most` tokens at the end."""
-        count = self._count
-        at = count if cached is None else bisect_left(self._points, cached, 0, count)
-        if at < count - 1 and self._points[at][:2] == cached and self._points[at][2] <= most:
-            row = self._links[at].row()
-            for point in self._points[at + 1 : count - 1]:
+        cached = None if own is None else own.cached
+        at = count if cached is None else bisect_left(points, cached, 0, count)
+        if at < count - 1 and points[at][:2] == cached and points[at][2] <= most:
+            row = path._links[at].row()
+            for point in points[at + 1 : count - 1]:
                 if row[-1][2] <= point[2] <= most:
                     row.append(point)
         else:
-            row = self._rows[bisect_right(self._rows, most, key=by_length) - 1].row()
-        tokens, depth, _ = self._points[count - 1]
-        return row if row[-1][:2] == (tokens, depth) else [*row, (tokens, depth, most)]
+            row = path._rows[bisect_right(path._rows, most, key=by_length) - 1].row()
+        if row[-1][:2] != (tokens, depth):
+            row.append((tokens, depth, most))
+        return Points(row, len(row))
 
 
-Told = TypeVar("Told")
-Bills = tuple[int, Told] | tuple[int, Told, int, Told]
-"""The number of the earliest call, and what its bill tells; then those of the next one, if there is one."""
+Stated = TypeVar("Stated")
+Bills = tuple[int, Stated] | tuple[int, Stated, int, Stated]
+"""The number of the earliest call, and what its bill states; then those of the next one, if there is one."""
 
 
-def add_bill(bills: Bills[Told] | None, call: int, told: Told) -> Bills[Told]:
+def add_bill(bills: Bills[Stated] | None, call: int, stated: Stated) -> Bills[Stated]:
     """`bills` with that of `call`, in the place of an older one of the same call."""
     if bills is None or (len(bills) == 2 and bills[0] == call):
-        return call, told
+        return call, stated
     first, of_first = bills[:2]
     if call < first:
-        return call, told, first, of_first
+        return call, stated, first, of_first
     if call == first:
-        return (call, told, *bills[2:])
-    return bills if len(bills) == 4 and bills[2] < call else (first, of_first, call, told)
+        return (call, stated, *bills[2:])
+    return bills if len(bills) == 4 and bills[2] < call else (first, of_first, call, stated)
 
 
-def told_by_other(bills: Bills[Told] | None, call: int) -> Told | None:
-    """What the bill of the earliest other call tells; None: unknown."""
+def find_other_bill(bills: Bills[Stated] | None, call: int) -> Stated | None:
+    """What the bill of the earliest other call states; None: unknown."""
     if bills is None:
         return None
     if bills[0] != call:
@@ -267,23 +263,24 @@ class BilledLengths:
 
     def told(self, prefix: Prefix) -> int | None:
         """The length by any bill; None: unknown."""
-        return told_by_other(self.prefixes.get(prefix), NO_CALL)
+        return find_other_bill(self.prefixes.get(prefix), NO_CALL)
 
     def tells_beginning(self, prompt: Prompt) -> bool:
         """Whether a bill gives the length of some of the messages that a prompt begins with."""
-        node: Prefix | None = prompt.end
-        while node is not None and node.layer is Layer.MESSAGES:
-            if node in self.ends or node in self.prefixes:
-                return True
-            node = node.parent
-        return False
+        messages = takewhile(lambda node: node.layer is Layer.MESSAGES, prefixes_back(prompt.end))
+        return any(node in self.ends or node in self.prefixes for node in messages)
 
     def all(self, prompt: Prompt) -> BilledSizes:
         """Lengths for a replay: every bill counts. Costs work for what is new in the prompt."""
         key = _prompt_key(prompt)
         points = self._agreeing.get(key)
         if points is None:
-            path = self._path(prompt.end)
+            _, known = new_prefixes(prompt.end, self._paths)
+            path = self._paths[known] if known is not None else BilledPath.start()
+            path = path.then(_points(self, NO_CALL, prompt.end, self._paths, path.last))
+            self._paths[prompt.end] = path
+            if len(self._paths) > MOST_PATHS:
+                del self._paths[next(iter(self._paths))]
             points = path.agreeing(self._own_bill(NO_CALL, key))
             if path.shares(points):
                 self._agreeing[key] = points
@@ -297,20 +294,16 @@ class BilledLengths:
     def unknown_part(self, call: int, prompt: Prompt, answer: Iterable[Block] = ()) -> str:
         """What the bill of `call` counts and neither its request nor the bill of another call tells; "": nothing."""
         if self._look_through(prompt.end):
-            node: Prefix | None = prompt.end
-            while node is not None and told_by_other(self.ends.get(node), call) is None:
+            for node in prefixes_back(prompt.end):
+                if find_other_bill(self.ends.get(node), call) is not None:
+                    break
                 if hidden := self.hiding.get(node):
                     return hidden
-                node = node.parent
         return next(filter(None, map(hidden_content, answer)), "")
 
     def _look_through(self, end: Prefix) -> str:
         """What the first hidden block up to `end` hides; each prefix is looked at once."""
-        new = list[Prefix]()
-        node: Prefix | None = end
-        while node is not None and node not in self._looked_through:
-            new.append(node)
-            node = node.parent
+        new, node = new_prefixes(end, self._looked_through)
         hidden = self._looked_through[node] if node is not None else ""
         for node in reversed(new):
             if node.block is not None and (here := hidden_content(node.block)):
@@ -325,36 +318,22 @@ class BilledLengths:
         self._usual_ratios.clear()
 
     def _sizes(self, call: int, prompt: Prompt, points: Points) -> BilledSizes:
-        return BilledSizes(self, call, points.shared, points.count, self._ratio(call, prompt.head))
-
-    def _ratio(self, call: int, head: Prefix) -> float:
-        """The median ratio of other calls than `call` under this head; 1 where there is none."""
-        found = self._usual_ratios.get(head) if call == NO_CALL else None
-        if found is None:
-            others = [ratio for number, ratio in self.ratios.get(head, {}).items() if number != call]
-            found = median(others) if others else 1.0
+        """The lengths by these points; what follows the last has the median ratio of other calls under its head."""
+        ratio = self._usual_ratios.get(prompt.head) if call == NO_CALL else None
+        if ratio is None:
+            others = [one for number, one in self.ratios.get(prompt.head, {}).items() if number != call]
+            ratio = median(others) if others else 1.0
             if call == NO_CALL:
-                self._usual_ratios[head] = found
-        return found
+                self._usual_ratios[prompt.head] = ratio
+        return BilledSizes(self, call, points.shared, points.count, ratio)
 
     def _own_bill(self, call: int, key: PromptKey) -> OwnBill | None:
         """The bill of a prompt from another call than `call`; None: it has none."""
-        total = told_by_other(self.prompts.get(key), call)
+        total = find_other_bill(self.prompts.get(key), call)
         if total is None:
             return None
-        cached = told_by_other(self.cached.get(key), call)
+        cached = find_other_bill(self.cached.get(key), call)
         return OwnBill(total, None if cached is None else _place(cached))
-
-    def _path(self, end: Prefix) -> BilledPath:
-        """What all bills tell on the way to `end`."""
-        known: Prefix | None = end
-        while known is not None and known not in self._paths:
-            known = known.parent
-        before = self._paths[known] if known is not None else BilledPath.start()
-        self._paths[end] = path = before.then(_points(self, NO_CALL, end, self._paths, before.last))
-        if len(self._paths) > MOST_PATHS:
-            del self._paths[next(iter(self._paths))]
-        return path
 
 
 def _prompt_key(prompt: Prompt) -> PromptKey:
@@ -370,15 +349,13 @@ def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Pre
     `before`. Around hidden blocks the estimates are points, too."""
     found = list[Point]()
     hiding = list[Prefix]()
-    node: Prefix | None = end
-    while node is not None and node not in known:
-        told = told_by_other(anchors.prefixes.get(node), call)
-        told = told_by_other(anchors.ends.get(node), call) if told is None else told
-        if told is not None:
-            found.append((node.tokens, node.depth, told))
+    for node in new_prefixes(end, known)[0]:
+        billed = find_other_bill(anchors.prefixes.get(node), call)
+        billed = find_other_bill(anchors.ends.get(node), call) if billed is None else billed
+        if billed is not None:
+            found.append((node.tokens, node.depth, billed))
         if node in anchors.hiding:
             hiding.append(node)
-        node = node.parent
     return _around_hidden(found[::-1], hiding[::-1], before) if hiding else found[::-1]
 
 
@@ -416,17 +393,17 @@ class BilledSizes:
 
     def told(self, prefix: Prefix) -> int | None:
         """The length by another call's bill, if that counts; None: only an estimate."""
-        told = told_by_other(self.anchors.prefixes.get(prefix), self.call)
-        return told if told == self.of(prefix) else None
+        billed = find_other_bill(self.anchors.prefixes.get(prefix), self.call)
+        return billed if billed == self.of(prefix) else None
 
     def told_as_end(self, prefix: Prefix) -> bool:
         """Whether another call's bill gives the length of the prompt that ends here."""
-        return told_by_other(self.anchors.ends.get(prefix), self.call) is not None
+        return find_other_bill(self.anchors.ends.get(prefix), self.call) is not None
 
     def total(self, prompt: Prompt) -> int:
-        told = told_by_other(self.anchors.prompts.get(_prompt_key(prompt)), self.call)
-        tail = prompt.total_tokens - prompt.end.tokens
-        return told if told is not None else self.of(prompt.end) + tail
+        end, tail = key = _prompt_key(prompt)
+        billed = find_other_bill(self.anchors.prompts.get(key), self.call)
+        return billed if billed is not None else self.of(end) + tail
 
     def at(self, counted: int) -> int:
         """Tokens up to the place whose counted position is `counted`."""
@@ -444,8 +421,8 @@ class BilledSizes:
         return min(below, points[after][2] - tokens) if after < count else below
 
     def doubt_of_total(self, prompt: Prompt) -> int:
-        is_told = told_by_other(self.anchors.prompts.get(_prompt_key(prompt)), self.call) is not None
-        return 0 if is_told else self.doubt(self.total(prompt))
+        is_billed = find_other_bill(self.anchors.prompts.get(_prompt_key(prompt)), self.call) is not None
+        return 0 if is_billed else self.doubt(self.total(prompt))
 
     def _length(self, place: Place) -> int:
         """Billed at a point, linear between the nearest ones, and beyond the last by the ratio of other bills."""

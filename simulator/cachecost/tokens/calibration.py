@@ -1,8 +1,7 @@
 """Measurements of each tokenizer generation: ratios, structure constants, error margins.
 
-Claude's are in `calibration.toml`, those of other providers in `makers.toml`.
-
-The content kinds of a text, which determine how many Claude tokens one cl100k token is worth.
+Claude's are in `calibration.toml`, those of other providers in `makers.toml`. A ratio is that of the content kinds of a
+text, which determine how many Claude tokens one cl100k token is worth.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.prompts.blocks import WHOLE, write_shares
@@ -56,7 +54,7 @@ class Calibration:
 
 def calibration(generation: str) -> Calibration:
     """The calibration of a tokenizer generation. Raises CannotEvaluate naming the nearest."""
-    known = _load_all()
+    known = _calibrations()
     if generation not in known:
         raise CannotEvaluate(
             f"tokenizer generation '{generation}' is not calibrated: expected one of {', '.join(known)}"
@@ -66,29 +64,24 @@ def calibration(generation: str) -> Calibration:
 
 
 @cache
-def _load_all() -> dict[str, Calibration]:
-    return {**_load_file(DATA), **_load_file(MAKERS)}
-
-
-def _load_file(name: str) -> dict[str, Calibration]:
-    data = tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    return {generation: _read(generation, row, data["fit"]["date"]) for generation, row in data["generations"].items()}
-
-
-def _read(generation: str, row: Mapping[str, Any], fitted: date) -> Calibration:
-    errors = row["error"]
-    return Calibration(
-        generation,
-        ratio=row["ratio"],
-        structure={"sealed": SEALED_SHARE * row["structure"].get("unseen", 0), **row["structure"]},
-        tool_prompt_head=row.get("tool_prompt_head", 0),
-        error_margin={counter: errors[counter]["p95"] for counter in errors},
-        fitted=fitted,
-        confidence=row.get("confidence", "fitted"),
-        source=row.get("source", ""),
-        guessed=frozenset(row.get("guessed", ())),
-        tool_least=row.get("tool_least", 0.0),
-    )
+def _calibrations() -> dict[str, Calibration]:
+    found: dict[str, Calibration] = {}
+    for name in (DATA, MAKERS):
+        data = tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+        for generation, row in data["generations"].items():
+            found[generation] = Calibration(
+                generation,
+                ratio=row["ratio"],
+                structure={"sealed": SEALED_SHARE * row["structure"].get("unseen", 0), **row["structure"]},
+                tool_prompt_head=row.get("tool_prompt_head", 0),
+                error_margin={counter: error["p95"] for counter, error in row["error"].items()},
+                fitted=data["fit"]["date"],
+                confidence=row.get("confidence", "fitted"),
+                source=row.get("source", ""),
+                guessed=frozenset(row.get("guessed", ())),
+                tool_least=row.get("tool_least", 0.0),
+            )
+    return found
 
 
 KINDS = ("text", "code", "data", "tools")
@@ -101,27 +94,9 @@ WORD_SHARE = 0.04
 """… in any language, and fewer of it code with common English words: none at this many a character (Markdown)."""
 DIGITS = tuple("0123456789")
 SYMBOLS = tuple('{}()[]<>;=_/\\"`|*#@$%^&+~')
-COMMON_WORDS = tuple(
-    f" {word} "
-    for word in [
-        "the",
-        "of",
-        "to",
-        "and",
-        "a",
-        "is",
-        "in",
-        "that",
-        "for",
-        "you",
-        "it",
-        "with",
-        "be",
-        "not",
-        "this",
-        "on",
-        "as",
-    ]
+COMMON_WORDS = (
+    *(" the ", " of ", " to ", " and ", " a ", " is ", " in ", " that ", " for "),
+    *(" you ", " it ", " with ", " be ", " not ", " this ", " on ", " as "),
 )
 
 
@@ -131,17 +106,10 @@ def prose_of_texts(texts: Sequence[str]) -> str:
     No text at all is "text".
     """
     length = max(1, sum(map(len, texts)))
-    data = _part(_number_of(DIGITS, texts), DATA_SHARE * length)
-    symbols = _part(_number_of(SYMBOLS, texts), SYMBOL_SHARE * length)
-    words = _part(_number_of(COMMON_WORDS, texts), WORD_SHARE * length)
+    data, symbols, words = (
+        min(1.0, sum(text.count(item) for text in texts for item in wanted) / (whole * length))
+        for wanted, whole in ((DIGITS, DATA_SHARE), (SYMBOLS, SYMBOL_SHARE), (COMMON_WORDS, WORD_SHARE))
+    )
     digits = round(WHOLE * data)
     code = min(WHOLE - digits, round(WHOLE * (1 - data) * symbols * (1 - words)))  # two halves may both be rounded up
     return write_shares({"code": code, "data": digits, "text": WHOLE - code - digits})
-
-
-def _part(number: int, whole: float) -> float:
-    return min(1.0, number / whole)
-
-
-def _number_of(wanted: Sequence[str], texts: Sequence[str]) -> int:
-    return sum(text.count(item) for text in texts for item in wanted)

@@ -111,10 +111,20 @@ class CountFile:
     def __init__(self, path: Path, retry: LockRetry) -> None:
         self._retry = retry
         self._thread_lock = threading.Lock()
-        self._connection = _connect(path)
+        try:  # LockRetry waits, so the connection has no busy timeout of its own
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.Error) as error:
+            raise CountsUnusable from error
         self.identity = identity_of(path)
+
+        def prepare() -> None:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(TABLE)
+
         try:
-            self.retry(self._prepare)
+            self.retry(prepare)
         except BaseException:
             self.close()
             raise
@@ -122,11 +132,6 @@ class CountFile:
     def retry(self, action: Callable[[], Result]) -> Result:
         with self._thread_lock:
             return self._retry.run(action)
-
-    def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute(TABLE)
 
     def get(self, digest: bytes) -> BlockCount | None:
         """The row of `digest`; None where there is none."""
@@ -136,18 +141,19 @@ class CountFile:
     def write(self, rows: Mapping[bytes, BlockCount]) -> None:
         """Add rows in one transaction; rows that another process wrote first are kept, as they are equal."""
         packed_rows = [(digest, pack(digest, measured)) for digest, measured in rows.items()]
-        if packed_rows:
-            self.retry(lambda: self._insert(packed_rows))
 
-    def _insert(self, rows: list[tuple[bytes, bytes]]) -> None:
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("INSERT OR IGNORE INTO counts VALUES (?, ?)", rows)
-            self._connection.execute("COMMIT")
-        except sqlite3.Error:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-            raise
+        def insert() -> None:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany("INSERT OR IGNORE INTO counts VALUES (?, ?)", packed_rows)
+                self._connection.execute("COMMIT")
+            except sqlite3.Error:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+        if packed_rows:
+            self.retry(insert)
 
     def close(self) -> None:
         with suppress(sqlite3.Error):
@@ -162,15 +168,6 @@ def open_counts(path: Path, retry: LockRetry) -> CountFile:
     except DamagedCounts:
         put_aside(path, identity)
         return CountFile(path, retry)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection without its own busy timeout: LockRetry waits. Raises Unusable."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-    except (OSError, sqlite3.Error) as error:
-        raise CountsUnusable from error
 
 
 def pack(digest: bytes, measured: BlockCount) -> bytes:
@@ -218,12 +215,12 @@ def state_of(key: str) -> str:
     """A digest of everything that determines a tokenizer's counts: its package, the one that reads PDFs, and the code
     and data that read a block.
     """
-    told = blake2b(f"{key} {version(COUNTED_BY[key])} {version(PDF_READER)}".encode(), digest_size=8)
+    digest = blake2b(f"{key} {version(COUNTED_BY[key])} {version(PDF_READER)}".encode(), digest_size=8)
     for package in ("cachecost.tokens", "cachecost.prompts"):
         for path in sorted(files(package).iterdir(), key=lambda one: one.name):
             if path.name.endswith(CODE):
-                told.update(path.name.encode() + path.read_bytes())
-    return told.hexdigest()
+                digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def disk_counts(key: str) -> DiskCounts | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate, nearest
@@ -70,23 +71,19 @@ def chosen_counter() -> str | None:
     return os.environ.get(VARIABLE)
 
 
-def _tokenizer_counter(name: str) -> Callable[[str], TextCounter]:
+def _tokenizer_counter(generation: str, name: str) -> TextCounter:
     """The counter of that name in `tokenizers.py`, which is imported where it is used."""
+    from cachecost.tokens import tokenizers
 
-    def make(generation: str) -> TextCounter:
-        from cachecost.tokens import tokenizers
-
-        makers = {
-            "ctok": tokenizers.ctok_counter,
-            "native": tokenizers.native_counter,
-            "tiktoken": tokenizers.tiktoken_counter,
-        }
-        return makers[name](generation)
-
-    return make
+    makers = {
+        "ctok": tokenizers.ctok_counter,
+        "native": tokenizers.native_counter,
+        "tiktoken": tokenizers.tiktoken_counter,
+    }
+    return makers[name](generation)
 
 
-def _auto(generation: str) -> TokenCounter:
+def _auto_counter(generation: str) -> TokenCounter:
     chosen = chosen_counter()
     if chosen not in (None, AUTO):
         return make_counter(str(chosen), generation)
@@ -101,9 +98,9 @@ def _auto(generation: str) -> TokenCounter:
 
 
 COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
-    AUTO: _auto,
+    AUTO: _auto_counter,
     "bytes": lambda generation: BytesCounter(),
-    **{name: _tokenizer_counter(name) for name in ("ctok", "native", "tiktoken")},
+    **{name: partial(_tokenizer_counter, name=name) for name in ("ctok", "native", "tiktoken")},
 }
 TEXT_COUNTERS = ("ctok", "tiktoken")
 """Counters of text between two billed lengths."""

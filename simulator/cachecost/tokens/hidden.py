@@ -10,7 +10,7 @@ from typing import Any
 
 from cachecost.base.structs import value
 from cachecost.prompts.output_format import schema_layer
-from cachecost.prompts.render import Hidden
+from cachecost.prompts.render import Hidden, thread_traits
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import Calibration
@@ -36,11 +36,11 @@ class ModelPlaces:
 
 def model_places(rules: ModelRules) -> ModelPlaces:
     """The rows that hold for this model on this day, together; on each host, however it spells the id."""
-    return _together(rules.name or rules.model, rules.day)
+    return _places_on(rules.name or rules.model, rules.day)
 
 
 @cache
-def _together(model: str, day: date | None) -> ModelPlaces:
+def _places_on(model: str, day: date | None) -> ModelPlaces:
     found: dict[str, Any] = {}
     for row in _place_rows():
         is_begun = day is None or (row["from"] <= day and ("until" not in row or day < row["until"]))
@@ -64,41 +64,37 @@ SINGLE = "auto+disable_parallel_tool_use"
 
 def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, format_tokens: int) -> Hidden:
     """The hidden tokens of `request` by place; `format_tokens` are those of its structured output."""
-    told = rules.hidden
-    layers = {"tools": told.frame_const, "system": 0, "messages": 0}
+    added = rules.hidden
+    layers = {"tools": added.frame_const, "system": 0, "messages": 0}
     places = model_places(rules)
     head, rest, after = _tool_prompt(request, rules, places, measured.tool_prompt_head)
-    prefix, tail = _thinking(request, rules)
+    thinking = (request.params.get("thinking") or {}).get("type")
+    is_budgeted, prefix, tail = thinking == "enabled", 0, 0
+    if (thinking or rules.default_thinking) == "enabled":
+        prefix, tail = added.thinking_prefix, added.thinking_tail
+    elif (thinking or rules.default_thinking) == "adaptive":
+        prefix, tail = added.adaptive_prefix, added.adaptive_tail
     layers["tools"] += head + (round(measured.structure.get("tools", 0)) if _has_tools(request) else 0)
     between = min(places.before_system, rest) if head else 0
+    is_interleaved = is_budgeted and any(INTERLEAVED in str(request.params.get(name, "")) for name in BETAS)
     layers["system"] += between
-    layers["messages"] += (
-        rest
-        - between
-        + (
-            places.interleaved
-            if (_thinks(request) and any(INTERLEAVED in str(request.params.get(name, "")) for name in BETAS))
-            else 0
-        )
-    )
+    layers["messages"] += rest - between + (places.interleaved if is_interleaved else 0)
     layers[rules.assumptions.thinking_rendered_at] += prefix
     schema_at = schema_layer(rules)
     if schema_at:
         layers[schema_at] += format_tokens
     layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
-    last = request.thread.message
-    frame = told.frame_turn or round(measured.structure.get("end", 0))
-    opening = 0 if last and last.role == "assistant" else frame
-    usual = told.frame_turn + tail
-    stated = places.result_tail_thinking if _thinks(request) else places.result_tail
-    after_results = 0 if stated is None else stated - usual
+    _, last_role, last_kind = thread_traits(request.thread)
+    opening = 0 if last_role == "assistant" else added.frame_turn or round(measured.structure.get("end", 0))
+    stated = places.result_tail_thinking if is_budgeted else places.result_tail
+    after_results = 0 if stated is None else stated - added.frame_turn - tail
     return Hidden(
         **layers,
-        turn=told.frame_turn or round(measured.structure.get("turn", 0)),
-        tail=opening + after + tail + (after_results if _ends_with_result(request) else 0),
+        turn=added.frame_turn or round(measured.structure.get("turn", 0)),
+        tail=opening + after + tail + (after_results if last_kind == "tool_result" else 0),
         parallel=round(measured.structure.get("parallel", 0)),
         after_results=after_results,
-        each_message=not told.frame_turn and bool(measured.structure.get("turn")),
+        each_message=not added.frame_turn and bool(measured.structure.get("turn")),
         format=format_tokens if schema_at else 0,
     )
 
@@ -108,22 +104,12 @@ def has_citations(request: Request) -> bool:
     return request.thread.has_citations or request.system.has_citations
 
 
-def _thinks(request: Request) -> bool:
-    """Whether thinking is on with a budget (`enabled`)."""
-    return (request.params.get("thinking") or {}).get("type") == "enabled"
-
-
-def _ends_with_result(request: Request) -> bool:
-    last = request.thread.message
-    return last is not None and bool(last.blocks) and last.blocks[-1].kind == "tool_result"
-
-
 def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head: int) -> tuple[int, int, int]:
     """(before the definitions, at the head of the messages, after the last block).
 
     If a forced choice is assumed to invalidate nothing, all its tokens come after the last block.
     """
-    told, prompts = rules.hidden, rules.hidden.tool_prompt
+    added, prompts = rules.hidden, rules.hidden.tool_prompt
     if not prompts or not _has_tools(request):
         return 0, 0, 0
     choice = request.params.get("tool_choice") or {}
@@ -135,9 +121,9 @@ def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head:
     if forced not in prompts:
         return before, auto - before, 0
     # A tool's name is added to the tokens of `any`, all after the last block.
-    longer = prompts.get("any", prompts[forced]) - auto - told.forced_tail.get("any", 0)
+    longer = prompts.get("any", prompts[forced]) - auto - added.forced_tail.get("any", 0)
     longer += places.single_forced if is_single else 0
-    after = told.forced_tail.get(forced, 0)
+    after = added.forced_tail.get(forced, 0)
     if rules.assumptions.tool_choice_invalidation == "never":
         return before, auto - before, longer + after
     return before, auto - before + longer, after
@@ -146,10 +132,3 @@ def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head:
 def _has_tools(request: Request) -> bool:
     """Whether the request has tool definitions, web search and web fetch in the system layer included."""
     return bool(request.tools.blocks) or any(block.kind == "tool" for block in request.system.blocks)
-
-
-def _thinking(request: Request, rules: ModelRules) -> tuple[int, int]:
-    told, kind = rules.hidden, (request.params.get("thinking") or {}).get("type") or rules.default_thinking
-    if kind == "enabled":
-        return told.thinking_prefix, told.thinking_tail
-    return (told.adaptive_prefix, told.adaptive_tail) if kind == "adaptive" else (0, 0)

@@ -29,18 +29,6 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles:
-    """An image scaled down to fit `square`, then its short side to `short`, in tiles of `side`, all in pixels; `base`
-    tokens an image and `tile` tokens each."""
-
-    square: int
-    short: int
-    side: int
-    base: int
-    tile: int
-
-
-@dataclass(frozen=True, slots=True)
 class UnknownMedia:
     """The sizes assumed where a request does not state them: `image` in pixels, `pages` of a PDF, the size of a `page`
     in points, and the `characters` on one."""
@@ -54,51 +42,42 @@ class UnknownMedia:
 def image_tokens(width: int, height: int, generation: str) -> int:
     """Tokens of an image of so many pixels, without its overhead. Raises CannotCount where no formula is
     known of a maker, CannotEvaluate for an unknown generation."""
-    if generation in _data()["tiles"]:
-        told = Tiles(**_data()["tiles"][generation]["formula"])
+    if generation in media_data()["tiles"]:
+        # scaled down to fit a square, then its short side, in tiles of a side, all in pixels
+        formula: Mapping[str, int] = media_data()["tiles"][generation]["formula"]
         long, short = max(width, height), min(width, height)
-        shrink = min(1.0, told.square / long)
-        shrink *= min(1.0, told.short / (short * shrink))
-        across, down = (max(1, -(-round(side * shrink) // told.side)) for side in (long, short))
-        return told.base + told.tile * across * down
-    if generation in _data()["uncounted"]:
-        raise CannotCount(f"{width}x{height} image: {_data()['uncounted'][generation]['why']}. {INSTEAD}")
+        shrink = min(1.0, formula["square"] / long)
+        shrink *= min(1.0, formula["short"] / (short * shrink))
+        across, down = (max(1, -(-round(side * shrink) // formula["side"])) for side in (long, short))
+        return formula["base"] + formula["tile"] * across * down
+    if generation in media_data()["uncounted"]:
+        raise CannotCount(f"{width}x{height} image: {media_data()['uncounted'][generation]['why']}. {INSTEAD}")
     return _patches(*fit_image(width, height, tier_of(generation)))
 
 
 def page_tokens(width: int, height: int) -> int:
     """Tokens of the image of a PDF's page, of any size (only its shape matters)."""
-    tier = _tier(_data()["page"]["tier"])
+    tier = _tier(media_data()["page"]["tier"])
     scale = -(-tier.edge // max(1, min(width, height)))
     return _patches(*fit_image(width * scale, height * scale, tier))
 
 
 def unknown() -> UnknownMedia:
     """The sizes assumed where none is stated: a guess."""
-    told = _data()["unknown"]
-    width, height = _data()["unknown_image"]["size"]
-    page_width, page_height = told["page"]
-    return UnknownMedia((width, height), told["pages"], (page_width, page_height), told["characters"])
-
-
-def least_pdf_margin() -> float:
-    """The relative error of the count of a PDF, at least."""
-    return float(_data()["pdf"]["error_margin"])
-
-
-def unruled_file_tokens() -> int:
-    """The tokens that stand in for a file that no rule counts: a guess."""
-    return int(_data()["unknown_file"]["tokens"])
+    row = media_data()["unknown"]
+    width, height = media_data()["unknown_image"]["size"]
+    page_width, page_height = row["page"]
+    return UnknownMedia((width, height), row["pages"], (page_width, page_height), row["characters"])
 
 
 def unseen_margins() -> dict[str, float]:
     """The relative errors of the counts of what is not in a request, by content kind (`margins.KINDS`)."""
-    return {f"unseen_{kind}": _data()[f"unknown_{kind}"]["error_margin"] for kind in ("image", "pdf", "file")}
+    return {f"unseen_{kind}": media_data()[f"unknown_{kind}"]["error_margin"] for kind in ("image", "pdf", "file")}
 
 
 def tier_of(generation: str) -> Tier:
     """The tier of a tokenizer generation. Raises CannotEvaluate naming the nearest."""
-    known: Mapping[str, Any] = _data()["generations"]
+    known: Mapping[str, Any] = media_data()["generations"]
     if generation not in known:
         raise CannotEvaluate(
             f"tokenizer generation '{generation}' has no image tier: expected one of {', '.join(known)}"
@@ -117,41 +96,35 @@ def fit_image(width: int, height: int, tier: Tier) -> Size:
     if height > width:
         short, long = fit_image(height, width, tier)[::-1]
         return short, long
+
+    def short_of(long: int) -> int:
+        return max(round(long / (width / height)), 1)
+
     low, high = 1, width
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _fits(middle, _short(middle, width, height), tier) else (low, middle - 1)
-    return low, _short(low, width, height)
-
-
-def _short(long: int, width: int, height: int) -> int:
-    return max(round(long / (width / height)), 1)
+        low, high = (middle, high) if _fits(middle, short_of(middle), tier) else (low, middle - 1)
+    return low, short_of(low)
 
 
 def _fits(width: int, height: int, tier: Tier) -> bool:
-    patch = _patch()
-    return max(_rounds(width), _rounds(height)) * patch <= tier.edge and _patches(width, height) <= tier.tokens
+    patch: int = media_data()["patch"]["pixels"]
+    return -(-max(width, height) // patch) * patch <= tier.edge and _patches(width, height) <= tier.tokens
 
 
 def _patches(width: int, height: int) -> int:
-    return _rounds(width) * _rounds(height)
-
-
-def _rounds(pixels: int) -> int:
-    return -(-pixels // _patch())
-
-
-def _patch() -> int:
-    return int(_data()["patch"]["pixels"])
+    patch: int = media_data()["patch"]["pixels"]
+    return -(-width // patch) * -(-height // patch)
 
 
 def _tier(name: str) -> Tier:
-    row = _data()["tiers"][name]
+    row = media_data()["tiers"][name]
     return Tier(row["edge"], row["tokens"])
 
 
 @cache
-def _data() -> dict[str, Any]:
+def media_data() -> dict[str, Any]:
+    """`images.toml` as parsed."""
     return tomllib.loads(files("cachecost.tokens").joinpath(DATA).read_text(encoding="utf-8"))
 
 
@@ -177,14 +150,11 @@ def _jpeg(data: bytes) -> Size | None:
         marker = data[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in NOT_FRAMES:
             return _big(data, at + 7, 2), _big(data, at + 5, 2)
-        at += _step(data, at, marker)
+        if marker == 0xFF:  # padding before a marker
+            at += 1
+        else:
+            at += 2 if marker in ALONE else 2 + max(2, _big(data, at + 2, 2))
     return None
-
-
-def _step(data: bytes, at: int, marker: int) -> int:
-    if marker == 0xFF:  # padding before a marker
-        return 1
-    return 2 if marker in ALONE else 2 + max(2, _big(data, at + 2, 2))
 
 
 def _webp(data: bytes) -> Size | None:

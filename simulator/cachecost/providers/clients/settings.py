@@ -1,36 +1,31 @@
 """What a person can set in a client that changes the cost of caching, and the TTL that follows from it.
 
-Nothing is read here: the caller passes settings files as parsed JSON, and the environment.
-
-Versions of clients, in order.
-
-Where clients place their message breakpoints, by version. For recordings that lack them.
+Rows hold from a version of the client on; where it places its message breakpoints is for recordings that lack them. No
+settings are read here: the caller passes the files as parsed JSON, and the environment.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from cachecost.base.structs import value
-from cachecost.providers.clients.setting_rows import FOLDER, ClientSetting, ClientSettings, TTLStep, client_settings
+from cachecost.providers.clients.setting_rows import (
+    ClientSetting,
+    ClientSettings,
+    MessageBreakpoints,
+    SubscriptionTTL,
+    TTLStep,
+    client_settings,
+)
 
 NUMBERS = re.compile(r"\d{1,9}")
 LATEST = (10**9,)
 """Stands for a client that does not state its version: it is taken for the newest."""
 
 
-class SinceVersion(Protocol):
-    """A row that holds from a version on."""
-
-    @property
-    def since(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=SinceVersion)
+Row = TypeVar("Row", SubscriptionTTL, MessageBreakpoints)
 
 
 def version_key(version: str | None) -> tuple[int, ...]:
@@ -46,26 +41,10 @@ def row_at(rows: Iterable[Row], version: str | None) -> Row | None:
     return max(begun, key=lambda row: version_key(row.since), default=None)
 
 
-@value
-class MessageBreakpoints:
-    """From a version on: how many messages, from the last one back, have a breakpoint on their last block."""
-
-    since: str
-    count: int
-    source: str
-
-
-@cache
-def message_breakpoint_rows(name: str = "claude_code") -> tuple[MessageBreakpoints, ...]:
-    """The rows of a client, by the name of its file."""
-    table = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-    return tuple(MessageBreakpoints(**row) for row in table["message_breakpoints"])
-
-
 @cache
 def message_breakpoints(version: str | None, name: str = "claude_code") -> int:
     """How many messages of a request have a breakpoint; an unknown version is the newest."""
-    rows = message_breakpoint_rows(name)
+    rows = client_settings(name).message_breakpoints
     return (row_at(rows, version) or rows[0]).count
 
 
@@ -99,12 +78,8 @@ def merge_settings(by_scope: Mapping[str, Mapping[str, Any]], name: str = "claud
 def merge_environment(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that the client sees: the `env` of its settings wins over that of its process."""
     own = settings.get("env")
-    texts = (
-        {key: (str(item).lower() if isinstance(item, bool) else str(item)) for key, item in own.items()}
-        if isinstance(own, Mapping)
-        else {}
-    )
-    return {**environment, **texts}
+    items = own.items() if isinstance(own, Mapping) else ()
+    return {**environment, **{key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in items}}
 
 
 def effective_ttl(
@@ -127,17 +102,19 @@ def effective_ttl(
     """
     table = client_settings()
     variables = merge_environment(settings, environment)
-    if _disabled(table, variables, version, model):
+    if _is_disabled(table, variables, version, model):
         return EffectiveTTL(None, DISABLED)
     for step in table.ttl_steps:
         row = table.settings[step.main if is_main else step.side]
         if step.host not in ("", host) or not _knows(row, version):
             continue
-        found = _found(row, step, settings, variables, agent_ttl)
+        found = _decided_ttl(row, step, settings, variables, agent_ttl)
         is_refused = step.origin == "frontmatter" and found == "1h" and is_subscription and has_extra_usage
         if found and not is_refused:
             return EffectiveTTL(found, step.reason)
-    return _default(table, is_main, is_subscription and not has_extra_usage, version)
+    default = row_at(table.subscription_ttls, version) if is_subscription and not has_extra_usage else None
+    ttl = cast("ClientTTL", (default.main if is_main else default.side) if default else "5m")
+    return EffectiveTTL(ttl, "subscriber" if ttl == "1h" else "default")
 
 
 def messages_ttl(ttl: ClientTTL, environment: Mapping[str, str], version: str | None = None) -> ClientTTL:
@@ -176,7 +153,7 @@ def key_value(row: ClientSetting, settings: Mapping[str, Any]) -> SettingValue |
     return _allowed(row, found) if isinstance(found, str) else None
 
 
-def _found(
+def _decided_ttl(
     row: ClientSetting, step: TTLStep, settings: Mapping[str, Any], variables: Mapping[str, str], agent_ttl: object
 ) -> ClientTTL | None:
     """The TTL that a step decides; None where it decides nothing."""
@@ -191,13 +168,7 @@ def _found(
     return cast("ClientTTL | None", found)
 
 
-def _default(table: ClientSettings, is_main: bool, is_subscription: bool, version: str | None) -> EffectiveTTL:
-    row = row_at(table.subscription_ttls, version) if is_subscription else None
-    ttl = cast("ClientTTL", (row.main if is_main else row.side) if row else "5m")
-    return EffectiveTTL(ttl, "subscriber" if ttl == "1h" else "default")
-
-
-def _disabled(table: ClientSettings, variables: Mapping[str, str], version: str | None, model: str) -> bool:
+def _is_disabled(table: ClientSettings, variables: Mapping[str, str], version: str | None, model: str) -> bool:
     """Whether caching is turned off, for all models or for the family of `model`."""
     rows = (row for name, row in table.settings.items() if name.startswith("disable_caching"))
     families = ("", *(word for word in model.lower().split("-")))

@@ -1,6 +1,6 @@
-"""What a seed draws: the pauses between main calls, first tokens and retries, the same for it in whatever company.
+"""What a seed draws: the pauses between main calls, first tokens and retries, independent of which other seeds run.
 
-Conversations at the times that a seed draws: for agents that look at the clock and must plan anew.
+`retime` puts conversations at the times that a seed draws: for agents that look at the clock and must plan anew.
 """
 
 from __future__ import annotations
@@ -136,12 +136,9 @@ class MainCalls:
 def main_calls(calls: Sequence[Call]) -> MainCalls:
     """The anchors of calls in the order they start."""
     main = [call for call in calls if call.purpose == MAIN]
-    return MainCalls([call.start for call in main], [_after_human(call) for call in main])
-
-
-def _after_human(call: Call) -> bool:
-    message = call.request.thread.message
-    return message is not None and message.is_human
+    messages = [call.request.thread.message for call in main]
+    after_human = [message is not None and message.is_human for message in messages]
+    return MainCalls([call.start for call in main], after_human)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,20 +175,17 @@ def draw_times(anchors: MainCalls, draw: Draw, seeds: Sequence[int]) -> Times:
     first, final = np.empty((len(seeds), count)), np.empty((len(seeds), count))
     retried = uniform[:, :, 4] < draw.retries.rate
     for number, start in enumerate(anchors.starts):
-        pause = _pauses(anchors, draw, number, uniform[:, number])
+        # none before the first, and none where there was none
+        pause: Floats | float = start - anchors.starts[number - 1] if number else 0.0
+        of = draw.turn if anchors.after_human[number] else draw.loop
+        if of is not None and pause:
+            pause = numbers(of, uniform[:, number, 0], uniform[:, number, 1])
         first[:, number] = np.round(final[:, number - 1] + pause, PLACES) if number else start
         wait = numbers(draw.retries.wait, uniform[:, number, 5], uniform[:, number, 6])
         final[:, number] = np.where(retried[:, number], np.round(first[:, number] + wait, PLACES), first[:, number])
     waited = draw.first_token
     tokens = None if waited is None else numbers(waited, uniform[:, :, 2], uniform[:, :, 3])
     return Times(anchors, first, final, retried, tokens)
-
-
-def _pauses(anchors: MainCalls, draw: Draw, number: int, uniform: Floats) -> Floats | float:
-    """Seconds before the `number`-th main call (from 0); none before the first, and none where there was none."""
-    planned = anchors.starts[number] - anchors.starts[number - 1] if number else 0.0
-    of = draw.turn if anchors.after_human[number] else draw.loop
-    return planned if of is None or not planned else numbers(of, uniform[:, 0], uniform[:, 1])
 
 
 def resample_pauses(calls: Sequence[Call]) -> Draw:
@@ -201,20 +195,22 @@ def resample_pauses(calls: Sequence[Call]) -> Draw:
     for number in range(1, len(anchors.starts)):
         if gap := round(anchors.starts[number] - anchors.starts[number - 1], PLACES):
             pauses[anchors.after_human[number]].append(gap)
-    return Draw(turn=_frequencies(pauses[True]), loop=_frequencies(pauses[False]))
-
-
-def _frequencies(pauses: Sequence[float]) -> Choice | None:
-    return Choice(tuple(pauses), (1.0,) * len(pauses)) if pauses else None
+    turn, loop = (Choice(tuple(own), (1.0,) * len(own)) if own else None for own in (pauses[True], pauses[False]))
+    return Draw(turn=turn, loop=loop)
 
 
 def retime(conversations: Sequence[Conversation], draw: Draw, seed: int) -> list[Conversation]:
     """The conversations with each event at the time that `seed` gives it: replies as main calls, the rest between."""
-    replies = sorted(
-        (event.at, number, place, after_human)
-        for number, conversation in enumerate(conversations)
-        for place, event, after_human in _replies(conversation)
-    )
+    replies: list[tuple[float, int, int, bool]] = []  # time, conversation, place, whether a person spoke just before
+    for number, conversation in enumerate(conversations):
+        after_human = False
+        for place, event in enumerate(conversation.events):
+            if isinstance(event, Human | Results):
+                after_human = isinstance(event, Human) or any(block.kind != "tool_result" for block in event.blocks)
+            elif isinstance(event, Reply):
+                replies.append((event.at, number, place, after_human))
+                after_human = False
+    replies.sort()
     times = draw_times(MainCalls([one[0] for one in replies], [one[3] for one in replies]), draw, [seed])
     columns = {(number, place): column for column, (_, number, place, _) in enumerate(replies)}
     return [
@@ -227,18 +223,6 @@ def retime(conversations: Sequence[Conversation], draw: Draw, seed: int) -> list
         )
         for number, conversation in enumerate(conversations)
     ]
-
-
-def _replies(conversation: Conversation) -> list[tuple[int, Reply, bool]]:
-    """The replies of a conversation, their place, and whether a person spoke just before."""
-    found, after_human = [], False
-    for place, event in enumerate(conversation.events):
-        if isinstance(event, Human | Results):
-            after_human = isinstance(event, Human) or any(block.kind != "tool_result" for block in event.blocks)
-        elif isinstance(event, Reply):
-            found.append((place, event, after_human))
-            after_human = False
-    return found
 
 
 def _move_event(event: Event, times: Times, column: int | None) -> Event:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -23,8 +21,7 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.passes import pass_times
-from cachecost.prompts.render import BreakpointPrefix, PrefixSizes, Prompt
-from cachecost.providers.assumptions import Assumptions
+from cachecost.prompts.render import PrefixSizes, Prompt
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import TTLS, Usage
@@ -115,9 +112,16 @@ def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
         if simulated.row.error:
             errors.append((simulated.row.error_type, simulated.row.error))
     entries = EntryIndex()
-    writes = [tuple([_number(entries, breakpoint, one) for breakpoint in one.prompt.breakpoints]) for one in lookups]
+    writes = []
+    for one in lookups:
+        in_key = one.rules.assumptions.ttl_in_key
+        marked = one.prompt.breakpoints
+        writes.append(tuple([entries.number(mark.prefix, mark.ttl if in_key else "") for mark in marked]))
     tree = build_tree(entries, writes, [one.rules for one in lookups], range(len(lookups)))
-    visits = list(map(partial(_build_visit, entries.prefixes), lookups, writes, tree.find_candidates()))
+    visits = [
+        _build_visit(entries.prefixes, lookup, written, found)
+        for lookup, written, found in zip(lookups, writes, tree.find_candidates(), strict=True)
+    ]
     return VisitTable(visits, len(entries.prefixes), errors)
 
 
@@ -130,10 +134,6 @@ def _lookups(attempt: Attempt, call: Call, simulated: SimulatedCall) -> Iterator
         later_s = start - call.start
         yield _Lookup(one.prompt, one.sizes, simulated.rules, simulated.prices, attempt, later_s, first_token_s, answer)
         usage = Usage()
-
-
-def _number(entries: EntryIndex, breakpoint: BreakpointPrefix, lookup: _Lookup) -> int:
-    return entries.number(breakpoint.prefix, breakpoint.ttl if lookup.rules.assumptions.ttl_in_key else "")
 
 
 def _build_visit(prefixes: Sequence[Prefix], lookup: _Lookup, entries: Numbers, found: Numbers) -> Visit:
@@ -155,10 +155,11 @@ def _build_visit(prefixes: Sequence[Prefix], lookup: _Lookup, entries: Numbers, 
 def _divide(lookup: _Lookup, hit: Candidate | None) -> Usage:
     """Rule 15 for a hit at `hit`, or a miss."""
     prompt, sizes, answer = lookup.prompt, lookup.sizes, lookup.answer
-    a, depth = (hit.size, hit.depth) if hit else (0, 0)
+    hit_end, depth = (hit.size, hit.depth) if hit else (0, 0)
     after = [(sizes.of(one.prefix), one.ttl) for one in prompt.breakpoints if one.prefix.depth > depth]
-    b, c = divide(a, [one for one in after if one[0] >= lookup.rules.minimum_tokens])
-    return Usage(sizes.total(prompt) - c, a, c - b, b - a, answer.output_tokens, answer.tool_uses)
+    hour_end, end = divide(hit_end, [one for one in after if one[0] >= lookup.rules.minimum_tokens])
+    unread = sizes.total(prompt) - end
+    return Usage(unread, hit_end, end - hour_end, hour_end - hit_end, answer.output_tokens, answer.tool_uses)
 
 
 SeedMask = NDArray[np.bool_]
@@ -239,35 +240,29 @@ class SeedCaches:
         if not seeds.any():
             return
         self._written += seeds
-        ttl_s = np.array([ttl_s_of(rules, name) for name in TTLS])
-        on_time = start + first_token + self._lag(rules.assumptions, seeds)
-        lag, probability = rules.visibility_lag, rules.assumptions.visibility_lag_by_date
+        chances, ttl_s = rules.assumptions, np.array([ttl_s_of(rules, name) for name in TTLS])
+        on_time, lasts = start + first_token, ttl_s[ttl]
+        if chances.visibility_lag_probability:
+            is_late = self._share("lag", seeds) < chances.visibility_lag_probability
+            on_time = on_time + np.where(is_late, chances.visibility_lag_s, 0.0)
+        lag, probability = rules.visibility_lag, chances.visibility_lag_by_date
         if lag and probability:
             late = seeds & (self._share("dated", seeds) < probability)
             delays = [lag_s(lag, share) for share in self._share("delay", late)[late]]
             self._latest[late] = np.maximum(self._latest[late], start[late] + delays)
+        if chances.early_eviction_probability:
+            early = seeds & (self._share("evict", seeds) < chances.early_eviction_probability)
+            lasts = lasts * np.where(early, self._share("life", early), 1.0)
         new = (
             (self._started, start),
             (self._touched, start),
             (self._readable_at, np.maximum(on_time, self._latest)),
-            (self._ttl_s, ttl_s[ttl] * self._ttl_share(rules.assumptions, seeds)),
+            (self._ttl_s, lasts),
             (self._ttl, ttl),
             (self._minimum, rules.minimum_tokens),
         )
         for column, value in new:
             np.copyto(column[write.entry], value, where=seeds, casting="same_kind")
-
-    def _lag(self, assumptions: Assumptions, seeds: SeedMask) -> Floats | float:
-        if not assumptions.visibility_lag_probability:
-            return 0.0
-        late = self._share("lag", seeds) < assumptions.visibility_lag_probability
-        return np.where(late, assumptions.visibility_lag_s, 0.0)
-
-    def _ttl_share(self, assumptions: Assumptions, seeds: SeedMask) -> Floats | float:
-        if not assumptions.early_eviction_probability:
-            return 1.0
-        early = seeds & (self._share("evict", seeds) < assumptions.early_eviction_probability)
-        return np.where(early, self._share("life", early), 1.0)
 
     def _share(self, what: str, seeds: SeedMask) -> Floats:
         """The draws of `seeded_share` for the entry that each of `seeds` wrote last; NaN is not drawn yet."""
@@ -301,10 +296,8 @@ def montecarlo(traffic: Workload, draw: Draw, seeds: int | Sequence[int]) -> Cos
     on = replace(traffic, setup=replace(traffic.setup, rules=seeded_rules(traffic.setup.rules, draw)))
     table = build_visits(on, 2 if draw.retries.billed and draw.retries.rate else 1)
     bills = _Bills(table)
-    parts = [
-        _Chunk(on.calls, table, draw, wanted[first : first + SEEDS_AT_ONCE]).run(bills)
-        for first in range(0, len(wanted), SEEDS_AT_ONCE)
-    ]
+    chunks = (wanted[first : first + SEEDS_AT_ONCE] for first in range(0, len(wanted), SEEDS_AT_ONCE))
+    parts = [_run_seeds(on.calls, table, bills, draw, some) for some in chunks]
     units, tokens = (np.concatenate(column) for column in zip(*parts, strict=True))
     errors = tuple(error for _, error in table.errors)
     not_evaluated = tuple(error for kind, error in table.errors if kind == NOT_EVALUATED)
@@ -324,8 +317,8 @@ class _Bills:
 
     def __init__(self, table: VisitTable) -> None:
         costs = [[visit.prices.total_cost(usage) for usage in visit.usages] for visit in table.visits]
-        exponents = [_exponent(cost) for row in costs for cost in row]
-        self.places = max([PER_TOKEN_PLACES, *(-exponent for exponent in exponents)])
+        exponents = [cost.normalize().as_tuple().exponent for row in costs for cost in row]
+        self.places = max([PER_TOKEN_PLACES, *(-exponent for exponent in exponents if isinstance(exponent, int))])
         units = [[int(cost.scaleb(self.places)) for cost in row] for row in costs]
         most = 2 * sum(max(row) for row in units)
         self.type = np.dtype(np.int64) if most < SAFE else np.dtype(object)
@@ -336,51 +329,31 @@ class _Bills:
         ]
 
 
-def _exponent(cost: Decimal) -> int:
-    exponent = cost.normalize().as_tuple().exponent
-    return exponent if isinstance(exponent, int) else 0
-
-
-class _Chunk:
-    """Some seeds on their way through all visits."""
-
-    def __init__(self, calls: Sequence[Call], table: VisitTable, draw: Draw, seeds: Sequence[int]) -> None:
-        self._calls = calls
-        self._draw = draw
-        self._visits = table.visits
-        self._times = draw_times(main_calls(calls), draw, seeds)
-        writes = 2 * sum(len(visit.writes) for visit in table.visits)
-        self._caches = SeedCaches(table.entries, seeds, writes)
-        self._seeds = seeds
-
-    def run(self, bills: _Bills) -> tuple[NDArray[np.object_] | Ints, Ints]:
-        """Units and tokens of each seed."""
-        units = np.zeros(len(self._seeds), dtype=bills.type)
-        tokens = np.zeros((len(self._seeds), len(TOKEN_FIELDS)), dtype=np.int64)
-        for number, visit, start, first_token, active in self._steps():
-            case = self._caches.visit(visit, start, first_token, active)
-            if active is None:
-                units += bills.units[number][case]
-                tokens += bills.tokens[number][case]
-            else:
-                units += np.where(active, bills.units[number][case], 0)
-                tokens += np.where(active[:, None], bills.tokens[number][case], 0)
-        return units, tokens
-
-    def _steps(self) -> Iterator[tuple[int, Visit, Floats, Floats | float, SeedMask | None]]:
-        main = [count - 1 for count in accumulate(call.purpose == MAIN for call in self._calls)]
-        for number, visit in enumerate(self._visits):
-            call, column = self._calls[visit.attempt.call], main[visit.attempt.call]
-            start = self._start(call, column, visit.attempt.is_final)
-            active = None if visit.attempt.is_final else self._times.retried[:, column]
-            if active is None or active.any():
-                yield number, visit, start + visit.later_s, self._first_token(call, column, visit), active
-
-    def _start(self, call: Call, column: int, is_final: bool) -> Floats:
+def _run_seeds(
+    calls: Sequence[Call], table: VisitTable, bills: _Bills, draw: Draw, seeds: Sequence[int]
+) -> tuple[NDArray[np.object_] | Ints, Ints]:
+    """Units and tokens of each seed, after all visits."""
+    times = draw_times(main_calls(calls), draw, seeds)
+    caches = SeedCaches(table.entries, seeds, 2 * sum(len(visit.writes) for visit in table.visits))
+    units = np.zeros(len(seeds), dtype=bills.type)
+    tokens = np.zeros((len(seeds), len(TOKEN_FIELDS)), dtype=np.int64)
+    columns = [count - 1 for count in accumulate(call.purpose == MAIN for call in calls)]
+    for number, visit in enumerate(table.visits):
+        call, column = calls[visit.attempt.call], columns[visit.attempt.call]
+        active = None if visit.attempt.is_final else times.retried[:, column]
+        if active is not None and not active.any():
+            continue
+        first_token: Floats | float = visit.first_token_s
         if call.purpose != MAIN:
-            return self._times.at(call.start)
-        return (self._times.final if is_final else self._times.first)[:, column]
-
-    def _first_token(self, call: Call, column: int, visit: Visit) -> Floats | float:
-        drawn = self._times.waited if call.purpose == MAIN else None
-        return visit.first_token_s if drawn is None else drawn[:, column]
+            start = times.at(call.start)
+        else:
+            start = (times.final if visit.attempt.is_final else times.first)[:, column]
+            first_token = first_token if times.waited is None else times.waited[:, column]
+        case = caches.visit(visit, start + visit.later_s, first_token, active)
+        if active is None:
+            units += bills.units[number][case]
+            tokens += bills.tokens[number][case]
+        else:
+            units += np.where(active, bills.units[number][case], 0)
+            tokens += np.where(active[:, None], bills.tokens[number][case], 0)
+    return units, tokens

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from cachecost.base.structs import identity_struct, value
+from cachecost.base.structs import identity_struct
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Prefix, Thread
@@ -102,12 +102,6 @@ class AgentPlan:
     looked: list[tuple[EntryTree, list[Numbers]]] = msgspec.field(default_factory=list)
     unusual: list[tuple[Any, str | None]] = msgspec.field(default_factory=list)
 
-    def add(self, call: Call, sent: PlannedRequest) -> None:
-        self.sent.append(sent)
-        self.starts.append(call.start)
-        self.first_tokens.append(call.first_token_s or 0.0)
-        self.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
-
     def candidates(self, tree: EntryTree) -> list[Numbers]:
         """Of each call the entries that it may find: the same on models whose prompts stand alike."""
         for known, found in self.looked:
@@ -138,76 +132,59 @@ class PlanStore:
         """What `agent` sends. Raises Unusual, CannotEvaluate."""
         if agent.changes or not self._are_plain:
             raise NotShared
-        bare, window = shared_agent(agent), agent.window()
+        # what decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last
+        unnamed: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": (), "rules": {}}
+        model, placement = None if agent.model is None else SOME_MODEL, replace(agent.placement, ttl=UNSAID)
+        bare = replace(agent, **unnamed, facts=None, model=model, placement=placement)
+        window = agent.window()
         for number, known in enumerate(self._known):
             if known.window == window and known.agent == bare:
                 self._known.append(self._known.pop(number))
                 return known
         root = Thread() if agent.sees_forks else self._root
-        calls = plan_calls(replace(bare, facts=agent.facts), self._conversations, root)
         plan = AgentPlan(bare, window, [], [])
-        for call, sent in self._number_calls(calls, plan):
-            plan.add(call, sent)
+        self._add_calls(plan, plan_calls(replace(bare, facts=agent.facts), self._conversations, root))
         self._known.append(plan)
         while len(self._known) > 1 and sum(len(known.sent) for known in self._known) > MOST_CALLS:
             self._known.pop(0)
         return plan
 
-    def _number_calls(self, calls: Iterator[Call], plan: AgentPlan) -> Iterator[tuple[Call, PlannedRequest]]:
-        """The calls, each with what is kept of it; shapes and ways are added to the plan."""
+    def _add_calls(self, plan: AgentPlan, calls: Iterator[Call]) -> None:
+        """Add the calls, and new shapes and routes, to the plan.
+
+        Raises NotShared where the API edits a request, or which breakpoints it accepts depends on their TTLs.
+        """
         shapes, routes = Numbering(), Numbering()
         last: Mapping[str, Any] | None = None
         params = 0
-        content_of, place_of, route_of = self._contents.of, self._places.of, routes.of
         for call in calls:
             request = call.request
             if request.params is not last:
                 last, params = request.params, self._params.of((repr(request.params),))
-            breakpoints = sent_breakpoints(request)
-            if call.tool_uses or _is_unusual(request, breakpoints):
+            sent = sent_breakpoints(request)
+            if (
+                call.tool_uses
+                or request.fault is not None
+                or request.thread.compaction
+                or "context_management" in request.params
+            ):
                 raise NotShared
-            shape = shapes.of(
-                (
-                    params,
-                    tuple([breakpoint.ttl for breakpoint in as_sent(request, breakpoints)]),
-                    request.automatic,
-                    breakpoints.fault,
-                )
-            )
+            if sent.fault and UNSAID in (request.automatic, *(one.ttl for one in request.breakpoints)):
+                raise NotShared
+            ttls = tuple([breakpoint.ttl for breakpoint in as_sent(request, sent)])
+            shape = shapes.of((params, ttls, request.automatic, sent.fault))
             if shape == len(plan.shapes):
-                plan.shapes.append(RequestExample(request, breakpoints))
-            content = content_of((request.thread, request.tools.digest, request.system.digest, params))
-            places = tuple(
-                [
-                    place_of((breakpoint.layer, breakpoint.node, breakpoint.index))
-                    for breakpoint in breakpoints.breakpoints
-                ]
-            )
-            route = route_of((call.host, request.model, call.workspace, params, call.is_batch))
+                plan.shapes.append(RequestExample(request, sent))
+            target = CallTarget(call.host, request.model, call.workspace, params, call.is_batch)
+            route = routes.of(target)
             if route == len(plan.routes):
-                plan.routes.append(CallTarget(call.host, request.model, call.workspace, params, call.is_batch))
-            yield call, PlannedRequest(request, breakpoints.breakpoints, content, places, shape, route)
-
-
-def _is_unusual(request: Request, breakpoints: SentBreakpoints) -> bool:
-    """Whether the API edits the request, or which breakpoints it accepts depends on their TTLs."""
-    is_edited = request.thread.compaction is not None or "context_management" in request.params
-    return (
-        is_edited
-        or request.fault is not None
-        or bool(
-            breakpoints.fault
-            and (request.automatic is UNSAID or any(breakpoint.ttl is UNSAID for breakpoint in request.breakpoints))
-        )
-    )
-
-
-def shared_agent(agent: Agent) -> Agent:
-    """What decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last."""
-    model = None if agent.model is None else SOME_MODEL
-    placement = replace(agent.placement, ttl=UNSAID)
-    untold: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": ()}
-    return replace(agent, **untold, rules={}, facts=None, model=model, placement=placement)
+                plan.routes.append(target)
+            content = self._contents.of((request.thread, request.tools.digest, request.system.digest, params))
+            places = tuple([self._places.of((one.layer, one.node, one.index)) for one in sent.breakpoints])
+            plan.sent.append(PlannedRequest(request, sent.breakpoints, content, places, shape, route))
+            plan.starts.append(call.start)
+            plan.first_tokens.append(call.first_token_s or 0.0)
+            plan.outputs.append(call.output if call.output_tokens is None else call.output_tokens)
 
 
 def are_plain(conversations: Sequence[Conversation]) -> bool:
@@ -232,27 +209,8 @@ def _blocks(conversation: Conversation) -> Iterator[Block]:
             yield from (event.question, event.answer)
 
 
-@value
-class PromptSetup:
-    """What prompts depend on besides requests. `given` are the assumptions that the user set."""
-
-    host: str
-    day: date | None
-    assumptions: Assumptions
-    given: frozenset[str]
-    own: OwnRules
-    tokens: str
-
-
-class BarePrompt(NamedTuple):
-    """A prompt without its breakpoints: its length in tokens, and the prefixes that breakpoints may end, by their
-    places' numbers.
-
-    The same place is another prefix under another head, and where another human message leaves less thinking.
-    """
-
-    tokens: int
-    prefixes: dict[int, Prefix]
+PromptSetup = tuple[str, date | None, Assumptions, frozenset[str], OwnRules, str]
+"""What prompts depend on besides requests: host, day, assumptions and those that the user set, own rules, counter."""
 
 
 class ModelPrompts:
@@ -263,7 +221,10 @@ class ModelPrompts:
         self.counter = renderer.counter
         self._renderer = renderer
         self._workspace = workspace
-        self._bare: dict[int, BarePrompt] = {}
+        self._bare: dict[int, tuple[int, dict[int, Prefix]]] = {}
+        """By content, the length of a prompt in tokens, and the prefixes that breakpoints may end, by the numbers of
+        their places: one place is another prefix under another head, and where another human message leaves less
+        thinking."""
         self._prefixes: dict[tuple[Prefix, Thread | None], dict[int, Prefix]] = {}
 
     def prompt(self, sent: PlannedRequest) -> tuple[int, list[Prefix]]:
@@ -271,12 +232,12 @@ class ModelPrompts:
         bare = self._bare.get(sent.content)
         if bare is not None:
             try:
-                return bare.tokens, [bare.prefixes[place] for place in sent.places]
+                return bare[0], [bare[1][place] for place in sent.places]
             except KeyError:
                 pass
         made = self._renderer.render(sent.request, sent.breakpoints, self.rules, self._workspace)
         prefixes = self._prefixes.setdefault((made.head, sent.request.thread.human), {})
-        self._bare[sent.content] = BarePrompt(made.total_tokens, prefixes)
+        self._bare[sent.content] = made.total_tokens, prefixes
         found = [breakpoint.prefix for breakpoint in made.breakpoints]
         prefixes.update(zip(sent.places, found, strict=True))
         return made.total_tokens, found
@@ -294,7 +255,7 @@ class PromptStore:
 
     def side(self, host: str | None, model: str, workspace: str) -> ModelPrompts:
         """The prompts for a model in a workspace. Raises CannotEvaluate for one that is not known, Unusual."""
-        key = (host_of(host, self.setup.host, model), model, workspace)
+        key = (host_of(host, self._terms.host, model), model, workspace)
         if key not in self._sides:
             rules = self._book.rules(key[0], model)
             if not rules.uses_breakpoints:
@@ -310,4 +271,4 @@ class PromptStore:
 
 def prompt_setup(terms: ReplaySetup, book: RuleBook) -> PromptSetup:
     assumptions = book.assumptions
-    return PromptSetup(terms.host, book.as_of, assumptions, assumptions.given, book.own, terms.tokens)
+    return terms.host, book.as_of, assumptions, assumptions.given, book.own, terms.tokens

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ from cachecost.base.structs import identity_struct
 from cachecost.caches.breakpoints import Writer, divide, write_at_breakpoints
 from cachecost.caches.expiry import CacheEntry
 from cachecost.conversations.model import Conversation
-from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import TTL, refusal
 from cachecost.providers.prices import PriceBook, Prices, terms_of
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -72,18 +70,21 @@ class SharedTotals:
         read = terms.for_strategy(agent).rules
         if read.assumptions.is_drawn or read.assumptions.ttl_in_key:
             return None
+        collects = gc.isenabled()
         try:
             for rules in terms.models(self._conversations):
                 terms.counter(rules.generation)
-            with pause_gc():
-                plan = self._plans.of(agent)
-                key = _Key(plan, self._prompts(terms, read), terms.prices, agent.model)
-                table = self._table(key)
+            gc.disable()  # nothing made here is garbage, and it would scan all of it again and again
+            plan = self._plans.of(agent)
+            table = self._table(_Key(plan, self._prompt_store(terms, read), terms.prices, agent.model))
         except (CannotEvaluate, NotShared):
             return None
+        finally:
+            if collects:
+                gc.enable()
         return compute_totals(table, agent.placement.ttl)
 
-    def _prompts(self, terms: ReplaySetup, book: RuleBook) -> PromptStore:
+    def _prompt_store(self, terms: ReplaySetup, book: RuleBook) -> PromptStore:
         setup = prompt_setup(terms, book)
         known = next((one for one in self._prompt_stores if one.setup == setup), None)
         if known is not None:
@@ -93,46 +94,26 @@ class SharedTotals:
         return self._prompt_stores[-1]
 
     def _table(self, key: _Key) -> CallTable:
-        found = self._tables.pop(key, None) or self._build(key)
+        found = self._tables.pop(key, None)
+        if found is None:
+            tried = (key.prompts.setup, key.model)
+            if tried in key.plan.unusual:
+                raise NotShared
+            try:
+                found = build_call_table(key.plan, key.prompts, key.prices, key.model)
+            except NotShared:
+                key.plan.unusual.append(tried)
+                raise
         self._tables[key] = found
         while len(self._tables) > 1 and sum(len(one.starts) for one in self._tables.values()) > MOST_CALLS:
             self._tables.popitem(last=False)
         return found
-
-    def _build(self, key: _Key) -> CallTable:
-        tried = (key.prompts.setup, key.model)
-        if tried in key.plan.unusual:
-            raise NotShared
-        try:
-            return build_call_table(key.plan, key.prompts, key.prices, key.model)
-        except NotShared:
-            key.plan.unusual.append(tried)
-            raise
-
-
-@contextmanager
-def pause_gc() -> Iterator[None]:
-    """Pause the garbage collector: nothing made here is garbage, and it would scan all of it again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 TOO_LONG = -1
 """Instead of a number of prices: the prompt does not fit the model's window."""
 LONGEST = 10**12
 """Tokens of a prompt that is longer than any."""
-
-
-class CallKind(NamedTuple):
-    """Calls that are alike but for their content."""
-
-    shape: RequestExample
-    rules: ModelRules
 
 
 @identity_struct
@@ -154,7 +135,8 @@ class CallTable:
     candidates: list[Numbers]
     depths: list[int]
     sizes: list[int]
-    kinds: list[CallKind]
+    kinds: list[tuple[RequestExample, ModelRules]]
+    """Calls that are alike but for their content."""
     prices: list[Prices]
 
 
@@ -169,6 +151,10 @@ def build_call_table(plan: AgentPlan, reading: PromptStore, prices: PriceBook, m
         tokens, prefixes = sides[sent.route].prompt(sent)
         totals.append(tokens)
         writes.append(tuple([entries.number(prefix) for prefix in prefixes]))
+    outputs = [
+        output if isinstance(output, int) else sum(map(sides[sent.route].counter.block, output))
+        for output, sent in zip(plan.outputs, plan.sent, strict=True)
+    ]
     tree = build_tree(entries, writes, [side.rules for side in sides], [sent.route for sent in plan.sent])
     quotes = _Quotes(prices, plan.routes, sides)
     shapes = len(plan.shapes)
@@ -178,18 +164,14 @@ def build_call_table(plan: AgentPlan, reading: PromptStore, prices: PriceBook, m
         [sent.route * shapes + sent.shape for sent in plan.sent],
         list(map(quotes.number, plan.sent, totals)),
         totals,
-        [_output(one, sides[sent.route]) for one, sent in zip(plan.outputs, plan.sent, strict=True)],
+        outputs,
         writes,
         plan.candidates(tree),
         tree.depths,
         [prefix.tokens for prefix in entries.prefixes],
-        [CallKind(shape, side.rules) for side in sides for shape in plan.shapes],
+        [(shape, side.rules) for side in sides for shape in plan.shapes],
         [one for _, one in quotes.known.values()],
     )
-
-
-def _output(output: int | tuple[Block, ...], side: ModelPrompts) -> int:
-    return output if isinstance(output, int) else sum(map(side.counter.block, output))
 
 
 class _Quotes:
@@ -232,7 +214,12 @@ class Totals(NamedTuple):
 def compute_totals(table: CallTable, ttl: TTL) -> Totals:
     """The totals when breakpoints without a TTL of their own get `ttl`."""
     bills = [_Bill(prices) for prices in table.prices]
-    errors = _walk(table, ttl, bills)
+    kinds: list[tuple[ModelRules, tuple[str, ...]] | None] = []
+    for shape, rules in table.kinds:  # the rules of calls of this kind and the TTLs of their breakpoints; None: refused
+        request, sent = shape.lasting(ttl)
+        ttls = tuple([breakpoint.ttl for breakpoint in sent.breakpoints])
+        kinds.append(None if refusal(request, sent, rules) else (rules, ttls))
+    errors = _walk(table, kinds, bills)
     used = [(bill.usage(), bill.prices) for bill in bills]
     cost = sum((prices.total_cost(usage) for usage, prices in used), ZERO)
     return Totals(len(table.starts), errors, sum((usage for usage, _ in used), Usage()), cost)
@@ -251,11 +238,10 @@ class _Bill:
         return Usage(self.input, self.read, self.write_5m, self.write_1h, self.output)
 
 
-def _walk(table: CallTable, ttl: TTL, bills: Sequence[_Bill]) -> int:
+def _walk(table: CallTable, kinds: Sequence[tuple[ModelRules, tuple[str, ...]] | None], bills: Sequence[_Bill]) -> int:
     """Make all calls against one cache, whose entries are numbers; how many are refused."""
     depths, sizes, errors = table.depths, table.sizes, 0
     entries: dict[int, CacheEntry] = {}
-    kinds = [_accepted_ttls(kind, ttl) for kind in table.kinds]
     calls = zip(
         *(table.starts, table.first_tokens, table.kind, table.price),
         *(table.totals, table.outputs, table.writes, table.candidates),
@@ -267,28 +253,21 @@ def _walk(table: CallTable, ttl: TTL, bills: Sequence[_Bill]) -> int:
             errors += 1
             continue
         rules, ttls = accepted
-        hit, depth, a = None, 0, 0
+        hit, depth, hit_end = None, 0, 0
         for number in candidates:
             entry = entries.get(number)
             if entry is not None and entry.is_hit(start, sizes[number]):
-                hit, depth, a = entry, depths[number], sizes[number]
+                hit, depth, hit_end = entry, depths[number], sizes[number]
                 break
         writes = [(number, depths[number], ttl) for number, ttl in zip(written, ttls, strict=True)]
         write_at_breakpoints(entries, hit, depth, writes, Writer(rules, start, start + first_token_s))
         minimum = rules.minimum_tokens
-        b, c = divide(a, [(sizes[n], ttl) for n, at, ttl in writes if at > depth and sizes[n] >= minimum])
+        after = [(sizes[n], ttl) for n, at, ttl in writes if at > depth and sizes[n] >= minimum]
+        hour_end, end = divide(hit_end, after)
         bill = bills[price]
-        bill.read += a
-        bill.write_1h += b - a
-        bill.write_5m += c - b
-        bill.input += total - c
+        bill.read += hit_end
+        bill.write_1h += hour_end - hit_end
+        bill.write_5m += end - hour_end
+        bill.input += total - end
         bill.output += output
     return errors
-
-
-def _accepted_ttls(kind: CallKind, ttl: TTL) -> tuple[ModelRules, tuple[str, ...]] | None:
-    """The rules of calls of this kind and the TTLs of their breakpoints; None: the API refuses them."""
-    request, sent = kind.shape.lasting(ttl)
-    if refusal(request, sent, kind.rules):
-        return None
-    return kind.rules, tuple([breakpoint.ttl for breakpoint in sent.breakpoints])
