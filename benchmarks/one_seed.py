@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
+from typing import Any
 
-from cachecost.conversations.calls import Call, PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.simulation.workload import Workload
 from cachecost.sweep.montecarlo.draws import MAIN, Draw, Times, draw_times, main_calls
 from cachecost.sweep.montecarlo.many_seeds import seeded_rules
@@ -42,5 +43,11 @@ def _timed(traffic: Workload, draw: Draw, times: Times) -> Iterator[Call]:
 def _retried(call: Call) -> Call:
     if call.has_failed:
         return call
-    shared = {each.name: getattr(call, each.name) for each in fields(Call)}
-    return PlannedCall(**shared, purpose=RETRIED, turn=call.turn, inquiry=call.inquiry)
+    unbilled: dict[str, Any] = {
+        "billed": None,
+        "iterations": (),
+        "status": None,
+        "lengths": None,
+        "output_billed": None,
+    }
+    return replace(call, **unbilled, purpose=RETRIED, is_simulated=True)

@@ -14,8 +14,8 @@ import pytest
 from cachecost.base.version import __version__
 from cachecost.views.charts.palette import PAGE_COLOURS
 from cachecost.views.check.badge import badge_svg, badge_words
-from cachecost.views.check.change_words import call_ranges, session_words, volume_words
 from cachecost.views.check.markdown import render as render_markdown
+from cachecost.views.check.text import call_ranges, session_words, volume_words
 from check_projects import (
     REGRESSION,
     Body,

@@ -10,7 +10,7 @@ import pytest
 
 from bodies import body, text, user
 from cachecost.base.errors import CannotEvaluate
-from cachecost.commands.replay_job import price_note, retirement_note
+from cachecost.commands.replay import price_note, retirement_note
 from cachecost.providers.hosts import catalogue
 from cachecost.providers.prices import PriceBook
 from command_runs import run_here

@@ -17,8 +17,7 @@ from cachecost.base.yaml_text import read
 from cachecost.cli import exit_code
 from cachecost.commands import init as module
 from cachecost.commands.check import check
-from cachecost.commands.init import NEW, init
-from cachecost.commands.project_sources import ABOUT, RECORDING, SCENARIO, SCHEMA, WORKFLOW, starting_files
+from cachecost.commands.init import ABOUT, NEW, RECORDING, SCENARIO, SCHEMA, WORKFLOW, init, starting_files
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.scenario.models import schema_text
 

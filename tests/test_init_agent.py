@@ -11,15 +11,15 @@ import pytest
 
 from cachecost.base.yaml_text import read
 from cachecost.cli import exit_code
-from cachecost.commands import project_sources
-from cachecost.commands.init import init
-from cachecost.commands.project_sources import (
+from cachecost.commands import init as project_sources
+from cachecost.commands.init import (
     SCENARIO,
     SCHEMA,
     WORKFLOW,
     EntryPoint,
     ModelName,
     find_entry_point,
+    init,
     starting_files,
 )
 from cachecost.scenario import load

@@ -178,6 +178,25 @@ def test_counted(count: int, text: str) -> None:
     assert numbers.count_text(count, "call") == text
 
 
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 budgets hold"), (1, "1 budget holds"), (1204, "1,204 budgets hold")]
+)
+def test_a_verb_agrees_with_its_count(count: int, text: str) -> None:
+    assert numbers.count_text(count, "budget", "hold") == text
+
+
+def test_a_range_of_equal_texts_is_one_text() -> None:
+    assert numbers.range_text("2", "6") == "2–6"
+    assert numbers.range_text("$1.20", "$3.40", " to ") == "$1.20 to $3.40"
+    assert numbers.range_text("2", "2") == "2"
+
+
+def test_a_margin_has_its_sign_and_what_it_is_in_dollars() -> None:
+    assert numbers.margin_text(0.059) == "±5.9%"
+    assert numbers.margin_text(Decimal("0.059"), Decimal("0.777")) == "±5.9% → ±$0.78"
+    assert numbers.margin_text(0.0, Decimal(0)) == ""
+
+
 def test_change_is_none_where_it_means_nothing() -> None:
     assert numbers.change(Decimal(3), Decimal(4)) == Decimal("-0.25")
     assert numbers.change(Decimal(0), Decimal(4)) == -1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cachecost.base.structs import replace
 from cachecost.budgets.determinism import AROUND, align, excerpt, find_difference, find_differences
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, compact, digest_of
 from cachecost.prompts.intake import Intake
 
@@ -81,11 +81,11 @@ def test_kinds(first: object, second: object, kind: str) -> None:
 # ------------------------------------------------------------------------------------------------ calls
 
 
-def run_of(*bodies: dict[str, Any], answers: Sequence[str] = ()) -> list[RecordedCall]:
+def run_of(*bodies: dict[str, Any], answers: Sequence[str] = ()) -> list[Call]:
     """The calls of these bodies over a common default; `answers` are the ids of the tool calls that were answered."""
     intake = Intake(keep_content=True)
     whole = [{"model": "claude-opus-4-6", "max_tokens": 5, "messages": [user("Hello")], **body} for body in bodies]
-    calls = [RecordedCall(intake.body(body), 2.0 * number) for number, body in enumerate(whole)]
+    calls = [Call(intake.body(body), 2.0 * number) for number, body in enumerate(whole)]
     return [replace(calls[0], response=tuple(map(_tool_use, answers))), *calls[1:]]
 
 
@@ -145,7 +145,7 @@ def test_one_run_made_more_calls() -> None:
 
 
 def test_ids_of_the_simulated_api_are_no_difference() -> None:
-    def run(sent: str, answered: str) -> list[RecordedCall]:
+    def run(sent: str, answered: str) -> list[Call]:
         used = {"type": "tool_use", "id": sent, "name": "x", "input": {}}
         result = {"type": "tool_result", "tool_use_id": sent, "content": "done"}
         messages = [user("Hi"), {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
 from cachecost.providers.prices import PriceBook
@@ -29,9 +29,9 @@ def random_workload(seed: int) -> Workload:
     return recorded_workload("log", calls, setup.with_recorded(calls, None))
 
 
-def _calls(random: Random) -> list[RecordedCall]:
+def _calls(random: Random) -> list[Call]:
     system = Part((given_block("text", "system", "rules", random.choice((100, 1_500, 6_000))),))
-    threads, calls, now = [_grown(random, Thread(), "a")], list[RecordedCall](), START
+    threads, calls, now = [_grown(random, Thread(), "a")], list[Call](), START
     regime = random.choice((1.0, 1.0, 1.3))
     for number in range(random.randint(2, 8)):
         threads.append(_grown(random, random.choice(threads[-2:]), str(number)))
@@ -50,7 +50,7 @@ def _grown(random: Random, thread: Thread, name: str) -> Thread:
     return thread
 
 
-def _call(random: Random, request: Request, start: float, regime: float) -> RecordedCall:
+def _call(random: Random, request: Request, start: float, regime: float) -> Call:
     counted = sum(block.tokens or 0 for block in request.system.blocks)
     counted += sum(block.tokens or 0 for node in request.thread.messages() for block in node.blocks)
     cached = max(0, int(counted * regime * random.choice((1, 1, 1, random.random()))) - 3)
@@ -60,7 +60,7 @@ def _call(random: Random, request: Request, start: float, regime: float) -> Reco
         random.choice((1, 3, 40)), read, cached - read if ttl == "5m" else 0, cached - read if ttl == "1h" else 0
     )
     sent = replace(request, automatic=random.choice((ttl, ttl, ttl, None)))
-    return RecordedCall(
+    return Call(
         sent,
         start,
         timestamp="2026-09-21T14:13:20Z",

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.analysis.comparison.break_even import (
-    CheapestClaim,
+    Claim,
     ComparisonAt,
-    DifferenceClaim,
     Names,
     Number,
     find_break_even,
@@ -27,7 +26,7 @@ from cachecost.providers.usage import Usage
 from cachecost.scenario import from_mapping
 from cachecost.scenario.loading import scenario_at
 
-CHEAPEST = CheapestClaim("")
+CHEAPEST = Claim("")
 
 
 def costing(strategy: str, dollars: Decimal) -> Ledger:
@@ -99,7 +98,7 @@ def test_steps_are_both_ends_and_the_multiples_between(
 
 def test_whether_a_strategy_costs_more_than_another_has_a_break_even_of_its_own() -> None:
     at = lines_of({"a": (50, 0), "b": (0, 2), "c": (1, 0)})
-    found = find_break_even(at, DifferenceClaim("b", "a"), range(41))
+    found = find_break_even(at, Claim("b", "a"), range(41))
     assert found is not None
     assert (found.claim, found.holds_to) == ("“b” costs less than “a”", 24)
     assert (found.instead, found.changes_at) == ("“b” costs no less than “a”", 25)

@@ -10,7 +10,7 @@ import pytest
 from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, tool_result, tool_use, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.analysis.fidelity.rules_seen import evidence_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
@@ -46,9 +46,7 @@ def judged(*rows: tuple[Body, Usage], factor: float = 1.0, **fields: Any) -> lis
     calls = []
     for number, (request, bill, *response) in enumerate(rows, 1):
         answer = tuple(block_of("assistant", item) for item in response[0]) if response else ()
-        calls.append(
-            RecordedCall(intake.body(request), 10.0 * number, billed=bill, response=answer, line=number, **fields)
-        )
+        calls.append(Call(intake.body(request), 10.0 * number, billed=bill, response=answer, line=number, **fields))
     checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude(factor))
     judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged
@@ -129,8 +127,8 @@ def test_passes_of_server_tools_are_told_apart_by_sums() -> None:
 def test_a_call_without_a_bill_still_writes() -> None:
     intake = Intake(keep_content=True)
     calls = [
-        RecordedCall(intake.body(FIRST), 10.0, line=1),
-        RecordedCall(intake.body(SECOND), 20.0, billed=HIT, line=2),
+        Call(intake.body(FIRST), 10.0, line=1),
+        Call(intake.body(SECOND), 20.0, billed=HIT, line=2),
     ]
     checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
     judgements, not_judged = checker.check_calls("log", calls)
@@ -139,10 +137,10 @@ def test_a_call_without_a_bill_still_writes() -> None:
 
 def test_a_failed_call_writes_nothing() -> None:
     intake = Intake(keep_content=True)
-    failed = RecordedCall(intake.body(FIRST), 10.0, status=529, line=1)
+    failed = Call(intake.body(FIRST), 10.0, status=529, line=1)
     checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
     judgements, _ = checker.check_calls(
-        "log", [failed, RecordedCall(intake.body(SECOND), 20.0, billed=Usage(3, 0, 2500), line=2)]
+        "log", [failed, Call(intake.body(SECOND), 20.0, billed=Usage(3, 0, 2500), line=2)]
     )
     assert kinds(judgements) == [("cold", True)]
 

@@ -10,7 +10,7 @@ from test_fidelity import Crude
 
 from bodies import Body, assistant, body, breakpoint_last, marked, text, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
 from cachecost.providers.assumptions import assumptions_from
@@ -32,9 +32,7 @@ def judged(
     for number, (after, request, bill) in enumerate(rows, 1):
         start = datetime.fromisoformat(begin).timestamp() + after
         at = datetime.fromtimestamp(start, UTC).isoformat()
-        calls.append(
-            RecordedCall(intake.body({**request, "model": model}), start, timestamp=at, billed=bill, line=number)
-        )
+        calls.append(Call(intake.body({**request, "model": model}), start, timestamp=at, billed=bill, line=number))
     checker = FidelityChecker(RuleBook(assumptions_from(assumptions)), PriceBook.load(), lambda generation: Crude(1.0))
     judgements, not_judged = checker.check_calls("log", calls)
     assert not not_judged

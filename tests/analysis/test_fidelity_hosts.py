@@ -10,7 +10,7 @@ from test_fidelity import Crude
 from bodies import Body, assistant, body, text, user
 from cachecost.analysis.fidelity.checker import GONE_S, EarlierPrompts, FidelityChecker
 from cachecost.analysis.fidelity.rules_seen import evidence_of, evidence_of_hosts, find_claims, find_refuted_claims
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.intake import Intake
@@ -18,7 +18,7 @@ from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.scores import Score
 from cachecost.views.fidelity.text import (
     HostScore,
     exactness_sentences,
@@ -36,7 +36,7 @@ def judged(host: str, model: str, *rows: tuple[Body, Usage], step_s: float = 10.
     """Judge calls `step_s` seconds apart. A block is as many tokens as bytes."""
     intake = Intake(keep_content=True)
     calls = [
-        RecordedCall(intake.body({**request, "model": model}), step_s * number, host=host, billed=bill, line=number)
+        Call(intake.body({**request, "model": model}), step_s * number, host=host, billed=bill, line=number)
         for number, (request, bill) in enumerate(rows, 1)
     ]
     checker = FidelityChecker(RuleBook(assumptions_from(rules)), PriceBook.load(), lambda generation: Crude())
@@ -101,7 +101,7 @@ def test_a_range_breaks_where_less_than_the_minimum_is_read() -> None:
     second = judged("gemini", "gemini-3.8-flash", *rows)[1]
     assert (second.kind, second.holds, second.is_right) == ("range", False, False)
     assert second.reason == "at most 0 tokens were predicted, 500 were read"
-    assert HostScore("gemini", "best_effort", score("", [second]), 500).standing.startswith("the range holds in 0 of 1")
+    assert HostScore("gemini", "best_effort", Score("", [second]), 500).standing.startswith("the range holds in 0 of 1")
 
 
 def test_openais_late_breakpoints_are_judged_as_breakpoints() -> None:

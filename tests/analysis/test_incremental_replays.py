@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.analysis.replays.steps import (
-    ChangedPrices,
     ChangedReplay,
+    PricedSimulation,
     Replays,
     ReplayStep,
     TrackedReplay,
@@ -109,8 +109,11 @@ def assert_the_same(traffic: Workload, dice: Random) -> None:
         whole = list(Replays(traffic).tracked_replay(steps).run())
         assert observed(ChangedReplay(earlier, steps, matches).run()) == observed(iter(whole))
         rows = priced(made.row for made in whole)
-        assert priced(ChangedPrices(earlier, steps, matches).rows()) == rows
-        assert priced(Replays(traffic).priced_rows(steps)) == rows
+        assert (
+            priced(made.row for made in ChangedReplay(earlier, steps, matches, PricedSimulation, explained=False).run())
+            == rows
+        )
+        assert priced(Replays(traffic).rows(steps, kind=PricedSimulation)) == rows
         earlier, steps = tracked(traffic, steps), list(steps)
         place = dice.randrange(len(steps))
         steps[place] = steps[place].with_request(dice.choice(MARKINGS)(steps[place].call.request))
@@ -149,7 +152,7 @@ def test_a_keep_alive_leaves_most_calls_as_they_were(earlier: TrackedReplay) -> 
     matches = earlier.match(steps)
     assert matches is not None and len(steps) > len(earlier.steps)
     known = {id(one.made.row) for one in earlier.calls}
-    anew = [row for row in ChangedPrices(earlier, steps, matches).rows() if id(row) not in known]
+    anew = [made for made in ChangedReplay(earlier, steps, matches, explained=False).run() if id(made.row) not in known]
     assert len(anew) < 2 * (len(steps) - len(earlier.steps)) + len(earlier.steps) // 4
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cachecost.analysis.next_message.choices import LEAD_S, MOST_PINGS, _saved_in, advise_keep_alive, choose_next
+from cachecost.analysis.next_message.choices import LEAD_S, MOST_PINGS, advise_keep_alive, choose_next
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import (
     SUMMARY_TOKENS,
@@ -203,8 +203,10 @@ def test_no_other_number_of_keep_alives_saves_more(pauses: list[float], idle: fl
     if found.pauses:
         loss = found.cost / PRICES.read * (PRICES.write_5m - PRICES.read)
         for pings in range(found.worth_up_to + 1):
-            saved = [_saved_in(pause, pings, 300.0, 240.0, found.cost, loss) for pause in longer]
-            assert sum(saved, Decimal(0)) / len(longer) <= found.saved
+            expires = [300.0 + 240.0 * sent for sent in range(pings + 1)]
+            saved = sum(loss for pause in longer if expires[0] <= pause < expires[-1])
+            paid = sum(found.cost for pause in longer for sent in range(1, pings + 1) if 240.0 * sent <= pause)
+            assert (saved - paid) / len(longer) <= found.saved
 
 
 def test_keep_alives_stop_at_break_even() -> None:

@@ -14,7 +14,7 @@ from bodies import assistant, body, marked, text, user
 from cachecost.analysis.optimum.online_rule import MOVING, STATIC, TTLS, OnlineRule, cheapest_rule, is_always_legal
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.analysis.optimum.presets import try_presets
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
@@ -22,7 +22,7 @@ from cachecost.scenario.models import load_strategy
 from cachecost.simulation.setup import ReplaySetup, no_progress
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.keepalive import KeepAlive, needs_output
-from cachecost.views.optimum.client_code import client_code, strategy_yaml
+from cachecost.views.optimum.plan_folder import client_code, strategy_yaml
 
 PINGS = KeepAlive(every_s=3595.0, times=2, whole=True)
 ALL = [
@@ -111,11 +111,11 @@ def test_a_keep_alive_asks_for_as_little_as_the_api_accepts(params: dict[str, An
 
 def found_for(seconds: list[int], grows_by: int, pings: bool = True) -> tuple[OnlineRule, Decimal, Decimal]:
     """The cheapest rule for a conversation that has these starts, its cost, and that of the cheapest preset."""
-    intake, messages, calls = Intake(), [], list[RecordedCall]()
+    intake, messages, calls = Intake(), [], list[Call]()
     for number, at in enumerate(seconds):
         messages.append(user(text(20_000 if not number else grows_by, str(number))))
         day = 1_790_000_000.0
-        calls.append(RecordedCall(intake.body(body(*messages)), day + at, timestamp="2026-09-21T14:13:20Z"))
+        calls.append(Call(intake.body(body(*messages)), day + at, timestamp="2026-09-21T14:13:20Z"))
         messages.append(assistant(text(200, f"answer {number}")))
     setup = ReplaySetup(RuleBook(), PriceBook.load(None, None), tokens="bytes")
     evaluator = PlanEvaluator.of(calls, setup)

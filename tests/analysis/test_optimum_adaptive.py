@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
-from cachecost.conversations.calls import PlannedCall, date_call
+from cachecost.conversations.calls import Call, date_call
 from cachecost.conversations.distributions import SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.conversations.model import Conversation
 from cachecost.providers.prices import PriceBook
@@ -61,7 +61,7 @@ def test_it_beats_five_minutes_and_an_hour_throughout_where_pauses_mix(pause: fl
     assert cost(ADAPTIVE, told) < min(fives, hours)
 
 
-def seen(calls: list[PlannedCall]) -> list[object]:
+def seen(calls: list[Call]) -> list[object]:
     return [
         (call.start, [(breakpoint.block_key, breakpoint.ttl) for breakpoint in call.request.breakpoints])
         for call in calls

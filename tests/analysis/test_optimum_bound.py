@@ -21,7 +21,7 @@ from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.analysis.optimum.presets import try_presets
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
@@ -76,7 +76,7 @@ def test_rows_of_calls_that_are_simulated_already_serve_it(seed: int) -> None:
 def test_no_bill_that_its_lengths_meet_is_below_it(seed: int) -> None:
     work = random_workload(seed)
     sent = PlanEvaluator.of(work.calls, work.setup).sent
-    bills = [call.billed for call in work.calls if isinstance(call, RecordedCall) and call.billed]
+    bills = [call.billed for call in work.calls if call.billed]
     if [row.usage.total_input for row in rows_of(work)] == [bill.total_input for bill in bills]:
         billed = sum((one.prices.total_cost(bill) for one, bill in zip(sent, bills, strict=True)), Decimal(0))
         assert lower_bound_of(work.calls, work.setup).usd <= billed
@@ -102,10 +102,10 @@ def test_every_plan_of_a_search_is_one_of_its_phase() -> None:
 def conversation(*bills: Usage | None, gap: float = 20.0, first_token_s: float = 0.0) -> Workload:
     """Calls that each add a question and an answer of 5,000 tokens, with a breakpoint at the end; None: no bill."""
     system = Part((given_block("text", "system", "rules", 6_000),))
-    thread, calls = Thread(), list[RecordedCall]()
+    thread, calls = Thread(), list[Call]()
     for number, bill in enumerate(bills):
         thread = thread.then(Message.of("user", (given_block("text", "user", f"{number}", 5_000),)))
-        call = RecordedCall(
+        call = Call(
             Request("claude-opus-4-6", thread, system=system, automatic="5m"),
             START + gap * number,
             first_token_s=first_token_s,

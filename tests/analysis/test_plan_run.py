@@ -16,7 +16,7 @@ from cachecost.analysis.optimum.extras import Proposal, proposals
 from cachecost.analysis.optimum.lower_bound import cheapest
 from cachecost.analysis.optimum.plan_evaluator import BareCall, Breakpoints, PlanEvaluator, PlanStep
 from cachecost.analysis.optimum.plan_run import PlanRun, plan_changes
-from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, calls_in_order
+from cachecost.analysis.optimum.planner import Choices, PlanCall, Planner, calls_in_order
 from cachecost.analysis.optimum.presets import try_presets
 from cachecost.analysis.optimum.tree import BlockTree, FutureUse
 from cachecost.analysis.optimum.ttl_costs import TTLCosts
@@ -83,7 +83,7 @@ def test_a_plan_with_more_calls_costs_the_same_as_if_it_were_planned_anew(
             assert run.usd == usd
 
 
-def planned_usd(evaluator: PlanEvaluator, calls: Sequence[PlannedCall], choices: Choices) -> Decimal:
+def planned_usd(evaluator: PlanEvaluator, calls: Sequence[PlanCall], choices: Choices) -> Decimal:
     planner = Planner(evaluator, choices)
     return sum((planner.run_step(call).usd for call in calls), Decimal(0))
 

@@ -11,7 +11,7 @@ import pytest
 from loops import EPHEMERAL, Body, Sending, calls_of, explained, naive_cost, words
 
 from cachecost.analysis.lint import RequestLoader, lint_log
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
 
 HOUR = {"type": "ephemeral", "ttl": "1h"}
@@ -154,7 +154,7 @@ def test_it_is_exact_where_the_blocks_are_only_moved() -> None:
 
 
 def lint_codes(sendings: Sequence[Sending]) -> list[tuple[str, str, int | None, int]]:
-    recorded = [RecordedCall(call.request, call.start, call.day) for call in calls_of(sendings)]
+    recorded = [Call(call.request, call.start, call.day) for call in calls_of(sendings)]
     linted = lint_log(recorded, "log", RequestLoader(RuleBook(), "anthropic", "bytes"))
     return [(one.code, one.path, one.call, one.calls) for one in linted.findings]
 

@@ -15,13 +15,13 @@ from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.times import seconds
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.reporting import read_bounds, with_shared_prefix
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import BOUNDS, ModelRules, RuleBook, StatedRange
 from cachecost.providers.usage import Usage
-from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.scores import Score
 from cachecost.views.fidelity.text import judgement_row
 
 XAI = RuleBook().rules("xai", "grok-4.7")
@@ -113,11 +113,11 @@ def test_a_call_of_xai_is_exact_or_in_its_range_or_neither(read: int, kind: str,
 
 def test_scores_count_exact_hits_and_ranges_apart() -> None:
     judgements = xai((body(ASK), Usage(1872, 128)), (body(*MORE), Usage(2372, 128)), (body(*MORE), Usage(2500)))
-    told = score("xai", judgements)
+    told = Score("xai", judgements)
     assert (told.hits, told.exact_hits, told.cold, told.exact_cold) == (2, 1, 1, 0)
     assert (told.ranges, told.held, told.coverage) == (3, 2, 1.0)
     assert told.ranges_in_words == "2 of 3 (stated for all)"
-    part = score("xai", [replace(one, coverage=0.9) for one in judgements])
+    part = Score("xai", [replace(one, coverage=0.9) for one in judgements])
     assert part.ranges_in_words == "2 of 3 (stated for 90%)"
     row = judgement_row(judgements[1])
     assert row["range"] == {"least": 128, "most": 2240, "coverage": 1.0, "holds": True}
@@ -126,7 +126,7 @@ def test_scores_count_exact_hits_and_ranges_apart() -> None:
 def test_a_host_without_a_range_has_none_in_its_rows() -> None:
     rows = judged("deepseek", "deepseek-flash", (body(ASK), Usage(2000)), (body(*MORE), Usage(324, 2176)))
     assert [judgement_row(one)["range"] for one in rows] == [None, None]
-    assert score("deepseek", rows).ranges == 0
+    assert Score("deepseek", rows).ranges == 0
 
 
 THEN = user(text(90, "then"))
@@ -157,7 +157,7 @@ def judged_early(*rows: tuple[Body, Usage]) -> list[Judgement]:
     """Judge calls of grok-4.20 before xAI's steps of 64: everything that was sent or answered is read."""
     intake, day = Intake(keep_content=True), "2026-04-01T12:00:00Z"
     calls = [
-        RecordedCall(
+        Call(
             intake.body({**request, "model": "grok-4.20"}),
             seconds(day) + 10 * number,
             timestamp=day,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.call_recording import calls
 from cachecost.conversations.sessions import conversations_of
 from cachecost.providers.prices import PriceBook
@@ -20,19 +20,19 @@ PRICES = PriceBook.load(None, None)
 
 
 @pytest.fixture(scope="module")
-def sessions() -> list[RecordedCall]:
+def sessions() -> list[Call]:
     return list(calls(RECORDING))
 
 
 @pytest.fixture(scope="module")
-def bill(sessions: list[RecordedCall]) -> BillTotal:
+def bill(sessions: list[Call]) -> BillTotal:
     bill = BillTotal(PRICES)
     for call in sessions:
         bill.add(call)
     return bill
 
 
-def cost(sessions: list[RecordedCall], strategy: str) -> tuple[int, Decimal]:
+def cost(sessions: list[Call], strategy: str) -> tuple[int, Decimal]:
     ledger = replay_strategy(strategy, conversations_of(sessions), ReplaySetup(RuleBook(), PRICES, bills=sessions))
     assert ledger.errors == 0
     return ledger.usage.total_input, ledger.cost.total
@@ -45,14 +45,14 @@ def test_the_bill_is_that_of_the_transcripts(bill: BillTotal) -> None:
     assert bill.dollars.quantize(Decimal("0.0001")) == Decimal("5.1737")
 
 
-def test_uncached_it_costs_each_input_token_that_was_billed_once(sessions: list[RecordedCall], bill: BillTotal) -> None:
+def test_uncached_it_costs_each_input_token_that_was_billed_once(sessions: list[Call], bill: BillTotal) -> None:
     tokens, _ = cost(sessions, "none")
     assert tokens == bill.usage.total_input
 
 
 @pytest.mark.parametrize(("strategy", "least", "most"), [("claude-code", "1.00", "1.03"), ("none", "5.2", "5.4")])
 def test_planned_as_it_was_sent_it_costs_what_was_billed(
-    sessions: list[RecordedCall], bill: BillTotal, strategy: str, least: str, most: str
+    sessions: list[Call], bill: BillTotal, strategy: str, least: str, most: str
 ) -> None:
     """Above the bill by the heads that calls before the recording had written."""
     tokens, dollars = cost(sessions, strategy)
@@ -60,7 +60,7 @@ def test_planned_as_it_was_sent_it_costs_what_was_billed(
     assert Decimal(least) <= dollars / bill.dollars <= Decimal(most)
 
 
-def test_sessions_and_sub_agents_are_apart(sessions: list[RecordedCall]) -> None:
+def test_sessions_and_sub_agents_are_apart(sessions: list[Call]) -> None:
     conversations = conversations_of(sessions)
     assert len(conversations) == 13
     assert sum(len(conversation.replies) for conversation in conversations) + sum(
@@ -69,7 +69,7 @@ def test_sessions_and_sub_agents_are_apart(sessions: list[RecordedCall]) -> None
 
 
 @pytest.mark.parametrize("strategy", ["claude-code", "system-only", "aider", "llama-index-cache-idx"])
-def test_layers_add_up_to_the_usage_and_to_the_dollars(sessions: list[RecordedCall], strategy: str) -> None:
+def test_layers_add_up_to_the_usage_and_to_the_dollars(sessions: list[Call], strategy: str) -> None:
     """Sizes that bills tell hold for the ends of layers, too."""
     ledger = replay_strategy(strategy, conversations_of(sessions), ReplaySetup(RuleBook(), PRICES, bills=sessions))
     for row in ledger.rows:

@@ -17,7 +17,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.tokenizers import has_ctok
-from cachecost.views.fidelity.scores import score
+from cachecost.views.fidelity.scores import Score
 from cachecost.views.fidelity.text import anthropic_judgements, fidelity_object, host_scores
 from tools.rule_sightings import render
 
@@ -47,7 +47,7 @@ def test_requests_and_steps_of_transcripts_are_never_in_one_sum(fidelity: Fideli
     told = fidelity_object(fidelity)
     assert told["judged"] == "requests" and told["calls"] == len(fidelity.requests)
     assert told["transcripts"]["calls"] == len(fidelity.transcripts) == 930
-    steps = score("transcripts", fidelity.transcripts)
+    steps = Score("transcripts", fidelity.transcripts)
     assert (steps.hits - steps.exact_hits, steps.cold - steps.exact_cold) == (1, 1), "one step's read is unexplained"
     calls = {row["name"]: row["calls"] for row in told["by"]["model"]}
     of_model = [one for one in fidelity.judgements if one.model == "claude-opus-4-6"]
@@ -64,7 +64,7 @@ def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
     """
     with_breakpoints = [one for one in fidelity.requests if "no breakpoints" not in one.features]
     for judgements in (with_breakpoints, fidelity.transcripts):
-        whole = score("all", judgements)
+        whole = Score("all", judgements)
         assert whole.off_usd is not None and whole.known.billed is not None and whole.not_known.billed is not None
         assert whole.billed_usd == whole.known.billed + whole.not_known.billed
         assert abs(whole.off_usd) < whole.known.billed / 100
@@ -72,7 +72,7 @@ def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
 
 @needs_ctok
 def test_at_least_99_of_100_hits_are_exact(fidelity: Fidelity) -> None:
-    whole = score("all", anthropic_judgements(fidelity))
+    whole = Score("all", anthropic_judgements(fidelity))
     assert whole.hits >= 84 and whole.exact_hits >= 0.99 * whole.hits
 
 
@@ -124,7 +124,7 @@ def test_what_the_recordings_say_of_each_other_host(fidelity: Fidelity) -> None:
         told = row.score
         right = (told.exact_hits, told.hits), (told.exact_cold, told.cold), (told.held, told.ranges)
         counts = [f"{exact}/{of_them}" for exact, of_them in right]
-        found.append([row.host, row.way, str(told.calls), *counts, str(told.unknown)])
+        found.append([row.host, row.matching, str(told.calls), *counts, str(told.unknown)])
     assert [row for row in found if row[0] != "anthropic" and row[2] != "0"] == [
         line.split() for line in HOSTS.strip().splitlines()
     ]

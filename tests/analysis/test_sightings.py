@@ -12,13 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.account.causes import causes
-from cachecost.analysis.fidelity.rules_seen import CLAIMS, RULES, TESTED, find_sightings
+from cachecost.analysis.fidelity.rules_seen import CLAIMS, RULES
 from cachecost.cli import cachecost
 from cachecost.ledger.results import Judgement
 from cachecost.providers import listing as sightings
 from cachecost.providers.hosts import catalogue
 from cachecost.providers.listing import Sighting, rule_rows, sightings_of_rows, sightings_text
 from cachecost.providers.usage import Usage
+from tools.rule_sightings import TESTED, find_sightings
 
 DAY = date(2026, 6, 1)
 HIT = Judgement(

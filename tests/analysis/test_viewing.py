@@ -17,7 +17,7 @@ from tests.viewer_logs import replay_setup
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.viewing.blocks import CHARGED, SentBlock, compare_blocks, first_text_difference, sent_blocks
 from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing, session_id
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, digest_of
 from cachecost.prompts.compare import diff_texts
 from cachecost.providers.usage import ZERO
@@ -55,7 +55,7 @@ def test_blocks_add_up_to_the_bill(seed: int) -> None:
     workload = random_workload(seed)
     simulation = workload.simulation()
     for call in workload.calls:
-        assert isinstance(call, RecordedCall) and call.billed
+        assert call.billed
         made = simulation.simulate(call)
         blocks = sent_blocks(call, made, call.billed)
         assert all(one.tokens >= 0 for one in blocks)
@@ -72,7 +72,7 @@ def test_blocks_add_up_to_the_bill(seed: int) -> None:
 @settings(max_examples=50, deadline=None)
 def test_blocks_that_cannot_be_rendered_share_the_bill_by_size(seed: int) -> None:
     for call in random_workload(seed).calls:
-        assert isinstance(call, RecordedCall)
+        assert isinstance(call, Call)
         blocks = sent_blocks(call, None, call.billed)
         assert sum(one.tokens for one in blocks) == (call.billed.total_input if call.billed else 0)
 

@@ -27,11 +27,11 @@ def replays(tmp_path_factory: pytest.TempPathFactory) -> Replays:
 def test_only_breakpoints_change(replays: Replays, name: str) -> None:
     option = preset_option(name)
     assert option and option.name == f"breakpoints={name}" and "," not in name
-    steps = option.apply(replays.recorded)
+    steps = option.change(replays.recorded)
     for before, after in zip(replays.recorded, steps, strict=True):
         assert after.number == before.number and after.content is before.content
         assert after.call.request.thread is before.call.request.thread
-    assert places(option.apply(replays.recorded)) == places(steps), "nothing is learned from one replay for the next"
+    assert places(option.change(replays.recorded)) == places(steps), "nothing is learned from one replay for the next"
 
 
 def places(steps: Sequence[ReplayStep]) -> list[object]:
@@ -42,7 +42,7 @@ def places(steps: Sequence[ReplayStep]) -> list[object]:
 def test_breakpoints_are_where_the_preset_places_them(replays: Replays, name: str, layers: list[str]) -> None:
     option = preset_option(name)
     assert option
-    for step in option.apply(replays.recorded):
+    for step in option.change(replays.recorded):
         assert [breakpoint.layer for breakpoint in step.call.request.breakpoints] == layers
 
 
@@ -51,9 +51,9 @@ def test_a_preset_keeps_the_ttl_of_the_request(replays: Replays) -> None:
     own, fixed = preset_option("claude-code"), preset_option("claude-code-1h")
     assert own and fixed
     for steps, ttl in ((hour, "1h"), (replays.recorded, "5m")):
-        found = {breakpoint.ttl for step in own.apply(steps) for breakpoint in step.call.request.breakpoints}
+        found = {breakpoint.ttl for step in own.change(steps) for breakpoint in step.call.request.breakpoints}
         assert found == {ttl}
-    assert {mark.ttl for step in fixed.apply(replays.recorded) for mark in step.call.request.breakpoints} == {"1h"}
+    assert {mark.ttl for step in fixed.change(replays.recorded) for mark in step.call.request.breakpoints} == {"1h"}
 
 
 @pytest.mark.parametrize("name", ["adaptive", "rfc013-tree", "jp", "best-per-provider", "nobody"])

@@ -51,7 +51,7 @@ def test_nothing_is_replayed_twice_and_as_much_as_was_expected(session: Workload
 def test_rows_without_causes_are_those_with_causes(session: Workload) -> None:
     replays = Replays(session)
     for option in options(replays):
-        steps = option.apply(replays.recorded)
+        steps = option.change(replays.recorded)
         simulation = replays.simulation(steps)
         whole = [simulation.row(step.call) for step in steps]
         rows = replays.rows(steps)
@@ -62,7 +62,7 @@ def test_what_is_kept_as_rendered_is_what_is_rendered_anew(session: Workload) ->
     replays = Replays(session)
     preparer = session.setup.preparer()
     for option in options(replays):
-        steps: list[ReplayStep] = option.apply(replays.recorded)
+        steps: list[ReplayStep] = option.change(replays.recorded)
         keeping = preparer.fork_for(step.content for step in steps)
         for step in steps:
             with suppress(CannotEvaluate):
@@ -74,7 +74,7 @@ def test_a_call_with_other_breakpoints_is_prepared_as_if_by_itself(session: Work
     replays, reused = Replays(session), 0
     preparer = session.setup.preparer()
     for option in options(replays):
-        steps = option.apply(replays.recorded)
+        steps = option.change(replays.recorded)
         if not replays.are_as_sent(steps):
             continue
         for step in (one for one in steps if one.call is not one.content):

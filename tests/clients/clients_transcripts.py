@@ -10,7 +10,7 @@ from typing import Any
 from clients_bench import SCRIPTS, Done, Server, python_of
 from clients_sessions import claude_code_program
 
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.logs import find_input_files, merge_calls
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.providers.prices import PriceBook
@@ -85,7 +85,7 @@ class KnownSessions:
     results: Mapping[str, Mapping[str, Any]]
     calls_of_run: Mapping[str, range]
 
-    def written(self) -> list[RecordedCall]:
+    def written(self) -> list[Call]:
         """The calls in all transcripts of the folder, each once."""
         return list(calls_in(self.projects))
 
@@ -94,7 +94,7 @@ class KnownSessions:
         return {self.logged[number]["response"]["id"] for run in runs for number in self.calls_of_run[run]}
 
 
-def message_id(call: RecordedCall) -> str:
+def message_id(call: Call) -> str:
     """The id of the answer, without that of the request."""
     return call.id.split(" ")[0]
 
@@ -112,14 +112,14 @@ def usage_of(line: Mapping[str, Any]) -> Usage:
     )
 
 
-def calls_in(folder: Path, said: list[str] | None = None) -> Iterator[RecordedCall]:
+def calls_in(folder: Path, said: list[str] | None = None) -> Iterator[Call]:
     """The calls of a folder of logs, as every command reads them; notes go to `said`."""
     notes = said if said is not None else []
     files = list(find_input_files([folder], "auto", notes.append, []))
     return merge_calls([file.calls(notes.append) for file in files], notes.append)
 
 
-def bill_of_calls(calls: Iterator[RecordedCall] | list[RecordedCall]) -> BillTotal:
+def bill_of_calls(calls: Iterator[Call] | list[Call]) -> BillTotal:
     """The bill of the calls at public prices."""
     bill = BillTotal(PriceBook.load())
     for call in calls:
@@ -142,7 +142,7 @@ def breakpoint_ttls(body: Mapping[str, Any]) -> dict[str, set[str]]:
     return {"head": _ttls(head), "messages": _ttls(messages)}
 
 
-def read_ttls(call: RecordedCall) -> dict[str, set[str]]:
+def read_ttls(call: Call) -> dict[str, set[str]]:
     """The same of a call that was read from a transcript."""
     found: dict[str, set[str]] = {"head": set(), "messages": set()}
     for one in call.request.breakpoints:

@@ -84,7 +84,7 @@ def test_a_file_above_that_somebody_else_put_there_is_not_read(
     users = {"root": 0, "user": 1000, "owner of the current folder": 1001, "somebody": 1002}
     (tmp_path / "mine").mkdir()
     (tmp_path / "cachecost.toml").write_text(OWN)
-    monkeypatch.setattr(discovery, "_user", lambda start: users["user"])
+    monkeypatch.setattr(discovery.os, "getuid", lambda: users["user"], raising=False)
     monkeypatch.setattr(discovery, "_owner", lambda path: users[owner] if path.suffix else users[FOLDERS])
     found = find_files({}, Path("/"), tmp_path / "mine")
     assert bool(found.folders) is is_read

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.commands.mcp_server.captured_command import run_for_json
+from cachecost.commands.mcp_server.answers import run_for_json
 from check_projects import project
 from command_runs import run_here
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 
 Row = dict[str, Any]
@@ -31,9 +31,9 @@ START = 1795168800.0
 
 def agree(
     path: Path,
-    calls: Callable[[Path], Iterable[RecordedCall]],
+    calls: Callable[[Path], Iterable[Call]],
     session_files: Callable[[Path], list[SessionFile]],
-) -> tuple[list[RecordedCall], SessionFile]:
+) -> tuple[list[Call], SessionFile]:
     """Both readings of a file, which say the same of every call."""
     recorded, (billed,) = list(calls(path)), session_files(path)
     assert list(map(_of_recorded, recorded)) == [_of_billed(call, billed.project) for call in billed.calls]
@@ -42,7 +42,7 @@ def agree(
     return recorded, billed
 
 
-def _of_recorded(call: RecordedCall) -> tuple[object, ...]:
+def _of_recorded(call: Call) -> tuple[object, ...]:
     start = call.start if call.timestamp else None
     return call.billed, call.request.model, start, call.host, call.agent, call.id, call.line, call.project
 
@@ -51,7 +51,7 @@ def _of_billed(call: BilledCall, project: str) -> tuple[object, ...]:
     return call.usage, call.model, call.start, call.host or None, call.agent, call.id, call.line, project
 
 
-def shape(call: RecordedCall) -> list[tuple[str, list[str]]]:
+def shape(call: Call) -> list[tuple[str, list[str]]]:
     """Roles and kinds of the messages."""
     return [(message.role, [block.kind for block in message.blocks]) for message in call.request.thread.messages()]
 

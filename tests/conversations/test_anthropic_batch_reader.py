@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.anthropic_batch import calls, sniff
 from cachecost.providers.usage import Usage
 
@@ -61,7 +61,7 @@ def lines(path: Path, *rows: Line | str) -> Path:
     return path
 
 
-def read(path: Path) -> list[RecordedCall]:
+def read(path: Path) -> list[Call]:
     return list(calls(path, pytest.fail))
 
 

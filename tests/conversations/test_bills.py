@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import day_of, seconds
-from cachecost.conversations.calls import BillTotal, Iteration, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call, Iteration
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -19,12 +19,12 @@ PRICES = PriceBook.load()
 SIMPLE = {"opus": "claude-opus-4-6", "sonnet": "claude-sonnet-4-6"}
 
 
-def call(billed: Usage | None, model: str = SIMPLE["opus"], params: Any = None, **fields: Any) -> RecordedCall:
+def call(billed: Usage | None, model: str = SIMPLE["opus"], params: Any = None, **fields: Any) -> Call:
     request = Intake().body({"model": model, "messages": [], **(params or {})})
-    return RecordedCall(request, seconds(DAY), timestamp=DAY, billed=billed, line=1, **fields)
+    return Call(request, seconds(DAY), timestamp=DAY, billed=billed, line=1, **fields)
 
 
-def bill(*calls: RecordedCall, **fields: Any) -> BillTotal:
+def bill(*calls: Call, **fields: Any) -> BillTotal:
     made = BillTotal(PRICES, **fields)
     for one in calls:
         made.add(one)

@@ -16,7 +16,7 @@ from shapes import block_shape
 from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Call, Iteration
 from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers import call_recording as calls
 from cachecost.conversations.readers import request_log
@@ -78,7 +78,7 @@ def replayed(read: Any, tokens: str) -> list[str]:
     return [json.dumps(without_names(call_object(row))) for row in simulation.rows(read)]
 
 
-def shape(call: RecordedCall) -> tuple[Any, ...]:
+def shape(call: Call) -> tuple[Any, ...]:
     """Everything about a call but its line and what the log calls its source."""
     request = call.request
     told = [(message.role, [block_shape(block) for block in message.blocks]) for message in request.thread.messages()]

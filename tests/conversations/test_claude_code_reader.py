@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.claude_code.reader import calls
 from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.conversations.sessions import conversations_of
@@ -36,18 +36,18 @@ HOUR = {
 }
 
 
-def calls_of(folder: Path, lines: Sequence[dict[str, Any]], name: str = "session.jsonl") -> list[RecordedCall]:
+def calls_of(folder: Path, lines: Sequence[dict[str, Any]], name: str = "session.jsonl") -> list[Call]:
     path = folder / name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return list(calls(path))
 
 
-def told(call: RecordedCall) -> list[tuple[str, list[str]]]:
+def told(call: Call) -> list[tuple[str, list[str]]]:
     """The messages of a call: who, and what in a word each."""
     return [(message.role, [_word(block.content) for block in message.blocks]) for message in _messages(call)]
 
 
-def _messages(call: RecordedCall) -> list[Any]:
+def _messages(call: Call) -> list[Any]:
     return call.request.thread.messages()
 
 
@@ -143,7 +143,7 @@ def test_breakpoints_are_those_of_the_client_with_the_lifetime_that_the_bill_tel
         assert message_breakpoint == Breakpoint(message_breakpoint.layer, 0, "1h", call.request.thread)
 
 
-def breakpoints_of(call: RecordedCall) -> list[tuple[str, int]]:
+def breakpoints_of(call: Call) -> list[tuple[str, int]]:
     """The breakpoints in messages: role and index of the block."""
     nodes = [(one.node, one.index) for one in call.request.breakpoints if one.node is not None]
     return [(node.message.role, index) for node, index in nodes if node.message]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.detect import detect, read_calls
 from cachecost.conversations.readers.otel.reader import calls
 from cachecost.providers.prices import PriceBook
@@ -105,11 +105,11 @@ def saved(folder: Path, *values: Any) -> Path:
     return path
 
 
-def read(folder: Path, *values: Any) -> list[RecordedCall]:
+def read(folder: Path, *values: Any) -> list[Call]:
     return list(calls(saved(folder, *values)))
 
 
-def facts(call: RecordedCall) -> tuple[Any, ...]:
+def facts(call: Call) -> tuple[Any, ...]:
     return call.request.model, call.billed, call.timestamp, call.session, call.agent, call.id, call.first_token_s
 
 

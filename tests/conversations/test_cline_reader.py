@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.logs import find_input_files
 from cachecost.conversations.readers.cline.reader import CallInfo, calls, session_files, sniff, task_usage
@@ -42,7 +42,7 @@ def bills(path: Path) -> list[Usage | None]:
     return [call.billed for call in calls(path)]
 
 
-def blocks(call: RecordedCall) -> list[tuple[str, int]]:
+def blocks(call: Call) -> list[tuple[str, int]]:
     return [(message.role, len(message.blocks)) for message in call.request.thread.messages()]
 
 

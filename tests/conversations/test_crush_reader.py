@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.crush.reader import calls, session_files, sniff
 from cachecost.conversations.readers.detect import detect
 from served_hosts import served_by
@@ -69,7 +69,7 @@ def database(
     return path
 
 
-def blocks(call: RecordedCall) -> list[tuple[str, list[str]]]:
+def blocks(call: Call) -> list[tuple[str, list[str]]]:
     return [(message.role, [block.kind for block in message.blocks]) for message in call.request.thread.messages()]
 
 

@@ -19,7 +19,7 @@ from cachecost.base.errors import InputError
 from cachecost.conversations import call_recording
 from cachecost.conversations import model as recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.editing.cutting import (
     CallSelection,
     concat,
@@ -48,7 +48,7 @@ def saved(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[RecordedCall]:
+def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[Call]:
     """The calls; with `digest`, as a recording without content under that key has them."""
     told = request_log.calls(saved(folder / "log.jsonl", *rows))
     if not digest:
@@ -57,7 +57,7 @@ def read(folder: Path, *rows: dict[str, Any], digest: bytes = b"") -> list[Recor
     return list(calls.calls(folder / "digest.jsonl"))
 
 
-def written(told: Iterable[RecordedCall]) -> bytes:
+def written(told: Iterable[Call]) -> bytes:
     """The calls as a recording: equal where the calls are."""
     stream = BytesIO()
     call_recording.write(Title("n"), told, stream)

@@ -11,7 +11,7 @@ from random_logs import logs
 from cachecost.analysis.optimum.online_rule import MOVING, STATIC, TTLS, OnlineRule, is_always_legal
 from cachecost.prompts.intake import Intake
 from cachecost.strategies.placements import ThreadIndex, View
-from cachecost.views.optimum.client_code import client_code
+from cachecost.views.optimum.plan_folder import client_code
 
 ALL = [OnlineRule(static, moving, ttls) for static in STATIC for moving in MOVING for ttls in TTLS]
 RULES = [rule for rule in ALL if is_always_legal(rule)]

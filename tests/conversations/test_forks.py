@@ -53,7 +53,7 @@ def threads(conversation: Conversation) -> list[Thread]:
     """The thread after each human message, in one tree."""
     grown, found = GrowingThread(), []
     for event in conversation.events:
-        grown.take(event)
+        grown.add(event)
         if isinstance(event, Human):
             found.append(grown.thread)
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cachecost.conversations.readers.apis.gemini import from_candidate, from_generate_content
+from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
@@ -208,9 +209,11 @@ SENT = "".join(f"data: {json.dumps(one)}\r\n\r\n" for one in PIECES).encode()
 BODY = {"contents": [ASKED]}
 
 
-def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> ParsedCall:
-    found = read(HttpExchange(url=url, request=json.dumps(BODY).encode(), response=answer))
-    assert isinstance(found, ParsedCall)
+def call(answer: bytes, url: str = f"{GEMINI}:generateContent?key=k") -> SimpleNamespace:
+    """What a call is built of."""
+    exchange = HttpExchange(url=url, request=json.dumps(BODY).encode(), response=answer)
+    found = read(exchange, lambda body, **fields: SimpleNamespace(**fields, body=body))
+    assert isinstance(found, SimpleNamespace)
     return found
 
 
@@ -223,7 +226,7 @@ def test_an_answer_in_one_piece_or_streamed(answer: bytes) -> None:
     assert found.usage == Usage(40, 60, 0, 0, 7)
     texts = [one.get("text") or one.get("thinking") for one in found.answer if one != {"type": "text", "text": ""}]
     assert texts == ["Hm.", "North."]
-    assert CallBuilder().build(found).billed == found.usage
+    assert CallBuilder().build(**vars(found)).billed == found.usage
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.detect import detect
 from cachecost.conversations.readers.gemini_cli.reader import calls, session_files, sniff
@@ -33,7 +33,7 @@ from served_hosts import served_by
 NAME = "chats/session-2026-11-20T10-00-g-1.jsonl"
 
 
-def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall], SessionFile]:
+def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[Call], SessionFile]:
     return agree(write_lines(folder / name, rows), calls, session_files)
 
 

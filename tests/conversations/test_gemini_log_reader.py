@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import detect
 from cachecost.conversations.readers.http.gemini_log import calls
 from cachecost.providers.usage import Usage
@@ -46,7 +46,7 @@ def write(folder: Path, *rows: Row | str) -> Path:
     return path
 
 
-def read(folder: Path, *rows: Row) -> list[RecordedCall]:
+def read(folder: Path, *rows: Row) -> list[Call]:
     return list(calls(write(folder, *rows)))
 
 

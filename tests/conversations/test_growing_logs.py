@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers import repeated_lines as growing
 from cachecost.conversations.readers.request_log import RequestLog
 from cachecost.conversations.start_times import PIECE, BufferLine
@@ -69,7 +69,7 @@ JUNK = [
 class Whole(RequestLog):
     """Every line parsed whole: the one definition of what a line means."""
 
-    def _quick(self, line: BufferLine) -> RecordedCall | None:
+    def _quick(self, line: BufferLine) -> Call | None:
         return None
 
 
@@ -202,7 +202,7 @@ def random_log(seed: int) -> bytes:
 
 def told(log: RequestLog) -> tuple[list[Any], str, int | None]:
     """What a log comes to: its calls and their rows, its faults, and which line was still being written."""
-    calls: list[RecordedCall] = []
+    calls: list[Call] = []
     faults = ""
     try:
         calls.extend(log.calls())
@@ -213,10 +213,10 @@ def told(log: RequestLog) -> tuple[list[Any], str, int | None]:
     return [(shown(call), row) for call, row in zip(calls, rows, strict=True)], faults, log.unfinished
 
 
-def shown(call: RecordedCall) -> list[Any]:
+def shown(call: Call) -> list[Any]:
     """All that a call says, block by block."""
     request = call.request
-    rest = [getattr(call, name) for name in RecordedCall.__match_args__ if name not in ("request", "response")]
+    rest = [getattr(call, name) for name in Call.__match_args__ if name not in ("request", "response")]
     messages = [
         (message.digest, message.is_human, list(map(block_shown, message.blocks)))
         for message in request.thread.messages()
@@ -245,7 +245,7 @@ def test_random_logs_say_the_same_read_either_way(tmp_path: Path, monkeypatch: p
     quick = {"calls": 0, "all": 0}
     read = RequestLog._quick
 
-    def counted(self: RequestLog, line: BufferLine) -> RecordedCall | None:
+    def counted(self: RequestLog, line: BufferLine) -> Call | None:
         call = read(self, line)
         quick["calls"] += call is not None
         quick["all"] += 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.http.har import calls, sniff
 from cachecost.providers.usage import Usage
 
@@ -60,7 +60,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[Call]:
     return list(calls(path, warn))
 
 

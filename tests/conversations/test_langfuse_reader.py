@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.langfuse import calls, sniff
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.prices import PriceBook
@@ -67,7 +67,7 @@ def stored(row: Row) -> Row:
     return {SNAKE.get(name, name): "" if value is None else value for name, value in told.items()}
 
 
-def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[RecordedCall]:
+def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[Call]:
     path = folder / "observations.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -77,7 +77,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def shown(call: RecordedCall) -> list[tuple[str, list[Any]]]:
+def shown(call: Call) -> list[tuple[str, list[Any]]]:
     found: list[tuple[str, list[Any]]] = []
     thread: Thread | None = call.request.thread
     while thread is not None and thread.message is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.langsmith import calls, sniff
 from cachecost.prompts.blocks import Message, Thread
 from cachecost.providers.prices import PriceBook
@@ -98,7 +98,7 @@ def wrapped(usage: Row, version: str = "0.15.0", provider: str = "anthropic", **
     return run(extra=extra, inputs=inputs, outputs=outputs, **more)
 
 
-def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[RecordedCall]:
+def read(folder: Path, *rows: Row, said: list[str] | None = None) -> list[Call]:
     path = folder / "runs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -116,7 +116,7 @@ def messages(thread: Thread) -> list[Message]:
     return found[::-1]
 
 
-def shown(call: RecordedCall) -> list[tuple[str, list[Any]]]:
+def shown(call: Call) -> list[tuple[str, list[Any]]]:
     return [(one.role, [block.content for block in one.blocks]) for one in messages(call.request.thread)]
 
 

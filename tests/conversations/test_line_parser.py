@@ -130,9 +130,9 @@ def read(path: Path, parse: Callable[[bytes], Any], patch: pytest.MonkeyPatch) -
     patch.setattr(steps, "parse_fields", parse)
     try:
         found: list[Any] = [
-            (one.without_content(one.call), one.answer, one.request_blocks)
+            (one.without_content(), one.answer, one.request)
             for one in read_steps_with_content(path, said.append, True)
-            if one.call
+            if not one.is_copy
         ]
     except InputError as error:
         found = list(map(str, error.faults))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.litellm import calls, sniff
 from cachecost.prompts.blocks import Block
@@ -83,7 +83,7 @@ def spend(**more: Any) -> Row:
     }
 
 
-def read(folder: Path, *rows: Any, said: list[str] | None = None) -> list[RecordedCall]:
+def read(folder: Path, *rows: Any, said: list[str] | None = None) -> list[Call]:
     path = folder / "litellm.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(calls(path, fail_on_note if said is None else said.append))
@@ -97,7 +97,7 @@ def texts(blocks: tuple[Block, ...]) -> list[Any]:
     return [block.content and (block.content.get("text") or block.content) for block in blocks]
 
 
-def shape(call: RecordedCall) -> list[tuple[str, list[str]]]:
+def shape(call: Call) -> list[tuple[str, list[str]]]:
     """Roles and kinds of the messages."""
     nodes = [node.message for node in call.request.thread.back() if node.message]
     return [(message.role, [block.kind for block in message.blocks]) for message in reversed(nodes)]

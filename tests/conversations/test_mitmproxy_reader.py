@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.http.mitmproxy import DamagedNetstring, calls, sniff, values
 from cachecost.providers.usage import Usage
 
@@ -82,7 +82,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[Call]:
     return list(calls(path, warn))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.providers.rules import RuleBook
 
@@ -28,11 +28,11 @@ WAYS = [(f"{BEDROCK}/{ESCAPED}/invoke", BODY, ANSWER), (f"{BEDROCK}/{MODEL}/invo
         (f"{BEDROCK}/{ESCAPED}/converse", CONVERSE, CONVERSED)]  # fmt: skip
 
 
-def read(path: Path) -> list[RecordedCall]:
+def read(path: Path) -> list[Call]:
     return list(read_calls(path, "auto", lambda words: None))
 
 
-def check(calls: list[RecordedCall]) -> None:
+def check(calls: list[Call]) -> None:
     (call,) = calls
     assert (call.host, call.billed and call.billed.read) == ("bedrock", 9511)
     assert RuleBook().rules("bedrock", call.request.model).model == RuleBook().rules("bedrock", MODEL).model

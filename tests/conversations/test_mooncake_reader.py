@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers import call_recording as recordings
 from cachecost.conversations.readers import mooncake, request_log
 from cachecost.conversations.readers.mooncake import MODEL, calls, sniff
@@ -30,7 +30,7 @@ def trace_file(folder: Path, *rows: Row | str) -> Path:
     return path
 
 
-def read(folder: Path, *rows: Row | str) -> list[RecordedCall]:
+def read(folder: Path, *rows: Row | str) -> list[Call]:
     return list(calls(trace_file(folder, *rows), pytest.fail))
 
 
@@ -41,11 +41,11 @@ def faults_of(folder: Path, *rows: Row | str) -> list[str]:
     return [str(fault).removeprefix(f"{path}:") for fault in caught.value.faults]
 
 
-def tokens_of(call: RecordedCall) -> list[int | None]:
+def tokens_of(call: Call) -> list[int | None]:
     return [block.tokens for message in call.request.thread.messages() for block in message.blocks]
 
 
-def shared(one: RecordedCall, other: RecordedCall) -> int:
+def shared(one: Call, other: Call) -> int:
     """How many messages two prompts begin with alike."""
     nodes = set(one.request.thread.back())
     return next((node.length for node in other.request.thread.back() if node in nodes), 0)

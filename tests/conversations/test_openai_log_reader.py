@@ -12,7 +12,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers import request_log
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.openai_log import calls, sniff
@@ -84,7 +84,7 @@ def log(folder: Path, *rows: Any, name: str = "log.jsonl") -> Path:
     return path
 
 
-def read(path: Path, said: list[str] | None = None, keep: bool = True) -> list[RecordedCall]:
+def read(path: Path, said: list[str] | None = None, keep: bool = True) -> list[Call]:
     return list(calls(path, (said if said is not None else Silent()).append, keep))
 
 
@@ -93,13 +93,13 @@ class Silent(list[str]):
         pytest.fail(f"said without need: {note}")
 
 
-def texts(call: RecordedCall) -> list[str]:
+def texts(call: Call) -> list[str]:
     """What the messages say."""
     blocks = [block for node in nodes(call) for block in node.blocks]
     return [str((block.content or {}).get("text") or (block.content or {}).get("content") or "") for block in blocks]
 
 
-def nodes(call: RecordedCall) -> Sequence[Any]:
+def nodes(call: Call) -> Sequence[Any]:
     found, node = [], call.request.thread
     while node is not None and node.message is not None:
         found.append(node.message)

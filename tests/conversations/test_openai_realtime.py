@@ -103,3 +103,15 @@ def test_audio_is_noted(tmp_path: Path) -> None:
     (call,) = calls(path, said.append)
     assert call.billed == Usage(176, 1_024, 0, 0, 9)
     assert any("with audio, which has its own prices" in line for line in said)
+
+
+def test_odd_values_are_read_as_none(tmp_path: Path) -> None:
+    odd = {"object": "realtime.response", "id": "resp_1", "output": 7, "usage": {"input_tokens": 5, "output_tokens": 1}}
+    path = log(
+        tmp_path,
+        event("session.created", session=SESSION),
+        event("conversation.item.added", item=message("a", "user", "go"), previous_item_id=["a"]),
+        event("response.done", response=odd),
+    )
+    (call,) = calls(path)
+    assert (texts(call), call.response) == ([("user", "go")], ())

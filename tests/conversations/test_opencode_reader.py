@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, quiet
 from cachecost.conversations.logs import find_input_files, merge_calls
 from cachecost.conversations.readers.detect import detect
-from cachecost.conversations.readers.opencode.reader import calls, session_files, sniff, sniff_file
-from cachecost.conversations.readers.opencode.records import MessageRecord, StepTokens, usage_of
+from cachecost.conversations.readers.opencode.reader import calls, session_files, sniff, sniff_file, usage_of
+from cachecost.conversations.readers.opencode.store import MessageRecord, StepTokens
 from cachecost.providers.usage import Usage
 from conversations.opencode_store import (
     START,
@@ -57,7 +57,7 @@ def billed(path: Path) -> list[BilledCall]:
     return [call for file in session_files(path) for call in file.calls]
 
 
-def blocks(call: RecordedCall) -> list[tuple[str, list[str]]]:
+def blocks(call: Call) -> list[tuple[str, list[str]]]:
     return [(message.role, [block.kind for block in message.blocks]) for message in call.request.thread.messages()]
 
 
@@ -256,7 +256,7 @@ def test_every_damaged_record_is_an_error_and_the_bill_counts_the_rest(tmp_path:
         "part prt_msg_1_0: damaged record: Input data was truncated",
         "message msg_4: tokens.cache.read: expected a whole number of tokens; got 5080.5",
     ]
-    found: list[RecordedCall] = []
+    found: list[Call] = []
     with pytest.raises(InputError) as error:
         found.extend(calls(path))
     assert str(error.value).splitlines() == [f"{path} {reason}" for reason in wrong]
@@ -400,7 +400,7 @@ def test_the_bill_agrees_with_the_calls(made: list[tuple[str, tuple[int, int, in
     ]
 
 
-def _facts(call: RecordedCall) -> tuple[object, ...]:
+def _facts(call: Call) -> tuple[object, ...]:
     return call.id, call.billed, call.request.model, call.session, call.start, call.host
 
 

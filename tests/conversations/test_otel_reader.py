@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.otel.reader import calls, sniff
 from cachecost.prompts.blocks import Block
@@ -94,13 +94,13 @@ def printed(attributes: Attributes, **more: Any) -> dict[str, Any]:
     }
 
 
-def read(folder: Path, *values: Any, said: list[str] | None = None) -> list[RecordedCall]:
+def read(folder: Path, *values: Any, said: list[str] | None = None) -> list[Call]:
     path = folder / "spans.jsonl"
     path.write_text("".join(json.dumps(value) + "\n" for value in values))
     return list(calls(path, fail_on_note if said is None else said.append))
 
 
-def one(folder: Path, attributes: Attributes, **more: Any) -> RecordedCall:
+def one(folder: Path, attributes: Attributes, **more: Any) -> Call:
     (call,) = read(folder, exported(span(attributes, **more)))
     return call
 
@@ -109,7 +109,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def shape(call: RecordedCall) -> list[tuple[str, list[str]]]:
+def shape(call: Call) -> list[tuple[str, list[str]]]:
     """Roles and kinds of the messages."""
     nodes = [node.message for node in call.request.thread.back() if node.message]
     return [(message.role, [block.kind for block in message.blocks]) for message in reversed(nodes)]
@@ -123,7 +123,7 @@ def text(content: str) -> dict[str, str]:
     return {"type": "text", "text": content}
 
 
-def messages(call: RecordedCall) -> list[Any]:
+def messages(call: Call) -> list[Any]:
     nodes = [node.message for node in call.request.thread.back() if node.message]
     return [content for message in reversed(nodes) for content in contents(message.blocks)]
 

@@ -15,7 +15,6 @@ from test_call_recording import log_file, recorded, saved, shape, slow_folder
 from cachecost.base.errors import InputError
 from cachecost.base.limits import DEEPEST
 from cachecost.conversations.readers import call_recording as reader
-from cachecost.conversations.readers.plain_recording_lines import PlainLineParser
 
 Row = dict[str, Any]
 SCALARS = (None, True, -1, 0, 1, 2, 1.0, 1e400, 10**13, 10**30, "", "user", "noon", "2026-01-01", "\ud800", "é")
@@ -41,7 +40,7 @@ def read(path: Path) -> tuple[list[Any], list[str]]:
 
 def read_slowly(path: Path) -> tuple[list[Any], list[str]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PlainLineParser, "parse_line", lambda *line: False)
+        patch.setattr(reader.RecordingParser, "read_plain_line", lambda *line: False)
         return read(path)
 
 
@@ -92,5 +91,5 @@ def test_most_lines_take_the_fast_path(tmp_path: Path, monkeypatch: pytest.Monke
     block = b'{"block":1,"role":"user","content":{"type":"text","text":"hi"}}\n'
     call = b'{"call":1,"head":1,"timestamp":"2026-01-01T00:00:00Z","messages":[["user",[1]]],"session":"s"}\n'
     monkeypatch.setattr("cachecost.conversations.model.BlockReader.add", None)
-    monkeypatch.setattr(reader._CallRecordingParser, "_call", None)
+    monkeypatch.setattr(reader, "CheckedCall", None)
     assert len(read(saved(tmp_path, HEADER + block + b'{"head":1,"model":"m"}\n' + call))[0]) == 1

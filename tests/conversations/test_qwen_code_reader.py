@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import SessionFile
 from cachecost.conversations.readers.detect import detect
 from cachecost.conversations.readers.qwen_code.reader import NO_WRITES, calls, session_files, sniff
@@ -32,7 +32,7 @@ SIDE = {"subagent_id": "ex-1", "subagent_name": "explorer"}
 AGENT = {"agentId": "ex-1", "agentName": "explorer", "isSidechain": True}
 
 
-def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[RecordedCall], SessionFile]:
+def read(folder: Path, *rows: Row, name: str = NAME) -> tuple[list[Call], SessionFile]:
     return agree(write_lines(folder / name, rows), calls, session_files)
 
 

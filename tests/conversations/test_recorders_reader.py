@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import detect, read_calls
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
@@ -209,7 +209,7 @@ def recorded(folder: Path, name: str) -> Path:
     return write(folder, FORMS[name][1](ORIGIN, PATH, SENT, ANSWER))
 
 
-def read(path: Path, format_: str = "auto") -> list[RecordedCall]:
+def read(path: Path, format_: str = "auto") -> list[Call]:
     return list(read_calls(path, format_, lambda words: None))
 
 

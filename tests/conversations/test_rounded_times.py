@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bodies import Body, assistant, body, text, user
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.start_times import NEXT_S, ROUNDED_S, order_by_time, read_rounded
@@ -24,16 +24,16 @@ ON, AT = [(ASK,), MORE], "2026-03-07T10:00:{:09.6f}Z"
 Said = tuple[Body, ...]
 
 
-def calls(*sent: tuple[float, float, Said]) -> list[RecordedCall]:
+def calls(*sent: tuple[float, float, Said]) -> list[Call]:
     """Calls by start and time to first token, in seconds."""
     intake = Intake(keep_content=True)
     return [
-        RecordedCall(intake.body(body(*said)), start, timestamp=AT.format(start % 60), first_token_s=first)
+        Call(intake.body(body(*said)), start, timestamp=AT.format(start % 60), first_token_s=first)
         for start, first, said in sent
     ]
 
 
-def is_readable(writer: RecordedCall, reader: RecordedCall) -> bool:
+def is_readable(writer: Call, reader: Call) -> bool:
     return reader.start > writer.start and reader.start >= writer.start + writer.ready_s
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cachecost.conversations.calls import PlannedCall, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.distributions import SyntheticSpec, synthetic
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch, ThreadRewrite
 from cachecost.conversations.sessions import conversations_of
@@ -30,14 +30,14 @@ class Log:
 
     def __init__(self) -> None:
         self.root = Thread()
-        self.calls: list[RecordedCall] = []
+        self.calls: list[Call] = []
 
-    def add(self, *texts: str, head: int = 0, model: str = MODEL, answer: str = "", **more: Any) -> RecordedCall:
+    def add(self, *texts: str, head: int = 0, model: str = MODEL, answer: str = "", **more: Any) -> Call:
         params = more.pop("params", {})
         at = more.pop("at", 10.0 * len(self.calls))
         request = Request(model, self.thread(texts), system=HEADS[head], params=params)
         response = (text_block("assistant", answer),) if answer else ()
-        call = RecordedCall(request, at, timestamp="told", response=response, line=len(self.calls) + 1, **more)
+        call = Call(request, at, timestamp="told", response=response, line=len(self.calls) + 1, **more)
         self.calls.append(call)
         return call
 
@@ -65,7 +65,7 @@ def kinds(session: Conversation) -> list[str]:
     ]
 
 
-def sent(call: PlannedCall | RecordedCall) -> tuple[Any, ...]:
+def sent(call: Call) -> tuple[Any, ...]:
     """What a request is, without the tree that it stands in."""
     request = call.request
     return (
@@ -80,16 +80,16 @@ def sent(call: PlannedCall | RecordedCall) -> tuple[Any, ...]:
     )
 
 
-def replanned(calls: list[RecordedCall], strategy: str = "none") -> list[tuple[Any, ...]]:
+def replanned(calls: list[Call], strategy: str = "none") -> list[tuple[Any, ...]]:
     """What a strategy makes of the conversations that `calls` are, in the order they start."""
     plans = (call for session in conversations_of(calls) for call in build(strategy).plan(session))
     return sorted(map(sent, plans), key=repr)
 
 
-def recorded(plan: list[PlannedCall]) -> list[RecordedCall]:
+def recorded(plan: list[Call]) -> list[Call]:
     """A plan as somebody would have logged it."""
     return [
-        RecordedCall(
+        Call(
             call.request,
             call.start,
             timestamp="told",

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.importing import import_files
 from cachecost.conversations.input_files import quiet
 from cachecost.conversations.readers.call_recording import calls
@@ -149,7 +149,7 @@ def test_an_ordered_log_is_never_held_in_memory(tmp_path: Path) -> None:
     log = saved(tmp_path / "log.jsonl", *IN_ORDER)
     asked: list[int] = []
 
-    def watched() -> Iterator[RecordedCall]:
+    def watched() -> Iterator[Call]:
         for call in read_calls(log):
             asked.append(call.line)
             yield call

@@ -14,7 +14,6 @@ from cachecost.conversations.readers.traces import (
     TraceFormat,
     moment_of,
     object_within,
-    read_traces,
     text_at,
     value_at,
     values_at,
@@ -55,7 +54,7 @@ def row(**more: Any) -> dict[str, Any]:
 def read(folder: Path, *rows: Any, notes: list[str] | None = None) -> Any:
     path = folder / "spans.jsonl"
     path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
-    return read_traces(FORMAT, path, (notes if notes is not None else []).append, True)
+    return list(FORMAT.calls(path, (notes if notes is not None else []).append))
 
 
 @pytest.mark.parametrize("call", [CALL, json.dumps(CALL)])
@@ -95,6 +94,14 @@ def test_errors_have_their_places(tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError, match="expected spans of a tracer; got nothing"):
         read(tmp_path)
+
+
+def test_lines_count_from_the_beginning_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "spans.json"
+    path.write_text(f"\n\n{json.dumps([row(kind=None)])}\n\n{json.dumps(row(kind=None))}")
+    with pytest.raises(InputError) as found:
+        list(FORMAT.calls(path))
+    assert [fault.line for fault in found.value.faults] == [3, 5]
 
 
 def test_a_path_leads_through_json_in_texts() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.usage_shapes import SHAPES, shape_of, usage_from
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
@@ -22,7 +22,7 @@ Raw = dict[str, Any]
 def dollars(usage: Usage, model: str, day: str) -> Decimal:
     bill = BillTotal(PRICES)
     request = Intake().body({"model": model, "messages": []})
-    bill.add(RecordedCall(request, seconds(day), timestamp=day, billed=usage, line=1))
+    bill.add(Call(request, seconds(day), timestamp=day, billed=usage, line=1))
     assert bill.dollars is not None
     return bill.dollars
 

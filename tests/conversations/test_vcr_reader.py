@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import detect
 from cachecost.conversations.readers.http.vcr import calls, sniff
 from cachecost.providers.usage import Usage
@@ -89,7 +89,7 @@ def fail_on_note(note: str) -> None:
     pytest.fail(f"said without need: {note}")
 
 
-def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[RecordedCall]:
+def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[Call]:
     assert sniff(path.read_bytes())
     return list(calls(path, warn))
 

@@ -192,7 +192,7 @@ def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, mo
     for number, one in enumerate(CALLS):
         request = {**one.request, "model": model}
         assert isinstance(
-            meter.take(ClientCall(f"msg_{number}", request, "w", NOON + one.at), ModelAnswer(())), CallCharge
+            meter.charge(ClientCall(f"msg_{number}", request, "w", NOON + one.at), ModelAnswer(())), CallCharge
         )
     rows = asked_of(tmp_path, "replay", host, model, "--tokens", "bytes", "--json").rows
     assert [row.usage.wire() for row in meter.rows] == [row["usage"] for row in rows]
@@ -200,5 +200,5 @@ def test_a_served_call_is_billed_as_a_replayed_one(tmp_path: Path, host: str, mo
 
 def test_a_served_call_of_an_unknown_model_is_a_404() -> None:
     meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), "openai", "bytes"))
-    refused = meter.take(ClientCall("msg_1", body(ASKED, cache_control=BREAKPOINT), "w", NOON), ModelAnswer(()))
+    refused = meter.charge(ClientCall("msg_1", body(ASKED, cache_control=BREAKPOINT), "w", NOON), ModelAnswer(()))
     assert getattr(refused, "status", None) == 404

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from server_fakes import post
 
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
-from cachecost.conversations.readers.parsed_calls import ParsedCall
 
 Wire = dict[str, Any]
 KEY = "sk-planted-0123456789"
@@ -48,14 +48,15 @@ class Dialect:
         body = {**self.body(name, said.system, said.turns, streams), **more}
         return post(served, body, (self.stream_path if streams else self.path).format(model=name), self.headers)
 
-    def read(self, response: Any, request: Wire | None = None, model: str = "") -> ParsedCall:
+    def read(self, response: Any, request: Wire | None = None, model: str = "") -> SimpleNamespace:
         """What our own readers of HTTP recordings make of an exchange."""
         name = model or self.model
         content = json.dumps(request or self.body(name, "", [self.question("Hi")], False)).encode()
         kind = {"content-type": response.headers["content-type"]}
         path = self.path.format(model=name)
-        told = read(HttpExchange(url=path, request=content, response=response.content, response_headers=kind))
-        assert isinstance(told, ParsedCall)
+        exchange = HttpExchange(url=path, request=content, response=response.content, response_headers=kind)
+        told = read(exchange, lambda body, **fields: SimpleNamespace(**fields, body=body))
+        assert isinstance(told, SimpleNamespace)
         return told
 
     def go_on(self, said: Said, answer: Wire, result: str) -> None:

@@ -49,7 +49,7 @@ class Letters:
         self.taken = []
         self.last = 0
 
-    def take(self, asked, answer):
+    def charge(self, asked, answer):
         if self.refused is not None:
             return self.refused
         self.taken.append(asked)

@@ -64,7 +64,7 @@ class Served:
         turn = sum(message.get("role") == "assistant" for message in body.get("messages", []))
         call = ClientCall(f"msg_{self.calls}", body, workspace, self.now, turn, **asked)
         answer = answer or ModelAnswer([{"type": "text", "text": "Done."}])
-        taken = self.meter.take(call, answer)
+        taken = self.meter.charge(call, answer)
         self._record(call, answer, taken)
         self.now += 3
         return taken

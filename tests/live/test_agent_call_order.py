@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.live.agent_runs.call_order import ArrivedCall, Exchange, stable_order, with_stable_ids
 from cachecost.prompts.intake import Intake
 
@@ -22,7 +22,7 @@ def conversation(name: str, calls: int) -> list[list[dict[str, Any]]]:
 def ordered(sent: list[list[dict[str, Any]]], times: list[tuple[int, int]]) -> list[str]:
     """The last texts of calls, which arrive in this order at these times, in their stable order."""
     intake = Intake(keep_content=True)
-    calls = [RecordedCall(intake.body({"model": "m", "messages": one}), 0.0) for one in sent]
+    calls = [Call(intake.body({"model": "m", "messages": one}), 0.0) for one in sent]
     arrived = [ArrivedCall(Exchange(*time), json.dumps(one).encode()) for one, time in zip(sent, times, strict=True)]
     return [sent[place][-1]["content"] for place in stable_order(calls, arrived)]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from simulated_calls import START, Served
 
 from bodies import Body, assistant, body, marked, text, tool, user
-from cachecost.live.server.conversations import AnsweredRequests
+from cachecost.live.server.meter import Meter, compare_requests
+from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 
@@ -17,9 +19,7 @@ BEFORE = body(user(HELLO), assistant(SAID), tools=[tool(800)], system=[SYSTEM])
 
 
 def told(before: Body, after: Body) -> Any:
-    diagnostics = AnsweredRequests()
-    diagnostics.remember("w", "msg_1", request(before))
-    answer = diagnostics.of("w", "msg_1", request(after))
+    answer = compare_requests(request(before), request(after))
     return None if answer is None else answer["cache_miss_reason"]
 
 
@@ -86,18 +86,29 @@ def test_what_the_api_does_not_name_is_unavailable(fields: Body) -> None:
     assert told(on(**fields), on(**fields)) is None
 
 
+def diagnostics_of(meter: Meter, name: str, previous: str | None, workspace: str = "w") -> Any:
+    """What the meter says of a call under this id, which names a previous one."""
+    call = ClientCall(name, BEFORE, workspace, START, wants_diagnostics=True, previous=previous)
+    charge = meter.charge(call, ModelAnswer([]))
+    assert isinstance(charge, CallCharge)
+    return charge.diagnostics
+
+
+MISSING = {"cache_miss_reason": {"type": "previous_message_not_found"}}
+
+
 def test_only_a_message_of_the_same_workspace_is_found() -> None:
-    diagnostics = AnsweredRequests()
-    diagnostics.remember("w", "msg_1", request(BEFORE))
-    missing = {"cache_miss_reason": {"type": "previous_message_not_found"}}
-    assert diagnostics.of("other", "msg_1", request(BEFORE)) == missing
-    assert diagnostics.of("w", "msg_2", request(BEFORE)) == missing
-    assert diagnostics.of("w", None, request(BEFORE)) is None
+    meter = Served().meter
+    assert diagnostics_of(meter, "msg_1", None) is None
+    assert diagnostics_of(meter, "msg_2", "msg_1", "other") == MISSING
+    assert diagnostics_of(meter, "msg_3", "msg_2") == MISSING
+    assert diagnostics_of(meter, "msg_4", "msg_1") is None
 
 
-def test_the_oldest_is_forgotten_first() -> None:
-    diagnostics = AnsweredRequests(most=2)
+def test_the_oldest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cachecost.live.server.meter.MOST_KEPT", 2)
+    meter = Served().meter
     for number in range(3):
-        diagnostics.remember("w", f"msg_{number}", request(BEFORE))
-    found = [diagnostics.of("w", f"msg_{number}", request(BEFORE)) is None for number in range(3)]
-    assert found == [False, True, True]
+        diagnostics_of(meter, f"msg_{number}", None)
+    assert diagnostics_of(meter, "msg_3", "msg_1") == MISSING
+    assert diagnostics_of(meter, "msg_4", "msg_3") is None

@@ -11,9 +11,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from driver_fake import FakeApi, FakeClock, driven, small_plan
+from driver_fake import FakeApi, FakeClock, driven, event, small_plan
 from lying_answers import ANSWERS, COUNTS, much_text
 
+from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.driver import output
 from cachecost.live.driver.journal import read_journal
 
@@ -142,3 +143,18 @@ def test_no_lie_of_a_thousand_upstreams_makes_them_bill_more_than_the_limit(tmp_
     for seed in range(1_000, 2_000):
         lie_at_random(seed, tmp_path / "run")
         shutil.rmtree(tmp_path / "run")
+
+
+def test_the_recording_has_the_input_of_a_tool(tmp_path: Path) -> None:
+    """A stream has it as JSON in pieces; a client sends it back as an object."""
+
+    def call_tool(whole: list[bytes]) -> list[bytes]:
+        start = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+        pieces = [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"at"', ': "home"}')]
+        deltas = [event("content_block_delta", {"index": 0, "delta": piece}) for piece in pieces]
+        return [whole[0], event("content_block_start", {"index": 0, "content_block": start}), *deltas, *whole[3:]]
+
+    api = FakeApi(FakeClock(), lie=call_tool, tokens="tiktoken")
+    driven(PLAN, api, tmp_path)
+    answers = [call.response for call in read_calls(tmp_path / "recording.jsonl", says_format=False)]
+    assert {block.content["input"]["at"] for (block,) in answers if block.content} == {"home"}

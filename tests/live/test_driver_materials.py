@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from driver_fake import SCENARIO, START, small_plan
 
-from cachecost.live.driver.materials.filling import (
+from cachecost.live.driver.filling import (
     DIGEST_WORDS,
     NO_THINKING,
     UNMATCHED,

@@ -114,7 +114,7 @@ def test_events_bring_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
         (data,) = await gather(stream, ["calls"])
         count = len(known["calls"]["number"])
         assert (data["session"], data["from"]) == (id_, count)
-        now = json.loads(json.dumps(source.session(id_)))
+        now = json.loads(json.dumps(source.current().session(id_)))
         for name, column in now["calls"].items():
             assert known["calls"][name] + data["calls"][name] == column
         assert data["total"]["cost_usd"] == now["cost_usd"]
@@ -156,7 +156,7 @@ def test_a_comment_comes_when_nothing_happens(monkeypatch: pytest.MonkeyPatch) -
 def test_other_pages_have_no_events(served: Served) -> None:
     source = page_of(served)
     assert Client(source).ask("/t0ken-of_the-test/api/events", "HEAD").headers["content-type"].startswith("text/event")
-    assert source.sessions()["total"]["cost_usd"] != str(ZERO)
+    assert source.current().sessions()["total"]["cost_usd"] != str(ZERO)
 
 
 # ------------------------------------------------------------------------------------------------- a real server

@@ -132,7 +132,7 @@ def test_what_cannot_be_priced_is_no_404() -> None:
 )
 def test_a_body_that_is_no_messages_request_is_told_as_the_api_does(body: Any, message: str) -> None:
     served = Served()
-    taken = served.meter.take(_asked(body), ModelAnswer([]))
+    taken = served.meter.charge(_asked(body), ModelAnswer([]))
     assert taken == ApiError(400, "invalid_request_error", message)
     assert (served.meter.rows, served.meter.not_messages) == ([], 1)
 

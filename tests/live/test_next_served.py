@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from server_fakes import Says, post, served_by
 
-from cachecost.analysis.next_message.conversation import LastConversation, with_model
+from cachecost.analysis.next_message.choices import LastConversation, with_model
 from cachecost.conversations.logs import Logs
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.meter import Meter

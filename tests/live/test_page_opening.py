@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.viewer_logs import requests, write_log
 
-from cachecost.commands.view_sources import redirect_file
+from cachecost.commands.view import redirect_file
 
 BROWSER = """#!{python}
 import json, sys, urllib.parse, urllib.request

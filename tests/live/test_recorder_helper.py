@@ -139,6 +139,21 @@ def test_its_own_failure_is_one_line_and_an_exit_code(tmp_path: Path, capfd: pyt
     assert capfd.readouterr().err.startswith(f"{tmp_path}: ValueError: non-hexadecimal number found")
 
 
+def test_a_process_that_is_killed_at_the_end_has_not_exited_early(tmp_path: Path) -> None:
+    codes = list[int]()
+    helper = RecorderHelper(HelperOptions(str(tmp_path / "r.jsonl"), digest=True), codes.append)
+    join, interrupts = helper._writing.join, iter([KeyboardInterrupt])
+
+    def interrupted() -> None:
+        for interrupt in interrupts:
+            raise interrupt
+        join()
+
+    helper._writing.join = interrupted  # type: ignore[method-assign]
+    assert helper.close() == -signal.SIGKILL
+    assert codes == []
+
+
 def line(number: int) -> bytes:
     return b'{"timestamp":"2026-03-07T10:00:0%dZ","request":%b}' % (number, body(f"text {number}"))
 

@@ -199,7 +199,7 @@ def test_refusals_of_the_simulator_and_of_whoever_answers(tmp_path):
 
 
 class Unknown(Letters):
-    def take(self, asked, answer):
+    def charge(self, asked, answer):
         return self.count({**asked.body, "model": "claude-none"})
 
 

@@ -46,7 +46,7 @@ def test_what_cannot_be_asked_for(text):
 def test_chance_is_seeded_and_about_as_often_as_told():
     def struck(seed):
         faults = faults_from(["cut:0.25"], seed)
-        return [call for call in range(1, 2001) if faults.of(call)]
+        return [call for call in range(1, 2001) if faults.for_call(call)]
 
     assert struck(7) == struck(7) != struck(8)
     assert 440 < len(struck(7)) < 560
@@ -54,7 +54,7 @@ def test_chance_is_seeded_and_about_as_often_as_told():
 
 def test_a_number_goes_before_chance():
     faults = faults_from(["cut:1", "2:529"])
-    assert [faults.of(call).kind for call in (1, 2, 3)] == ["cut", "529", "cut"]
+    assert [faults.for_call(call).kind for call in (1, 2, 3)] == ["cut", "529", "cut"]
 
 
 def recorded(tmp_path, faults, bodies, meter=None, **others):

@@ -8,7 +8,7 @@ import pytest
 from tests.live.viewer_client import HOST, PORT, TOKEN, Client
 from tests.viewer_logs import requests, source_of, write_log
 
-from cachecost.live.viewer.guard import HEADERS
+from cachecost.live.loopback import HEADERS
 
 SECRET = "Question 0."
 

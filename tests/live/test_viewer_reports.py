@@ -93,11 +93,11 @@ def test_a_report_beside_another_revision(tmp_path: Path) -> None:
 
 def reported(folder: Path, revision: str) -> ReportSource:
     """The source that the command makes."""
-    from cachecost.commands import view_sources
+    from cachecost.commands import view
     from cachecost.commands.options import SharedOptions
 
-    options = view_sources.ViewOptions((folder,), "auto", None, None, None, False, revision, SharedOptions())
-    return view_sources.report_source(view_sources.report_folder((folder,)), options)
+    options = view.ViewOptions((folder,), "auto", None, None, None, False, revision, SharedOptions())
+    return view.report_source(view.report_folder((folder,)), options)
 
 
 @pytest.mark.parametrize(

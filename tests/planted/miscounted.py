@@ -11,7 +11,7 @@ from typing import Any
 from cachecost.analysis.bill.explanation import explain_recording
 from cachecost.analysis.bill.found_sessions import prices_under
 from cachecost.base.structs import replace as replace_struct
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.blocks import Block
@@ -46,7 +46,7 @@ class MiscountedBlocks:
         return getattr(self._base, name)
 
 
-def billed(calls: list[RecordedCall], factors: Mapping[str, float]) -> list[RecordedCall]:
+def billed(calls: list[Call], factors: Mapping[str, float]) -> list[Call]:
     """The calls with the bills of the rules, whose layers are by so much longer than tiktoken counts them."""
     setup = replace(SETUP, counters={})
     for generation in {setup.rules_for(call).generation for call in calls}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Block, Part, given_block
 from cachecost.prompts.request import Breakpoint, Request, block_of, text_block
@@ -92,7 +92,7 @@ def _spelled(breakpoint: Breakpoint) -> str:
     return f"{place}.{breakpoint.index}" + ("" if breakpoint.ttl == "5m" else f"@{breakpoint.ttl}")
 
 
-def fingerprint(call: PlannedCall) -> tuple[object, ...]:
+def fingerprint(call: Call) -> tuple[object, ...]:
     """Everything about a call that could differ, by value."""
     request = call.request
     return (

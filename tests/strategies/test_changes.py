@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from small_talks import MODEL, SIX_CALLS, conversation, fingerprint
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply
 from cachecost.prompts.blocks import estimate_tokens, given_block
 from cachecost.prompts.request import text_block
@@ -24,7 +24,7 @@ from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE, StrategySpec
 OTHER = "claude-haiku-4-5"
 
 
-def calls(*changes: AgentChange, model: str | None = None, session: Conversation | None = None) -> list[PlannedCall]:
+def calls(*changes: AgentChange, model: str | None = None, session: Conversation | None = None) -> list[Call]:
     agent = Agent(name="a", changes=changes, model=model)
     return list(agent.plan(session or conversation(*SIX_CALLS, params={"thinking": {"type": "adaptive"}})))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from small_talks import SIX_CALLS, conversation, result, said, thought, used, user
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Event, Human, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, given_block
 from cachecost.strategies.agent import Agent
@@ -16,11 +16,11 @@ from cachecost.strategies.changes.context import Compaction, Prune, Reread
 from cachecost.strategies.changes.prefix import SwitchAt
 
 
-def planned(*changes: AgentChange, events: Sequence[Event] = SIX_CALLS) -> list[PlannedCall]:
+def planned(*changes: AgentChange, events: Sequence[Event] = SIX_CALLS) -> list[Call]:
     return list(Agent(name="a", changes=changes).plan(conversation(*events, params={"thinking": {"type": "adaptive"}})))
 
 
-def kinds(call: PlannedCall) -> list[str]:
+def kinds(call: Call) -> list[str]:
     """What a call says."""
     return ["thinking" if block.is_thinking else block.kind for block in call.output]
 
@@ -102,7 +102,7 @@ def looks(turns: int) -> list[Event]:
     return events
 
 
-def read_again(calls: Sequence[PlannedCall], tokens: int = 100) -> list[int]:
+def read_again(calls: Sequence[Call], tokens: int = 100) -> list[int]:
     """The numbers of the calls that only call a tool once more."""
     found = enumerate(calls)
     return [

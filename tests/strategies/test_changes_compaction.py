@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from small_talks import MODEL
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import Block, Message, Part, given_block
@@ -53,21 +53,21 @@ def conversation(number: int, *more: Event) -> Conversation:
     return Conversation("small", (*events, *more), MODEL, TOOLS, SYSTEM, params=PARAMS)
 
 
-def plan(change: Compaction, told: Conversation | int) -> list[PlannedCall]:
+def plan(change: Compaction, told: Conversation | int) -> list[Call]:
     agent = Agent(name="a", changes=(change,), facts=lambda _: Facts())
     return list(agent.plan(told if isinstance(told, Conversation) else conversation(told)))
 
 
-def sizes(call: PlannedCall) -> list[list[int | None]]:
+def sizes(call: Call) -> list[list[int | None]]:
     return [[one.tokens for one in message.blocks] for message in call.request.thread.messages()]
 
 
-def firsts(calls: list[PlannedCall]) -> list[int]:
+def firsts(calls: list[Call]) -> list[int]:
     """Messages of the first main call of each turn."""
     return [len(call.request.thread.messages()) for call in calls if call.purpose == "main"][::2]
 
 
-def asides(calls: list[PlannedCall]) -> list[PlannedCall]:
+def asides(calls: list[Call]) -> list[Call]:
     return [call for call in calls if call.purpose == "aside"]
 
 

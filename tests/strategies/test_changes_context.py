@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 from small_talks import MODEL, conversation, fingerprint, question, result, said, thought, used, user
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.providers.prices import PriceBook
@@ -49,22 +49,22 @@ def turns(number: int, results: int = 1, tokens: int = 100) -> list[Event]:
     return [event for n in range(number) for event in turn(n, results, tokens)]
 
 
-def planned(change: AgentChange, events: Iterable[Event], head: tuple[Part, Part] | None = None) -> list[PlannedCall]:
+def planned(change: AgentChange, events: Iterable[Event], head: tuple[Part, Part] | None = None) -> list[Call]:
     session = conversation(*events)
     if head:
         session = Conversation("small", session.events, MODEL, *head)
     return list(Agent(name="a", changes=(change,), facts=lambda _: Facts()).plan(session))
 
 
-def sizes(call: PlannedCall) -> list[list[int | None]]:
+def sizes(call: Call) -> list[list[int | None]]:
     return [[block.tokens for block in message.blocks] for message in call.request.thread.messages()]
 
 
-def digests(call: PlannedCall) -> list[bytes]:
+def digests(call: Call) -> list[bytes]:
     return [message.digest for message in call.request.thread.messages()]
 
 
-def cleared(calls: list[PlannedCall], kind: str = "tool_result") -> list[int]:
+def cleared(calls: list[Call], kind: str = "tool_result") -> list[int]:
     """How many blocks of each call are placeholders."""
     blocks = [[block for message in call.request.thread.messages() for block in message.blocks] for call in calls]
     return [sum(block.kind == kind and block.tokens == 12 for block in each) for each in blocks]
@@ -136,7 +136,7 @@ def texts(rewriter: ThreadRewriter) -> list[str]:
 def told(number: int) -> ThreadRewriter:
     rewriter = ThreadRewriter()
     for n in range(number):
-        rewriter.take(Human(n, (user(f"m{n}"),)))
+        rewriter.send(Human(n, (user(f"m{n}"),)))
     return rewriter
 
 
@@ -159,7 +159,7 @@ def test_going_back_into_what_one_message_stands_for_makes_it_whole_again(keep: 
     rewriter = told(6)
     made = rewriter.replace_range(9, 2, 5, SHORT)
     assert (made.keep, len(made.messages)) == (2, 2)
-    rewriter.take(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    rewriter.send(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
     assert texts(rewriter) == left.split()
     assert rewriter.tokens == sum(-(-block.size // 4) for message in rewriter.sent_messages for block in message.blocks)
     assert rewriter.turns == list(range(len(rewriter.sent_messages)))
@@ -170,7 +170,7 @@ def test_going_back_into_what_was_left_out_brings_it_back(keep: int, left: str) 
     rewriter = told(5)
     rewriter.replace_range(9, 0, 3, ())
     assert texts(rewriter) == ["m3", "m4"]
-    rewriter.take(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
+    rewriter.send(ThreadRewrite(10, keep, (Message.of("user", (user("new"),)),), "fork"))
     assert texts(rewriter) == left.split()
 
 

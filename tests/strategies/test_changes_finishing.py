@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from small_talks import MODEL, conversation, fingerprint, head, question
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Message, Part, Thread, given_block
 from cachecost.prompts.request import Request
@@ -40,17 +40,17 @@ def turns(number: int) -> list[Event]:
     return [event for n in range(number) for event in turn(n)]
 
 
-def planned(change: AgentChange, events: Iterable[Event], params: dict[str, Any] | None = None) -> list[PlannedCall]:
+def planned(change: AgentChange, events: Iterable[Event], params: dict[str, Any] | None = None) -> list[Call]:
     return list(Agent(name="a", changes=(change,)).plan(conversation(*events, params=params)))
 
 
-def shape(call: PlannedCall) -> list[str]:
+def shape(call: Call) -> list[str]:
     """The messages as sent: kinds and tokens."""
     messages = call.request.thread.messages()
     return [" ".join(f"{block.kind}:{block.tokens}" for block in message.blocks) for message in messages]
 
 
-def said(call: PlannedCall) -> str:
+def said(call: Call) -> str:
     return " ".join(f"{block.kind}:{block.tokens}" for block in call.output)
 
 

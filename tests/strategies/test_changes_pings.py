@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, question, said, spelled, used, user
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.ledger.results import Ledger
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
@@ -42,7 +42,7 @@ def spec(*changes: AgentChange, preset: str = "progressive", **more: Any) -> Str
     return StrategySpec.model_validate({"name": "x", "preset": preset, "changes": list(changes), **more})
 
 
-def plan(session: Conversation, *changes: AgentChange, **more: Any) -> list[PlannedCall]:
+def plan(session: Conversation, *changes: AgentChange, **more: Any) -> list[Call]:
     return list(build(spec(*changes, **more)).plan(session))
 
 
@@ -65,11 +65,11 @@ def turns(*starts: float, first_token_s: float | None = None) -> Conversation:
     return Conversation("small", tuple(events), MODEL, TOOLS, SYSTEM)
 
 
-def seen(calls: list[PlannedCall]) -> list[tuple[float, str]]:
+def seen(calls: list[Call]) -> list[tuple[float, str]]:
     return [(call.start, call.purpose) for call in calls]
 
 
-def starts(calls: list[PlannedCall], purpose: str) -> list[float]:
+def starts(calls: list[Call], purpose: str) -> list[float]:
     return [call.start for call in calls if call.purpose == purpose]
 
 
@@ -293,7 +293,7 @@ def reads(*changes: AgentChange, **more: Any) -> list[int]:
     return [row.usage.read for row in ledger(turns(0, first_token_s=1.0), *changes, **more).rows[1:4]]
 
 
-def tokens(call: PlannedCall) -> list[list[int | None]]:
+def tokens(call: Call) -> list[list[int | None]]:
     return [[block.tokens for block in message.blocks] for message in call.request.thread.messages()]
 
 
@@ -359,7 +359,7 @@ def test_what_counts_as_together(apart: float, second: float) -> None:
     assert [call.start for call in calls] == [0, second]
 
 
-def _all(conversations: list[Conversation]) -> list[PlannedCall]:
+def _all(conversations: list[Conversation]) -> list[Call]:
     return [call for session in conversations for call in plan(session)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, fingerprint, head, question, result, said, used, user
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
@@ -40,7 +40,7 @@ def turns(number: int) -> list[Event]:
     return [event for n in range(number) for event in turn(n)]
 
 
-def planned(change: AgentChange, events: Iterable[Event] | Conversation) -> list[PlannedCall]:
+def planned(change: AgentChange, events: Iterable[Event] | Conversation) -> list[Call]:
     session = events if isinstance(events, Conversation) else conversation(*events)
     return list(Agent(name="a", changes=(change,)).plan(session))
 
@@ -49,12 +49,12 @@ def told(blocks: Iterable[Block]) -> str:
     return " ".join(f"{block.kind}:{block.tokens}" for block in blocks)
 
 
-def shape(call: PlannedCall) -> list[str]:
+def shape(call: Call) -> list[str]:
     """The messages as sent: kinds and tokens."""
     return [told(message.blocks) for message in call.request.thread.messages()]
 
 
-def digests(call: PlannedCall) -> list[bytes]:
+def digests(call: Call) -> list[bytes]:
     return [message.digest for message in call.request.thread.messages()]
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from small_talks import MODEL, conversation, fingerprint, head, question, said, user
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import Block, Message, Part, given_block
 from cachecost.prompts.request import Request
@@ -40,7 +40,7 @@ def conversations(
     return Agent(name="a", changes=(change,)).apply_changes(conversation(*events, params=params))
 
 
-def calls_of(conversation: Conversation) -> list[PlannedCall]:
+def calls_of(conversation: Conversation) -> list[Call]:
     return list(Agent(name="a").plan(conversation))
 
 
@@ -48,7 +48,7 @@ def told(blocks: Iterable[Block]) -> str:
     return " ".join(f"{block.kind}:{block.tokens}" for block in blocks)
 
 
-def shape(call: PlannedCall) -> list[str]:
+def shape(call: Call) -> list[str]:
     return [told(message.blocks) for message in call.request.thread.messages()]
 
 

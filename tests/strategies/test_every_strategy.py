@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from small_talks import SIX_CALLS, asked, conversation, fingerprint, question, result, said, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import accepts_breakpoint, block_at
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.workload import plan_calls
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Primitive, Spot, View
+from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, ORDER, Placement, Position, Primitive, View
 from cachecost.strategies.registry import Strategy, build, names
 from cachecost.strategies.spec import StrategySpec
 from slow_cases import mostly_slow
@@ -61,7 +61,7 @@ def room(strategy: Strategy) -> int:
     return max(strategy.placement.slots, MAXIMUM_BREAKPOINTS) if isinstance(strategy, Agent) else MAXIMUM_BREAKPOINTS
 
 
-def legal(call: PlannedCall, limit: int) -> bool:
+def legal(call: Call, limit: int) -> bool:
     """Breakpoints within the limit, in prompt order, none twice, all on markable blocks of this very request."""
     request = call.request
     places = [
@@ -231,7 +231,7 @@ def test_planning_costs_work_for_what_is_new(name: str) -> None:
 class Forgetful(Primitive):
     """Lists the whole thread for each call."""
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         assert [message for message in view.thread.messages() if message.role]
         return iter(())
 

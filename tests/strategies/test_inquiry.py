@@ -10,7 +10,7 @@ import pytest
 from small_talks import MODEL, asked, conversation, question, result, said, spelled, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Human, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Thread, given_block
 from cachecost.prompts.request import last_breakpoint_place
@@ -43,15 +43,15 @@ def agent(**options: Any) -> Agent:
     return Agent(name="x", placement=Placement(BASE), inquiry=InquiryOptions(**options))
 
 
-def plan(strategy: Agent, session: Conversation) -> list[PlannedCall]:
+def plan(strategy: Agent, session: Conversation) -> list[Call]:
     return list(strategy.plan(session))
 
 
-def side_calls(strategy: Agent, session: Conversation) -> list[PlannedCall]:
+def side_calls(strategy: Agent, session: Conversation) -> list[Call]:
     return [call for call in strategy.plan(session) if call.inquiry is not None]
 
 
-def one_side(strategy: Agent, params: dict[str, Any] | None = None) -> PlannedCall:
+def one_side(strategy: Agent, params: dict[str, Any] | None = None) -> Call:
     return side_calls(strategy, asked(question(1, 50), params=params))[0]
 
 
@@ -295,7 +295,7 @@ def test_batches_that_interleave_still_start_together() -> None:
     assert [message_text(call) for call in calls] == [1, 3, 2]
 
 
-def message_text(call: PlannedCall) -> int:
+def message_text(call: Call) -> int:
     assert call.request.thread.message is not None
     content = call.request.thread.message.blocks[-1].content or {}
     return int(content["text"].split()[-1].rstrip("?"))

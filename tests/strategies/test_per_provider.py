@@ -9,7 +9,7 @@ import pytest
 from small_talks import SIX_CALLS, asked, conversation, question
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.model_facts import Facts
@@ -33,12 +33,12 @@ def on(host: str) -> Facts:
     return lambda model: book.rules(host, model)
 
 
-def questions(host: str, model: str) -> list[PlannedCall]:
+def questions(host: str, model: str) -> list[Call]:
     strategy = build(NAME, model=model, facts=on(host))
     return [call for call in strategy.plan(TALK) if call.purpose == "inquiry"]
 
 
-def way(call: PlannedCall) -> tuple[Any, bool, bool]:
+def way(call: Call) -> tuple[Any, bool, bool]:
     """tool_choice, whether a schema is sent, whether tools are."""
     params = call.request.params
     choice = (params.get("tool_choice") or {}).get("type")

@@ -25,9 +25,8 @@ from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import Usage
 from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS, PAPER
 from cachecost.views.charts.style import house_style
-from cachecost.views.run.bar_charts import chart_files, figures
+from cachecost.views.run.charts import _curves, chart_files, figures, spread
 from cachecost.views.run.files import DOLLARS, PROVIDERS, QUESTION
-from cachecost.views.run.line_charts import _curves, spread
 from slow_cases import mostly_slow
 
 CSS_PIXELS, TALLEST = 96, 1_200

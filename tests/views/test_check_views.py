@@ -31,7 +31,7 @@ def change(what: str = "tool x changed", calls: int = 1, **more: Any) -> Told:
     return {**place, "code": "CC105", "layer": "tools", "block": "tools.0", **more}
 
 
-def session_of(strategy: Told) -> Told:
+def find_session(strategy: Told) -> Told:
     """The session of a strategy: one, of which nothing else is known."""
     names = ("hit_rate", "baseline_hit_rate", "usd_per_day", "usd_per_month", "volume")
     known = {name: strategy[name] for name in ("scenario", "strategy", "cost_usd", "baseline_usd")}
@@ -48,7 +48,7 @@ def check_object(*budgets: Told, accept: tuple[str, ...] = (), strategies: tuple
         "budgets": list(budgets),
         "strategies": list(strategies),
         "accept": list(accept),
-        "sessions": list(map(session_of, strategies)),
+        "sessions": list(map(find_session, strategies)),
         "prompt_changes": [],
     }
 

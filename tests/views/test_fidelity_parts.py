@@ -11,7 +11,7 @@ from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
 from cachecost.views.fidelity.page import fidelity_page
-from cachecost.views.fidelity.scores import coverages, host_parts, score
+from cachecost.views.fidelity.scores import Score, coverages, host_parts
 from cachecost.views.fidelity.text import (
     basis_sentence,
     coverage_table,
@@ -114,7 +114,7 @@ def test_the_first_figures_say_what_they_count() -> None:
         " recorded call can have written. The hits are in 1 recording. 1 cold start opens a recording:"
         " there no hit can be predicted."
     )
-    title = headline(score("all", fidelity.judgements))
+    title = headline(Score("all", fidelity.judgements))
     assert title.endswith("prompts are 0% off at the median, 0% at the 95th percentile.")
     page = evidence_markdown(fidelity, [], [], "picture.svg", "again")
     assert f"**{title}** {basis_sentence(fidelity)}" in page

@@ -11,8 +11,8 @@ from cachecost.analysis.comparison.run import run
 from cachecost.analysis.comparison.summary import MOST_COLUMNS, summarise
 from cachecost.ledger.results import RunResult
 from cachecost.scenario import from_mapping
-from cachecost.views.run.files import question_variants
 from cachecost.views.run.report import report_markdown
+from cachecost.views.run.tables import question_variants
 from cachecost.views.tables.output import markdown_table
 
 SCENARIO: dict[str, Any] = {

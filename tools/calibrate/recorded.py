@@ -11,7 +11,7 @@ from typing import Any
 
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import read_calls
 from tools.calibrate.samples import is_emptied, row_name
 
@@ -20,7 +20,7 @@ from tools.calibrate.samples import is_emptied, row_name
 class Recorded:
     """A call, the name of its recording, and its billed input tokens."""
 
-    call: RecordedCall
+    call: Call
     name: str
     billed: int
 
@@ -39,7 +39,7 @@ def read_recorded(log: Path) -> Iterator[Recorded]:
             yield Recorded(call, row_name(row, log), billed)
 
 
-def _calls(log: Path) -> list[RecordedCall]:
+def _calls(log: Path) -> list[Call]:
     try:
         return list(read_calls(log, "auto", lambda _: None))
     except InputError as error:
@@ -47,13 +47,13 @@ def _calls(log: Path) -> list[RecordedCall]:
         return []
 
 
-def _is_emptied(call: RecordedCall) -> bool:
+def _is_emptied(call: Call) -> bool:
     """Whether the recorder took the signature out of a thinking block: the bill holds reasoning that is not there."""
     blocks = (block for message in call.request.thread.messages() for block in message.blocks)
     return any(is_emptied(block) for block in blocks)
 
 
-def _row(lines: Sequence[str], call: RecordedCall) -> Mapping[str, Any]:
+def _row(lines: Sequence[str], call: Call) -> Mapping[str, Any]:
     try:
         found = json.loads(lines[call.line - 1]) if 0 < call.line <= len(lines) else {}
     except ValueError:

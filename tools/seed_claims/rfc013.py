@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from cachecost.analysis.optimum.prefill import published_prefill, published_times
 from tools.seed_claims import requests, rfc013_plans
 from tools.seed_claims.claim import Claim, Document, share, tokens, usd
 from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, input_cost
+from tools.seed_claims.prefill_times import published_prefill, published_times
 
 LATENCY, LOOP, DOCUMENT = Decimal("0.85"), (Decimal("0.5"), Decimal("0.8")), Decimal("0.9")
 OWN_READS = 5_000
@@ -43,7 +43,7 @@ def _latency() -> Claim:
         "Caching cuts the time to a response by up to 85% for long prompts.",
         f"published: {found}. By the line through them {share(own, 0)} at the {tokens(OWN_READS)} tokens of "
         "its own test",
-        "Anthropic's announcement (2024-08-14) and cookbook, `analysis/optimum/prefill_times.toml`",
+        "Anthropic's announcement (2024-08-14) and cookbook, `tools/seed_claims/prefill_times.toml`",
         f"right under a condition (the length): reached at {tokens(reached.tokens)} tokens, and for the first "
         "token alone",
         {f"measured_{time.tokens}": Decimal(str(time.saving)) for time in times} | {"own": own},

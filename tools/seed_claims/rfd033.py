@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from cachecost.analysis.optimum.prefill import published_prefill
 from cachecost.providers.listing import model_rows
 from cachecost.providers.rules import RuleBook
 from cachecost.tokens.calibration import calibration
 from tools.seed_claims import requests
 from tools.seed_claims.claim import Claim, Document, Figure, off_by, rounded, share, tokens, usd
 from tools.seed_claims.claim_scenario import ClaimScenario, claim_scenario, input_cost, total_cost
+from tools.seed_claims.prefill_times import published_prefill
 
 CONTEXT, QUESTIONS = 95_000, 3
 CLAIMED_TOOL, DEFINITION = (50, 100), 142
@@ -367,7 +367,7 @@ def _latency() -> Claim:
         f"{model.base_s:.1f} s + {model.per_unread_s * 1000:.3f} s per 1,000 tokens sent anew + "
         f"{model.per_read_s * 1000:.3f} s "
         f"per 1,000 read (±{model.worst_s:.1f} s): the line through Anthropic's published times, Claude 3.5 Sonnet "
-        "(`analysis/optimum/prefill_times.toml`)",
+        "(`tools/seed_claims/prefill_times.toml`)",
         "right; how long depends on the model, and newer ones publish no times",
         {"anew_s": anew, "read_s": again},
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 from typing import Any, Literal, get_args
 
 Cause = Literal[
@@ -126,23 +126,15 @@ def parse_causes(table: Mapping[str, Any]) -> Mapping[str, CauseDefinition]:
     faults = [
         *(f"{one}: add it to `Cause` in causes.py" for one in rows.keys() - set(get_args(Cause))),
         *(f"{one}: `Cause` has it, and causes.toml no table" for one in set(get_args(Cause)) - rows.keys()),
-        *(f"{one}: causes.toml says no `{field}`" for one, row in table["cause"].items() for field in _lacks(row)),
-        *(f"{one} is the code of two causes" for one in _duplicates(row.code for row in rows.values())),
     ]
+    for cause, row in table["cause"].items():
+        if any(field in row for field in STATED):
+            faults += [f"{cause}: causes.toml says no `{field}`" for field in STATED if not row.get(field)]
+    codes = Counter(row.code for row in rows.values() if row.code)
+    faults += [f"{code} is the code of two causes" for code, count in codes.items() if count > 1]
     if faults:
         raise ValueError("; ".join(sorted(faults)))
     return rows
-
-
-def _lacks(row: Mapping[str, Any]) -> list[str]:
-    """What a row with any of the fields of a fault lacks of the others."""
-    costs = any(field in row for field in STATED)
-    return [field for field in STATED if costs and not row.get(field)]
-
-
-def _duplicates(codes: Iterable[str]) -> set[str]:
-    known = sorted(filter(None, codes))
-    return {one for one, other in pairwise(known) if one == other}
 
 
 def _table() -> dict[str, Any]:

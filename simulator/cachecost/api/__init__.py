@@ -8,10 +8,9 @@
 from __future__ import annotations
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.api.explaining import ExplainResult, explain
+from cachecost.api.explaining import ExplainResult, LintResult, OptimizeResult, explain, lint, optimize
 from cachecost.api.html import Monthly, Projection
 from cachecost.api.next_messages import BillResult, NextResult, bill, next_message
-from cachecost.api.optimizing import LintResult, OptimizeResult, lint, optimize
 from cachecost.api.setup import Alternatives, Recording, Replay, Result, compare, read, replay, whatif
 from cachecost.api.validating import CheckResult, ValidationResult, check, validate
 from cachecost.base.errors import CannotEvaluate, InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import cast
+from typing import Any, cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -91,7 +91,10 @@ def bars(title: str, entries: Sequence[ChartBar], level: tuple[str, Decimal] | N
                 axes, entry.remark, (entry.reach, row), 2 * GAP + text_width(entry.label, bold=True), color=MUTED
             )
         if level:
-            _level(axes, *level)
+            text, value = level
+            axes.axvline(float(value), color=INK, linewidth=1, linestyle=(0, (4, 2)), zorder=3)
+            style: dict[str, Any] = {"ha": "center", "va": "bottom", "size": SMALL_SIZE, "color": MUTED}
+            axes.annotate(text, (float(value), axes.get_ylim()[1]), (0, 3), textcoords="offset points", **style)
     return as_chart(figure)
 
 
@@ -99,8 +102,7 @@ def _bar_axes(figure: Figure, entries: Sequence[ChartBar], head: float, height: 
     left = MARGIN + min(widest([entry.name for entry in entries], bold=True), NAME_WIDTH) + GAP
     room = WIDTH - left - MARGIN
     axes = figure.add_axes((left / WIDTH, MARGIN / height, room / WIDTH, (height - head - MARGIN) / height))
-    low = min((float(entry.value) for entry in entries), default=0.0)
-    low = min(0.0, low)
+    low = min(0.0, *(float(entry.value) for entry in entries)) if entries else 0.0
     high = max((low + (entry.reach - low) * room / max(room - entry.words, 1) for entry in entries), default=0) or 1
     axes.set_xlim(low, high)
     axes.set_ylim(max(len(entries), 1) - 0.5, -0.5)
@@ -109,12 +111,6 @@ def _bar_axes(figure: Figure, entries: Sequence[ChartBar], head: float, height: 
     axes.set_xticks([])
     axes.set_yticks([])
     return axes
-
-
-def _level(axes: Axes, name: str, value: Decimal) -> None:
-    axes.axvline(float(value), color=INK, linewidth=1, linestyle=(0, (4, 2)), zorder=3)
-    at = (float(value), axes.get_ylim()[1])
-    axes.annotate(name, at, (0, 3), textcoords="offset points", ha="center", va="bottom", size=SMALL_SIZE, color=MUTED)
 
 
 def columns(title: str, rows: Sequence[CallRow]) -> NotebookChart:
@@ -126,23 +122,18 @@ def columns(title: str, rows: Sequence[CallRow]) -> NotebookChart:
         figure = Figure(figsize=(WIDTH, height))
         draw_title(figure, title)
         axes = figure.add_axes((0.085, 0.5 / height, 1 - 0.085 - MARGIN / WIDTH, PLOT / height))
-        _stack(axes, rows, classes)
+        numbers, lower = [row.call for row in rows], [0] * len(rows)
+        for name in classes:
+            tokens = [int(getattr(row.usage, CLASS_FIELDS[name])) for row in rows]
+            label, colour = CLASS_NAMES[name], CLASS_COLOURS[name]
+            axes.bar(numbers, tokens, 1.0, bottom=lower, color=colour, linewidth=0, label=label)
+            lower = [low + more for low, more in zip(lower, tokens, strict=True)]
+        axes.set_xlim(0.5, max(numbers, default=1) + 0.5)
+        axes.set_ylim(0, max(lower, default=1) * 1.04 or 1)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:,.0f}k" if value else "0")
+        axes.set_xlabel("calls", loc="left")
+        axes.set_ylabel("input tokens of the call")
+        axes.grid(axis="y", color=RULE, linewidth=0.6)
+        axes.tick_params(length=0)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=SMALL_SIZE)
     return as_chart(figure)
-
-
-def _stack(axes: Axes, rows: Sequence[CallRow], classes: Sequence[str]) -> None:
-    numbers, lower_bound = [row.call for row in rows], [0] * len(rows)
-    for name in classes:
-        tokens = [int(getattr(row.usage, CLASS_FIELDS[name])) for row in rows]
-        axes.bar(
-            numbers, tokens, 1.0, bottom=lower_bound, color=CLASS_COLOURS[name], linewidth=0, label=CLASS_NAMES[name]
-        )
-        lower_bound = [low + more for low, more in zip(lower_bound, tokens, strict=True)]
-    axes.set_xlim(0.5, max(numbers, default=1) + 0.5)
-    axes.set_ylim(0, max(lower_bound, default=1) * 1.04 or 1)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:,.0f}k" if value else "0")
-    axes.set_xlabel("calls", loc="left")
-    axes.set_ylabel("input tokens of the call")
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
-    axes.tick_params(length=0)

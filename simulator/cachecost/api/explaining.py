@@ -1,39 +1,55 @@
-"""`explain`: the avoidable cost, by cause."""
+"""`explain`, `lint` and `optimize`: the avoidable cost by cause, static checks, and the cheapest legal plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import Unpack
 
 from cachecost.account.causes import causes
-from cachecost.api.html import HtmlTable, paragraph
+from cachecost.analysis.lint.finding import LintFinding
+from cachecost.analysis.lint.linter import MARGIN
+from cachecost.api.html import HtmlTable, paragraph, rows_of
 from cachecost.api.setup import (
     ModelOptions,
     RuleOptions,
     Source,
     StrategyLike,
+    calls_in,
+    comparison_setup,
+    conversations_in,
+    day_from,
     only_supported,
+    read_source,
     setup_of,
     spec_of,
     workload_of,
 )
 from cachecost.base.errors import InputError
-from cachecost.base.formatting import count_text, dollars, percent, rough_dollars, tokens
+from cachecost.base.formatting import change, count_text, dollars, margin_text, percent, tokens
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
+from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.usage import ZERO
+from cachecost.simulation.engine import AS_RECORDED
+from cachecost.tokens.factory import AUTO
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-COLUMNS = ("code", "cause", "call", "since", "layer", "block", "tokens", "cost_usd", "message", "fix")
-PLACE = ("session", "session_call", "project", "agent", "timestamp", "file", "line")
+    from cachecost.analysis.optimum.optimum import Optimum
+
+FINDING_FIELDS = (
+    "code cause call since layer block tokens cost_usd=cost message fix session session_call project agent "
+    "timestamp file line"
+)
 MOST_CALLS = 6
 RULE_OPTIONS = ("as_of", "host", "rules", "prices")
 
@@ -55,7 +71,10 @@ class ExplainResult(Explanation):
         the call `session`, `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
         import pandas as pd
 
-        return pd.DataFrame([_row(finding) for finding in self.findings], columns=[*COLUMNS, *PLACE])
+        rows = rows_of(self.findings, FINDING_FIELDS)
+        for row in rows:
+            row |= {"cause": str(row["cause"]), "layer": str(row["layer"])}
+        return pd.DataFrame(rows, columns=[field.partition("=")[0] for field in FINDING_FIELDS.split()])
 
     def plot(self) -> Figure:
         """Avoidable USD, one bar per cause."""
@@ -63,15 +82,17 @@ class ExplainResult(Explanation):
 
         share = {cause: percent(usd / self.cost) for cause, usd in self.by_cause().items()} if self.cost else {}
         entries = [
-            ChartBar(causes()[cause].name, usd, dollars(usd), f"{share.get(cause, '')}  {self._calls(cause)}")
+            ChartBar(
+                causes()[cause].name,
+                usd,
+                dollars(usd),
+                f"{share.get(cause, '')}  {count_text(len(self._findings_of(cause)), 'time')}",
+            )
             for cause, usd in self.by_cause().items()
         ]
         return bars(self._answer(), entries)
 
-    def _calls(self, cause: str) -> str:
-        return count_text(len(self._of(cause)), "time")
-
-    def _of(self, cause: str) -> list[Finding]:
+    def _findings_of(self, cause: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.cause == cause]
 
     def _answer(self) -> str:
@@ -84,20 +105,15 @@ class ExplainResult(Explanation):
     def _repr_html_(self) -> str:
         table = HtmlTable(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))
         for cause, usd in self.by_cause().items():
-            found = self._of(cause)
-            size, calls = tokens(sum(one.tokens for one in found)), _calls(found)
+            found = self._findings_of(cause)
+            numbers = [str(one.call) for one in found]
+            calls = ", ".join(numbers[:MOST_CALLS]) + (" …" if len(numbers) > MOST_CALLS else "")
+            size = tokens(sum(one.tokens for one in found))
             table.add(causes()[cause].name, f"{len(found):,}", size, dollars(usd), calls, found[0].fix)
         body = table.html() if self.findings else paragraph("No avoidable cost was found.")
-        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, self._sure()))
-
-    def _sure(self) -> Iterator[str]:
-        error_margin = (
-            f" ±{percent(self.error_margin)} → ±{rough_dollars(self.avoidable * Decimal(str(self.error_margin)))}"
-            if self.error_margin
-            else ""
-        )
-        yield f"tokens: {self.token_source}{error_margin}"
-        yield from self.flips
+        margin = margin_text(self.error_margin, self.avoidable * Decimal(str(self.error_margin)))
+        sure = (f"tokens: {self.token_source} {margin}".rstrip(), *self.flips)
+        return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, sure))
 
 
 def explain(
@@ -114,7 +130,7 @@ def explain(
     from cachecost.analysis.bill.found_sessions import prices_under
     from cachecost.analysis.explain.explaining import explain_workload
 
-    explanation = _of_sessions(source, options) if strategy is None else None
+    explanation = _explain_sessions(source, options) if strategy is None else None
     if explanation is None:
         if strategy is None:
             workload = only_supported(workload_of(source, **options), "explain")
@@ -124,7 +140,7 @@ def explain(
     return ExplainResult(**{field.name: getattr(explanation, field.name) for field in fields(explanation)})
 
 
-def _of_sessions(source: Source, options: ModelOptions) -> Explanation | None:
+def _explain_sessions(source: Source, options: ModelOptions) -> Explanation | None:
     """The explanation of an agent's session file; None for any other source, or with another model or counter."""
     from cachecost.analysis.bill.explanation import explain_account
     from cachecost.analysis.bill.found_sessions import account_of_found
@@ -141,11 +157,181 @@ def _of_sessions(source: Source, options: ModelOptions) -> Explanation | None:
     return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
 
 
-def _calls(found: list[Finding]) -> str:
-    numbers = [str(one.call) for one in found]
-    return ", ".join(numbers[:MOST_CALLS]) + (" …" if len(numbers) > MOST_CALLS else "")
+LINT_FIELDS = "code name severity path call calls tokens message fix session file line bill explains_as"
 
 
-def _row(one: Finding) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(one, name) for name in (*COLUMNS, *PLACE) if name != "cost_usd"}
-    return {**row, "cause": str(one.cause), "layer": str(one.layer), "cost_usd": one.cost}
+class LintResult(list[LintFinding]):
+    """The findings, most severe first."""
+
+    def frame(self) -> pd.DataFrame:
+        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the request, `call` (the
+        first with this finding; None outside a log), `calls` (their number), `tokens` concerned (None: unknown),
+        `message`, `fix`; `session`, `file` and `line` of that call; `bill` ("confirmed" where its bill shows it), and
+        `explains_as`, the code under which `explain` prices it."""
+        import pandas as pd
+
+        return pd.DataFrame(rows_of(self, LINT_FIELDS), columns=LINT_FIELDS.split())
+
+    def plot(self) -> Figure:
+        """The number of findings, one bar per code."""
+        from cachecost.api.charts import ChartBar, bars
+        from cachecost.views.charts.palette import CLASS_COLOURS
+
+        classes = {"error": "input", "warning": "write_5m", "note": "output"}
+        counts = Counter((one.code, one.name, one.severity) for one in self)
+        entries = [
+            ChartBar(f"{code}  {name}", Decimal(found), str(found), severity, colour=CLASS_COLOURS[classes[severity]])
+            for (code, name, severity), found in counts.items()
+        ]
+        return bars(self._answer(), entries)
+
+    def _answer(self) -> str:
+        counts = Counter(one.severity for one in self)
+        shown = [count_text(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
+        return ", ".join(shown) or "No findings"
+
+    def _repr_html_(self) -> str:
+        table = HtmlTable(("code", "where", "tokens", "what", "what to do"), prose=("where", "what", "what to do"))
+        for one in self:
+            table.add(one.code, one.path, tokens(one.tokens), one.message, one.fix, strong=one.severity == "error")
+        return paragraph(self._answer(), strong=True) + (table.html() if self else "")
+
+
+def lint(
+    request: Mapping[str, Any] | Source,
+    next_request: Mapping[str, Any] | None = None,
+    *,
+    host: str = AUTO_HOST,
+    as_of: date | str | None = None,
+    tokens: str = AUTO,
+    margin: int = MARGIN,
+) -> LintResult:
+    """Check a Messages API body, two consecutive bodies, or the calls of a log.
+
+    `as_of` picks the rules, `tokens` the token counter. `margin`: warn if fewer than this many further blocks would put
+    the last breakpoint out of reach. Raises InputError for an invalid body, CannotEvaluate.
+    """
+    from cachecost.analysis.lint import RequestLoader, lint_log
+    from cachecost.analysis.lint import lint as lint_bodies
+    from cachecost.providers.rules import RuleBook
+
+    day = day_from(as_of)
+    if isinstance(request, Mapping):
+        return LintResult(lint_bodies(request, next_request, host=host, as_of=day, tokens=tokens, margin=margin))
+    recorded, loader = read_source(request), RequestLoader(RuleBook(as_of=day), host, tokens)
+    return LintResult(lint_log(calls_in(recorded), recorded.name, loader, margin).findings)
+
+
+PLAN = "this plan"
+MOST_BARS, MOST_ROWS = 8, 12
+DISTANT = 3
+"""Strategies above this multiple of the lower bound are not drawn: their bars would dwarf all others."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OptimizeResult:
+    """The cheapest plan that was found (`optimum.plan`), its cost, and the lower bound."""
+
+    optimum: Optimum
+
+    @property
+    def cost(self) -> Decimal:
+        """USD of the plan."""
+        return self.optimum.usd
+
+    @property
+    def lower_bound(self) -> Decimal:
+        """The lower bound in USD: provably, no legal plan costs less."""
+        return self.optimum.lower_bound_usd
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the plan is provably optimal."""
+        return self.optimum.is_optimal
+
+    @property
+    def answer(self) -> str:
+        """What to do, and what it saves."""
+        from cachecost.views.optimum.text import answer
+
+        return " ".join(answer(self.optimum))
+
+    def frame(self) -> pd.DataFrame:
+        """One row per strategy, cheapest first: `cost_usd` (Decimal), `above_lower_bound` (ratio to the lower bound),
+        `refused` (calls that the API would refuse; if there are any, its dollars have no meaning)."""
+        import pandas as pd
+
+        rows = [
+            {"strategy": name, "cost_usd": usd, "above_lower_bound": change(usd, self.lower_bound), "refused": refused}
+            for name, usd, refused in self._costs()
+        ]
+        return pd.DataFrame(rows).set_index("strategy")
+
+    def plot(self) -> Figure:
+        """USD of the plan, the recording and the best presets, and the lower bound."""
+        from cachecost.api.charts import ChartBar, bars
+
+        entries = []
+        for name, usd in self._distinct():
+            if usd <= DISTANT * self.lower_bound:
+                above = f"{percent(change(usd, self.lower_bound), signed=True)} above the lower bound"
+                entries.append(ChartBar(name, usd, dollars(usd), above, name == PLAN))
+        title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.lower_bound)}"
+        return bars(title, entries[:MOST_BARS], ("lower bound", self.lower_bound))
+
+    def __repr__(self) -> str:
+        return f"<OptimizeResult {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        from cachecost.views.optimum.text import facts
+
+        table = HtmlTable(("strategy", "cost", "above the lower bound"))
+        for name, usd in self._distinct()[:MOST_ROWS]:
+            over = percent(change(usd, self.lower_bound), signed=True)
+            table.add(name, dollars(usd), over, strong=name == PLAN)
+        table.add("lower bound", dollars(self.lower_bound), "")
+        below = []
+        if rest := self._distinct()[MOST_ROWS:]:
+            number = "1 strategy" if len(rest) == 1 else f"{len(rest):,} strategies"
+            below.append(f"{number} up to {dollars(rest[-1][1])} not shown; frame() has all")
+        below += [f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules")]
+        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, below))
+
+    def _costs(self) -> list[tuple[str, Decimal, int]]:
+        found = self.optimum
+        costs = [(PLAN, found.usd, 0), *((one.name, one.usd, one.refused) for one in found.presets)]
+        if found.recorded_usd is not None:
+            costs.append((found.first, found.recorded_usd, 0))
+        return sorted(costs, key=lambda row: (row[2] > 0, row[1], row[0] != PLAN))
+
+    def _distinct(self) -> list[tuple[str, Decimal]]:
+        """Strategies of the same cost as one entry; strategies with refused calls are left out."""
+        groups: dict[Decimal, list[str]] = {}
+        own = [(name, usd) for name, usd, _ in self._costs() if name in (PLAN, self.optimum.first)]
+        for name, usd, refused in self._costs():
+            if not refused and (name, usd) not in own:
+                groups.setdefault(usd, []).append(name)
+        rows = [
+            ((names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} others"), usd)
+            for usd, names in groups.items()
+        ] + own
+        return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
+
+
+def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
+    """The cheapest legal breakpoints, TTLs and, with `pings`, extra calls, for the calls of a recording.
+
+    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Calls
+    whose cache has no lookback breakpoints are left out, with a warning. Raises InputError, CannotEvaluate.
+    """
+    from cachecost.analysis.optimum.optimum import optimum_of
+    from cachecost.simulation.workload import Workload, plan_workload
+
+    recording = read_source(source)
+    setup = comparison_setup(recording, **options)
+    calls = calls_in(recording)
+    if calls:
+        workload = only_supported(Workload(recording.name, calls, setup), "optimize")
+        return OptimizeResult(optimum_of(workload.calls, workload.setup, pings, first=AS_RECORDED))
+    workload = plan_workload("none", conversations_in(recording), setup)
+    return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))

@@ -1,11 +1,13 @@
-"""HTML tables for notebooks, in the colours of the page; and a session's dollars as dollars per month."""
+"""What results share: rows of frames, HTML tables for notebooks, and a session's dollars as dollars per month."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from html import escape
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import change, dollars, percent
@@ -39,20 +41,26 @@ class HtmlTable:
     def html(self) -> str:
         """The table as HTML, with every text escaped."""
         heads = "".join(self._cell("th", number, head, "font-weight:600") for number, head in enumerate(self.heads))
-        body = "".join(f"<tr>{self._row(cells, strong)}</tr>" for cells, strong in self.rows)
+        body = ""
+        for cells, strong in self.rows:
+            weight = f"font-weight:{'700' if strong else '400'}"
+            row = (self._cell("td" if number else "th", number, cell, weight) for number, cell in enumerate(cells))
+            body += f"<tr>{''.join(row)}</tr>"
         scroll = '<div style="overflow-x:auto">'
         return f'{scroll}<table style="{WHOLE}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
-
-    def _row(self, cells: tuple[str, ...], strong: bool) -> str:
-        weight = f"font-weight:{'700' if strong else '400'}"
-        rendered = [self._cell("td" if number else "th", number, cell, weight) for number, cell in enumerate(cells)]
-        return "".join(rendered)
 
     def _cell(self, tag: str, number: int, text: str, style: str) -> str:
         is_prose = number == 0 or self.heads[number] in self.prose
         side = "text-align:left" if is_prose else f"text-align:right;{DIGITS}"
         scope = ' scope="row"' if tag == "th" and style != "font-weight:600" else ""
         return f'<{tag}{scope} style="{CELL};{side};{style}">{escape(text)}</{tag}>'
+
+
+def rows_of(items: Iterable[object], fields: str) -> list[dict[str, Any]]:
+    """A row of a frame for each item. `fields` are its attributes; `name=path.of.attribute` for another name."""
+    parts = [field.partition("=") for field in fields.split()]
+    getters = [(name, attrgetter(path or name)) for name, _, path in parts]
+    return [{name: get(item) for name, get in getters} for item in items]
 
 
 def paragraph(text: str, *, strong: bool = False) -> str:
@@ -118,32 +126,23 @@ class Monthly:
         """USD per month, one bar per strategy, with its error bar."""
         from cachecost.api.charts import ChartBar, bars
 
+        margins = [f"± {format_usd(one.error)}" if one.error else "" for one in self.projections]
         entries = [
-            ChartBar(
-                one.strategy,
-                one.usd,
-                format_usd(one.usd),
-                f"± {format_usd(one.error)}" if one.error else "",
-                error=one.error,
-            )
-            for one in self.projections
+            ChartBar(one.strategy, one.usd, format_usd(one.usd), margin, error=one.error)
+            for one, margin in zip(self.projections, margins, strict=True)
         ]
         return bars(f"Dollars a month at {self._pace()}", entries)
 
     def _repr_html_(self) -> str:
-        table = HtmlTable(("strategy", "a month", "±", self._against))
+        names = [one.strategy for one in self.projections]
+        against = "vs first" if names[:1] == [self.first] else f"vs {self.first}"
+        table = HtmlTable(("strategy", "a month", "±", against))
         first = next((one.usd for one in self.projections if one.strategy == self.first), None)
         for one in self.projections:
             off = change(one.usd, first) if one.strategy != self.first else None
             table.add(one.strategy, format_usd(one.usd), format_usd(one.error), percent(off, signed=True))
         words = f"{self._pace()}, {self.days} days a month, every session like the compared one"
         return table.html() + paragraph(words) + "".join(paragraph(f"left out: {name}") for name in self.left_out)
-
-    @property
-    def _against(self) -> str:
-        """The header of the comparing column: "vs first", or "vs NAME" if `compare_to` is not the first."""
-        names = [one.strategy for one in self.projections]
-        return "vs first" if names[:1] == [self.first] else f"vs {self.first}"
 
     def _pace(self) -> str:
         number = f"{self.sessions_per_day.normalize():,f}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
@@ -19,20 +19,19 @@ from cachecost.analysis.bill.summary import ROWS_BY, BillRow, summarize
 from cachecost.analysis.bill.timeline import sessions_by_time
 from cachecost.analysis.next_message.choices import (
     KeepAliveAdvice,
-    NextAlternative,
     NextChoice,
     NextRequest,
+    count_message,
     next_session,
+    parse_content,
 )
-from cachecost.analysis.next_message.conversation import count_message, parse_content
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
-from cachecost.api.html import HtmlTable, paragraph
-from cachecost.api.setup import Counter, RuleOptions, setup_of
+from cachecost.api.html import HtmlTable, paragraph, rows_of
+from cachecost.api.setup import Counter, RuleOptions, check_choice, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.formatting import tokens as token_text
 from cachecost.base.times import seconds
-from cachecost.base.yaml_text import one_of
 from cachecost.conversations.input_files import input_path
 from cachecost.sessions.locations import locations
 from cachecost.sessions.reading import SessionReading
@@ -42,7 +41,20 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from cachecost.simulation.workload import Workload
+
+BILL_FIELDS = (
+    "models first last calls hit_rate input_tokens=usage.input_tokens read=usage.read write_5m=usage.write_5m "
+    "write_1h=usage.write_1h output_tokens=usage.output_tokens cost_usd=cost fees_usd=cost_by_class "
+    "rewritten_usd=rewritten saved_by_caching_usd=saved_by_caching"
+)
+REWRITE_FIELDS = (
+    "cause session=call.session project=file.project agent=call.agent time=call.start file=file.path line=call.line "
+    "model=call.model tokens cost_usd=cost message=words"
+)
+NEXT_FIELDS = (
+    "name kind cost_usd=cost first_usd=first read=usage.usage.read write_5m=usage.usage.write_5m "
+    "write_1h=usage.usage.write_1h input=usage.usage.input_tokens output=usage.usage.output_tokens breaks_even_after"
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,33 +74,20 @@ class BillResult:
         """One row per session, project, day, week, month, model or agent: tokens as int, dollars as Decimal."""
         import pandas as pd
 
-        if by not in ROWS_BY:
-            raise InputError([Fault("by:", one_of(list(ROWS_BY), by))])
-        return pd.DataFrame([_row(row, by) for row in summarize(self.account, by).rows])
+        check_choice("by", by, list(ROWS_BY))
+        project = "" if by == "project" else "project"
+        rows = rows_of(summarize(self.account, by).rows, f"{by}=key {project} {BILL_FIELDS}")
+        for row in rows:
+            row |= {"models": ", ".join(row["models"]), "fees_usd": row["fees_usd"]["fees"]}
+        return pd.DataFrame(rows)
 
     def rewrites(self) -> pd.DataFrame:
         """One row per call that paid again for what had been cached: `cause`, `session`, `project`, `agent`, `time`
         (seconds since the epoch), `file`, `line`, `model`, `tokens`, `cost_usd` (Decimal), `message`."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "cause": str(one.cause),
-                    "session": one.call.session,
-                    "project": one.file.project,
-                    "agent": one.call.agent,
-                    "time": one.call.start,
-                    "file": one.file.path,
-                    "line": one.call.line,
-                    "model": one.call.model,
-                    "tokens": one.tokens,
-                    "cost_usd": one.cost,
-                    "message": one.words,
-                }
-                for one in self.account.rewrites
-            ]
-        )
+        rows = rows_of(self.account.rewrites, REWRITE_FIELDS)
+        return pd.DataFrame([{**row, "cause": str(row["cause"])} for row in rows])
 
     def advice(self) -> list[Advice]:
         """The changes that would have saved most, the best first."""
@@ -107,9 +106,8 @@ class BillResult:
 
     def _answer(self, total: BillRow) -> str:
         share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
-        return (
-            f"{dollars(total.cost)} in {count_text(total.calls, 'call')} · {dollars(total.rewritten)} rewritten{share}"
-        )
+        cost, rewritten = dollars(total.cost), dollars(total.rewritten)
+        return f"{cost} in {count_text(total.calls, 'call')} · {rewritten} rewritten{share}"
 
     def __repr__(self) -> str:
         return f"<BillResult {self._answer(self.total)}>"
@@ -133,36 +131,11 @@ def bill(*paths: str | Path, project: str | None = None, **options: Unpack[RuleO
     if missing := [Fault(str(path), "no such file or folder") for path in given if not path.exists()]:
         raise InputError(missing)
     folders = [path for path in given if path.is_dir()]
-    files = (
-        expand_folders(given)
-        if given
-        else (path for place in locations() for path in place.find(Path.home(), os.environ))
-    )
+    here = (path for place in locations() for path in place.find(Path.home(), os.environ))
+    files = expand_folders(given) if given else here
     found = SessionReading(None, folders=folders).read_all(files)
     account = account_of_found(found, setup_of(**options), project=project)
     return BillResult(account, found.skipped)
-
-
-def _row(row: BillRow, by: str) -> dict[str, Any]:
-    usage = row.usage
-    return {
-        by: row.key,
-        **({} if by == "project" else {"project": row.project}),
-        "models": ", ".join(row.models),
-        "first": row.first,
-        "last": row.last,
-        "calls": row.calls,
-        "hit_rate": row.hit_rate,
-        "input_tokens": usage.input_tokens,
-        "read": usage.read,
-        "write_5m": usage.write_5m,
-        "write_1h": usage.write_1h,
-        "output_tokens": usage.output_tokens,
-        "cost_usd": row.cost,
-        "fees_usd": row.cost_by_class["fees"],
-        "rewritten_usd": row.rewritten,
-        "saved_by_caching_usd": row.saved_by_caching,
-    }
 
 
 Moment = datetime | float | str
@@ -203,7 +176,10 @@ class NextResult:
         `read`, `write_5m`, `write_1h`, `input`, `output`, and `breaks_even_after` (messages)."""
         import pandas as pd
 
-        return pd.DataFrame([_next_messages_row(one) for one in self.choice.alternatives]).set_index("name")
+        rows = rows_of(self.choice.alternatives, NEXT_FIELDS)
+        for row in rows:
+            row["first_usd"] = row["first_usd"].cost if row["first_usd"] else None
+        return pd.DataFrame(rows).set_index("name")
 
     def plot(self) -> Figure:
         """USD of the next message, one bar per alternative."""
@@ -254,47 +230,23 @@ def next_message(
 
     found = bill(path, **options)
     setup = setup_of(**options)
-    key = _choose(sessions_by_time(found.account), session)
-    workload: Workload | None = None
-    if any(file.has_requests for file in found.account.files):
-        workload = read_workload(input_path(path), setup, tokens)
+    sessions = sessions_by_time(found.account)
+    keys = [key for key in sessions if session is None or key.startswith(session)]
+    if not keys or (session is not None and len(keys) > 1 and session not in keys):
+        what = f"{len(keys)} sessions begin with it" if keys else "no such session"
+        raise InputError([Fault("session:", f"{what}: {session or 'none was found'}")])
+    key = session if session in keys else keys[0]
+    has_requests = any(file.has_requests for file in found.account.files)
+    workload = read_workload(input_path(path), setup, tokens) if has_requests else None
     known = next_session(found.account, key, workload)
     if known is None:
         raise CannotEvaluate(f"{path}: no call of a main thread with a bill was found")
     content = parse_content(message, "message") if message is not None else None
     length = new_tokens if content is None else count_message(content, setup, known.state, tokens)
-    moment = _seconds(at) if at is not None else known.state.last_used or 0.0
+    if isinstance(at, datetime):
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    elif isinstance(at, str):
+        at = seconds(at)
+    moment = known.state.last_used or 0.0 if at is None else float(at)
     asked = NextRequest(moment, length, content, models=models, tools_tokens=tools)
     return NextResult(known.choose(asked), known.state, known.is_simulated)
-
-
-def _choose(sessions: Sequence[str], named: str | None) -> str:
-    found = [key for key in sessions if named is None or key.startswith(named)]
-    if not found or (named is not None and len(found) > 1 and named not in found):
-        what = f"{len(found)} sessions begin with it" if found else "no such session"
-        raise InputError([Fault("session:", f"{what}: {named or 'none was found'}")])
-    return named if named in found else found[0]
-
-
-def _seconds(at: Moment) -> float:
-    if isinstance(at, str):
-        return seconds(at)
-    if isinstance(at, datetime):
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return float(at)
-
-
-def _next_messages_row(one: NextAlternative) -> dict[str, Any]:
-    usage = one.usage.usage
-    return {
-        "name": one.name,
-        "kind": one.kind,
-        "cost_usd": one.cost,
-        "first_usd": one.first.cost if one.first else None,
-        "read": usage.read,
-        "write_5m": usage.write_5m,
-        "write_1h": usage.write_1h,
-        "input": usage.input_tokens,
-        "output": usage.output_tokens,
-        "breaks_even_after": one.breaks_even_after,
-    }

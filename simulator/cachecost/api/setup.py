@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from decimal import Decimal
@@ -14,10 +14,9 @@ from warnings import warn
 from pydantic import ValidationError
 from typing_extensions import Unpack
 
-from cachecost.analysis.comparison.ranking import Rank, find_ranks, rank_fields, rank_sentences
+from cachecost.analysis.comparison.ranking import find_ranks, rank_fields, rank_sentences
 from cachecost.analysis.comparison.summary import (
     CLASS_FIELDS,
-    StrategyLine,
     Summary,
     refusal_sentences,
     rules_sentence,
@@ -26,13 +25,13 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import verdict_of
-from cachecost.api.html import DAYS, HtmlTable, Monthly, monthly, paragraph
+from cachecost.api.html import DAYS, HtmlTable, Monthly, monthly, paragraph, rows_of
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
 from cachecost.base.times import day_of
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, faults_of, one_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import input_path
 from cachecost.conversations.model import Conversation
 from cachecost.conversations.sessions import read_conversations
@@ -64,7 +63,7 @@ class Recording:
 
     name: str
     conversations: list[Conversation]
-    calls: list[RecordedCall]
+    calls: list[Call]
 
     @property
     def model(self) -> str | None:
@@ -86,16 +85,13 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     `tools_tokens` and `system_tokens` are the sizes of the tools and the system prompt of a conversation that was
     recorded without them. Raises InputError with every error in the file.
     """
-    conversations, calls = read_conversations(_file(input_path(path)))
+    check_files([input_path(path)])
+    conversations, calls = read_conversations(input_path(path))
     if calls or len(conversations) != 1:
         return Recording(PurePath(path).stem, conversations, calls)
     conversation = conversations[0]
-    head = Head.model_validate(
-        {
-            "tools": {"tokens": tools_tokens} if tools_tokens else None,
-            "system": {"tokens": system_tokens} if system_tokens else None,
-        }
-    )
+    sizes = {"tools": tools_tokens, "system": system_tokens}
+    head = Head.model_validate({name: {"tokens": size} for name, size in sizes.items() if size})
     tools, system = head_parts(head)
     return replace(
         conversation,
@@ -104,13 +100,25 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     )
 
 
+def check_files(paths: Iterable[Path]) -> None:
+    """Raises InputError for each path that is no file."""
+    if missing := [path for path in paths if not path.is_file()]:
+        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+
+
+def check_choice(keyword: str, value: str, known: Sequence[str]) -> None:
+    """Raises InputError for a value that is not among the known ones, with the nearest."""
+    if value not in known:
+        raise InputError([Fault(f"{keyword}:", one_of(known, value))])
+
+
 def read_source(source: Source) -> Conversation | Recording:
     """The source, read if it is a path. Raises InputError for anything else."""
     if isinstance(source, Conversation | Recording):
         return source
     if isinstance(source, str | Path):
         return read(source)
-    raise InputError([Fault("recording:", f"expected a path, or what read() gives; got {_kind(source)}")])
+    raise InputError([Fault("recording:", f"expected a path, or what read() gives; got a {type(source).__name__}")])
 
 
 def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]:
@@ -118,19 +126,9 @@ def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]
     return source.conversations if isinstance(source, Recording) else [source]
 
 
-def calls_in(source: Conversation | Recording) -> Sequence[RecordedCall]:
+def calls_in(source: Conversation | Recording) -> Sequence[Call]:
     """The recorded calls; a conversation has none."""
     return source.calls if isinstance(source, Recording) else []
-
-
-def _file(path: Path) -> Path:
-    if not path.is_file():
-        raise InputError([Fault(str(path), "expected a file; there is none")])
-    return path
-
-
-def _kind(value: object) -> str:
-    return f"a {type(value).__name__}"
 
 
 StrategyLike = str | Mapping[str, Any]
@@ -147,14 +145,18 @@ def spec_of(strategy: StrategyLike) -> SpecOrRecorded:
 def specs_of(strategies: Sequence[StrategyLike]) -> list[SpecOrRecorded]:
     """Parse strategies with distinct names. Raises InputError with every error."""
     if isinstance(strategies, str):
-        raise InputError(
-            [Fault("strategies:", f"expected a list; got '{strategies}' (did you mean ['{strategies}']?)")]
-        )
+        message = f"expected a list; got '{strategies}' (did you mean ['{strategies}']?)"
+        raise InputError([Fault("strategies:", message)])
     specs = _parse_specs(strategies, "strategies[{}]:")
     if not specs:
         raise InputError([Fault("strategies:", "expected at least one; got none")])
-    if twice := list(_twice([spec.name if spec else AS_RECORDED for spec in specs])):
-        raise InputError(twice)
+    names = [spec.name if spec else AS_RECORDED for spec in specs]
+    twice = [(number, name) for number, name in enumerate(names) if names.index(name) != number]
+    if twice:
+        message = "expected a name of its own; got '{}', as strategies[{}]"
+        raise InputError(
+            [Fault(f"strategies[{number}]:", message.format(name, names.index(name))) for number, name in twice]
+        )
     return specs
 
 
@@ -173,12 +175,6 @@ def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrR
     if faults:
         raise InputError(faults)
     return specs
-
-
-def _twice(names: Sequence[str]) -> Iterator[Fault]:
-    for number, name in enumerate(names):
-        if (first := names.index(name)) != number:
-            yield Fault(f"strategies[{number}]:", f"expected a name of its own; got '{name}', as strategies[{first}]")
 
 
 Counter = Literal["calibrated", "auto", "tiktoken", "bytes", "ctok", "native"]
@@ -218,28 +214,30 @@ def setup_of(
     prices: str | Path | None = None,
 ) -> ReplaySetup:
     """The setup that the keywords describe. Raises InputError."""
-    day = day_from(as_of)
-    return ReplaySetup(RuleBook(_assumptions(rules), day), PriceBook.load(_path(prices), day), host_from(host))
+    day, own_prices = day_from(as_of), None if prices is None else Path(prices)
+    book = RuleBook(assumptions_from(rules or {}, "rules:"), day)
+    return ReplaySetup(book, PriceBook.load(own_prices, day), host_from(host))
 
 
 def comparison_setup(
     recording: Conversation | Recording,
     *,
     model: str | None = None,
-    as_of: date | str | None = None,
-    host: str = AUTO_HOST,
     tokens: str | None = None,
-    rules: Mapping[str, object] | None = None,
-    prices: str | Path | None = None,
+    **options: Unpack[RuleOptions],
 ) -> ReplaySetup:
     """The setup of strategies that are compared. Raises InputError; CannotEvaluate where no model is named."""
     chosen = model or recording.model
     calls = calls_in(recording)
     if chosen is None and not calls:
         raise CannotEvaluate(f"{recording.name} names no model; pass model='claude-…'")
-    day = day_from(as_of) or (None if calls else data_date(host_from(host)))
-    setup = setup_of(as_of=day, host=host, rules=rules, prices=prices)
-    counter = counter_name(_check_counter(tokens), bool(calls))
+    day = day_from(options.get("as_of"))
+    day = day or (None if calls else data_date(host_from(options.get("host", AUTO_HOST))))
+    on_day: RuleOptions = {**options, "as_of": day}
+    setup = setup_of(**on_day)
+    if tokens is not None:
+        check_choice("tokens", tokens, COUNTERS)
+    counter = counter_name(tokens, bool(calls))
     bills = calls if tokens in (None, CALIBRATED) else []
     return replace(setup, model=chosen, tokens=counter, bills=bills, starts_warm=True)
 
@@ -252,10 +250,11 @@ def workload_of(source: Source, strategy: StrategySpec | None = None, **options:
         return plan_workload(strategy, conversations_in(recording), setup, recording.name)
     if not isinstance(recording, Recording) or not recording.calls:
         raise CannotEvaluate(f"{recording.name} contains no recorded call; pass a strategy, like strategy='automatic'")
-    tokens = _check_counter(options.pop("tokens", None))
-    return recorded_workload(
-        recording.name, recording.calls, setup_of(**options).with_recorded(recording.calls, tokens)
-    )
+    tokens = options.pop("tokens", None)
+    if tokens is not None:
+        check_choice("tokens", tokens, COUNTERS)
+    setup = setup_of(**options).with_recorded(recording.calls, tokens)
+    return recorded_workload(recording.name, recording.calls, setup)
 
 
 def only_supported(workload: Workload, function: str) -> Workload:
@@ -271,17 +270,9 @@ def only_supported(workload: Workload, function: str) -> Workload:
     return supported
 
 
-def _check_counter(tokens: str | None) -> str | None:
-    """The name of a counter. Raises InputError."""
-    if tokens not in (None, *COUNTERS):
-        raise InputError([Fault("tokens:", one_of(COUNTERS, tokens))])
-    return tokens
-
-
 def host_from(host: str) -> str:
     """The host, if it has rules, or AUTO_HOST. Raises InputError."""
-    if host not in (known := [*hosts(), AUTO_HOST]):
-        raise InputError([Fault("host:", one_of(known, host))])
+    check_choice("host", host, [*hosts(), AUTO_HOST])
     return host
 
 
@@ -295,16 +286,10 @@ def day_from(as_of: date | str | None, keyword: str = "as_of") -> date | None:
         raise InputError([Fault(f"{keyword}:", f"expected a date like 2026-03-07; got '{as_of}'")]) from None
 
 
-def _assumptions(rules: Mapping[str, object] | None) -> Any:
-    return assumptions_from(rules or {}, "rules:")
-
-
-def _path(prices: str | Path | None) -> Path | None:
-    return Path(prices) if prices is not None else None
-
-
-COLUMNS = ("name", "kind", "does", "cost", "saving", "share", "error", "calls_changed", "extra_calls", "keeps_answers")
-IN_DOLLARS = {"cost": "cost_usd", "saving": "saving_usd", "error": "error_usd"}
+FIELDS = (
+    "name kind does cost_usd=cost saving_usd=saving share error_usd=error calls_changed extra_calls keeps_answers "
+    "supported depends_on"
+)
 MOST_BARS = 12
 
 
@@ -336,25 +321,20 @@ class Alternatives:
         `supported` ("yes", or why not); `depends_on` (assumptions that change the sign of the saving)."""
         import pandas as pd
 
-        return pd.DataFrame([_row(one) for one in self.whatif.alternatives]).set_index("name")
+        rows = rows_of(self.whatif.alternatives, FIELDS)
+        return pd.DataFrame([{**row, "depends_on": ", ".join(row["depends_on"])} for row in rows]).set_index("name")
 
     def plot(self) -> Figure:
         """USD saved (to the right) or lost by each alternative that changes the cost and keeps the answers."""
         from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
-        entries = [
-            ChartBar(
-                one.name,
-                one.saving,
-                dollar_change(one.saving),
-                percent(one.share, signed=True),
-                one.is_gain,
-                colour=LINE_COLOURS[2] if one.saving > 0 else CLASS_COLOURS["output"],
-            )
-            for one in self.whatif.alternatives
-            if one.saving and abs(one.saving) <= self.cost and one.keeps_answers and one.supported == "yes"
-        ]
+        entries = []
+        for one in self.whatif.alternatives:
+            if one.saving and abs(one.saving) <= self.cost and one.keeps_answers and one.supported == "yes":
+                label, share = dollar_change(one.saving), percent(one.share, signed=True)
+                colour = LINE_COLOURS[2] if one.saving > 0 else CLASS_COLOURS["output"]
+                entries.append(ChartBar(one.name, one.saving, label, share, one.is_gain, colour=colour))
         return bars(self._answer(), entries[:MOST_BARS])
 
     def _answer(self) -> str:
@@ -370,8 +350,12 @@ class Alternatives:
     def _repr_html_(self) -> str:
         table = HtmlTable(("alternative", "cost", "saving", "share", "what it does"), prose=("what it does",))
         for one in (one for one in self.whatif.alternatives if one.saving):
-            cells = (dollars(one.cost), dollar_change(one.saving), percent(one.share, signed=True))
-            table.add(one.name, *cells, one.does + _remark(one), strong=one.is_gain and one.keeps_answers)
+            remarks = [] if one.keeps_answers else ["changes the answers"]
+            remarks += [] if one.supported == "yes" else [one.supported]
+            remarks += [f"depends on {', '.join(one.depends_on)}"] if one.depends_on else []
+            does = f"{one.does} ({'; '.join(remarks)})" if remarks else one.does
+            cells = (dollars(one.cost), dollar_change(one.saving), percent(one.share, signed=True), does)
+            table.add(one.name, *cells, strong=one.is_gain and one.keeps_answers)
         below = [f"tokens: {self.whatif.token_source} ±{percent(self.whatif.error_margin)}"]
         return paragraph(self._answer(), strong=True) + table.html() + "".join(map(paragraph, below))
 
@@ -398,18 +382,6 @@ def whatif(
 
     workload = only_supported(workload_of(source, **options), "whatif")
     return Alternatives(what_if(workload, jointly, actions, at, assumptions, today=day_from(today, "today")))
-
-
-def _remark(one: Alternative) -> str:
-    remarks = [] if one.keeps_answers else ["changes the answers"]
-    remarks += [] if one.supported == "yes" else [one.supported]
-    remarks += [f"depends on {', '.join(one.depends_on)}"] if one.depends_on else []
-    return f" ({'; '.join(remarks)})" if remarks else ""
-
-
-def _row(one: Alternative) -> dict[str, object]:
-    row: dict[str, object] = {IN_DOLLARS.get(name, name): getattr(one, name) for name in COLUMNS}
-    return {**row, "supported": one.supported, "depends_on": ", ".join(one.depends_on)}
 
 
 BY_BILLS = "the recording's bills, then "
@@ -467,33 +439,28 @@ def compare(
     {"conversation.head.tools.tokens": 4000}. Raises InputError with every error, CannotEvaluate.
     """
     if isinstance(source, str | Path) and is_yaml(Path(source)):
-        return _of_scenario(Path(source), strategies, sets or {}, options)
-    _no_strategies(source)
+        return _compare_scenario(Path(source), strategies, sets or {}, options)
+    given: object = source
+    if isinstance(given, list | tuple):  # strategies in place of the recording
+        specs_of(given)
+        raise InputError([Fault("recording:", f"expected before the strategies: compare(read(…), {list(given)})")])
     if strategies is None or sets:
         raise InputError([Fault("strategies:", "expected a list of them; only a scenario's file names its own")])
     specs, recorded = specs_of(strategies), read_source(source)
     ledgers: list[Ledger] = [_replay(recorded, spec, options) for spec in specs]
     setup = comparison_setup(recorded, **options)
     rules = {name: str(value) for name, value in (options.get("rules") or {}).items()}
-    day = (
-        setup.day
-        or max((day_of(row.start) for ledger in ledgers for row in ledger.rows if row.timestamp), default=None)
-        or data_date(setup.host)
-    )
-    names = list(dict.fromkeys(row.model for ledger in ledgers for row in ledger.rows))
-    models = ", ".join(names)
-    host = host_of(None, setup.host, setup.model or next(iter(names), ""))
-    return Result(Comparison("", host, setup.model or models, day, rules, ledgers, ledgers[0].strategy))
+    rows = [row for ledger in ledgers for row in ledger.rows]
+    last_day = max((day_of(row.start) for row in rows if row.timestamp), default=None)
+    models = [setup.model] if setup.model else list(dict.fromkeys(row.model for row in rows))
+    host = host_of(None, setup.host, next(iter(models), ""))
+    day = setup.day or last_day or data_date(setup.host)
+    return Result(Comparison("", host, ", ".join(models), day, rules, ledgers, ledgers[0].strategy))
 
 
-def _no_strategies(source: object) -> None:
-    """Raises InputError where strategies are passed in place of the recording; errors in them come first."""
-    if isinstance(source, list | tuple):
-        specs_of(source)
-        raise InputError([Fault("recording:", f"expected before the strategies: compare(read(…), {list(source)})")])
-
-
-def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], options: Mapping[str, object]) -> Result:
+def _compare_scenario(
+    path: Path, strategies: object, sets: Mapping[str, object], options: Mapping[str, object]
+) -> Result:
     from cachecost.analysis.comparison.run import run
     from cachecost.live.agent_runs.recorder import AgentRecorder
     from cachecost.scenario import load
@@ -511,21 +478,17 @@ def _of_scenario(path: Path, strategies: object, sets: Mapping[str, object], opt
 
 def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: ModelOptions) -> Replay:
     if spec is None:
-        return _as_recorded(recorded, options)
+        if options.get("model"):
+            raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
+        given: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
+        workload = workload_of(recorded, **given)
+        setup = replace(workload.setup, may_lack_prices=True)
+        rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
+        return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.error_margin))
     setup = replace(comparison_setup(recorded, **options), may_lack_prices=True)
     ledger = replay_strategy(spec, conversations_in(recorded), setup)
     uses_bills = bool(setup.bills) and not options.get("model")
     return _as_replay(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if uses_bills else ledger)
-
-
-def _as_recorded(recorded: Conversation | Recording, options: ModelOptions) -> Replay:
-    if options.get("model"):
-        raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
-    given: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
-    workload = workload_of(recorded, **given)
-    setup = replace(workload.setup, may_lack_prices=True)
-    rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
-    return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.error_margin))
 
 
 def cost_words(ledger: Ledger) -> str:
@@ -584,17 +547,21 @@ class Result:
         """
         import pandas as pd
 
-        summary = summarise(self.comparison)
+        summary, rows = summarise(self.comparison), []
         ranks = rank_fields(summary)
-        rows = [{**_sums(line), **ranks[line.name]} for line in summary.lines]
+        for line in summary.lines:
+            used = {name: getattr(line.usage, field) for name, field in CLASS_FIELDS.items()}
+            cost, error = (line.cost.total, line.error) if line.is_priced else (None, None)
+            compared = {"vs_first": line.vs_first, "lower_bound_usd": line.lower_bound, "question_usd": line.question}
+            row = {"strategy": line.name, "calls": line.calls, **used, "cost_usd": cost, "error_usd": error}
+            rows.append({**row, **compared, "refused": line.refused, **ranks[line.name]})
         return pd.DataFrame(rows).set_index("strategy").astype(dict.fromkeys(RANKS, "Int64"))
 
     def plot(self, picture: Picture = "dollars") -> Figure:
         """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
         of one "question". Raises InputError, CannotEvaluate."""
         from cachecost.api.charts import as_chart
-        from cachecost.views.run.bar_charts import dollars_figure, question_figure
-        from cachecost.views.run.line_charts import cumulative_figure
+        from cachecost.views.run.charts import cumulative_figure, dollars_figure, question_figure
 
         if picture not in PICTURES:
             raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])
@@ -608,23 +575,17 @@ class Result:
         return monthly(summarise(self.comparison), sessions_per_day, days)
 
     def __repr__(self) -> str:
-        ranks = find_ranks(summarise(self.comparison))
-        costs = (_ranked_cost(ledger, ranks.get(ledger.strategy)) for ledger in self.comparison.ledgers)
+        ranks, costs = find_ranks(summarise(self.comparison)), []
+        for ledger in self.comparison.ledgers:
+            rank = ranks.get(ledger.strategy)
+            costs.append(f"{ledger.strategy}: {cost_words(ledger)}{f' (rank {rank})' if rank else ''}")
         return f"<Result {'; '.join(costs)}>"
 
     def _repr_html_(self) -> str:
         summary = summarise(self.comparison)
-        below = [
-            *rank_sentences(summary),
-            *token_sentences(summary),
-            rules_sentence(self.comparison),
-            *refusal_sentences(summary),
-        ]
+        below = [*rank_sentences(summary), *token_sentences(summary), rules_sentence(self.comparison)]
+        below += refusal_sentences(summary)
         return paragraph(self.verdict, strong=True) + _table(summary).html() + "".join(map(paragraph, below))
-
-
-def _ranked_cost(ledger: Ledger, rank: Rank | None) -> str:
-    return f"{ledger.strategy}: {cost_words(ledger)}{f' (rank {rank})' if rank else ''}"
 
 
 def _table(summary: Summary) -> HtmlTable:
@@ -640,18 +601,3 @@ def _table(summary: Summary) -> HtmlTable:
         cells = (line.name, f"{line.calls:,}", *used, dollars(line.total), *against, *asked)
         table.add(*cells, strong=line in summary.best_lines and bool(versus))
     return table
-
-
-def _sums(line: StrategyLine) -> dict[str, Any]:
-    used = {name: getattr(line.usage, field) for name, field in CLASS_FIELDS.items()}
-    return {
-        "strategy": line.name,
-        "calls": line.calls,
-        **used,
-        "cost_usd": line.cost.total if line.is_priced else None,
-        "error_usd": line.error if line.is_priced else None,
-        "vs_first": line.vs_first,
-        "lower_bound_usd": line.lower_bound,
-        "question_usd": line.question,
-        "refused": line.refused,
-    }

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import DAYS, HtmlTable, Monthly, paragraph
-from cachecost.api.setup import CountOptions, compare, setup_of
-from cachecost.base.errors import Fault, InputError
+from cachecost.api.html import DAYS, HtmlTable, Monthly, paragraph, rows_of
+from cachecost.api.setup import CountOptions, check_choice, check_files, compare, setup_of
 from cachecost.base.formatting import count_text, dollars, percent
-from cachecost.base.yaml_text import one_of
 from cachecost.conversations.input_files import input_path
-from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
+from cachecost.ledger.results import AssumptionSupport, Fidelity
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 if TYPE_CHECKING:
@@ -28,7 +26,12 @@ if TYPE_CHECKING:
     from cachecost.views.fidelity.scores import Score
 
 
-COLUMNS = ("scenario", "strategy", "budget", "limit", "actual", "verdict", "message")
+BUDGET_FIELDS = "scenario strategy budget limit actual verdict message"
+CALL_FIELDS = (
+    "source call model project kind exact predicted_read=predicted.read billed_read=billed.read "
+    "predicted_write=predicted.write billed_write=billed.write predicted_input=predicted.input_tokens "
+    "billed_input=billed.input_tokens token_error predicted_usd billed_usd reason session agent timestamp line folder"
+)
 SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
 
 
@@ -58,25 +61,21 @@ class CheckResult:
         share like 0.05; `actual` is None if unknown), `verdict`, `message`."""
         import pandas as pd
 
-        rows = [{name: getattr(one, name) for name in COLUMNS} for one in self.budgets]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        return pd.DataFrame(rows_of(self.budgets, BUDGET_FIELDS), columns=BUDGET_FIELDS.split())
 
     def plot(self) -> Figure:
         """Each figure as a share of its limit; failed budgets are highlighted."""
         from cachecost.api.charts import ChartBar, bars
         from cachecost.views.charts.palette import CLASS_COLOURS, LINE_COLOURS
 
-        entries = [
-            ChartBar(
-                f"{one.strategy} · {one.budget}",
-                max(one.actual / one.limit, Decimal(0)),
-                percent(one.actual / one.limit),
-                "of the limit",
-                colour=CLASS_COLOURS["input"] if one.verdict == "fail" else LINE_COLOURS[0],
-            )
-            for one in self.budgets
-            if one.limit and one.actual is not None
-        ]
+        entries = []
+        for one in self.budgets:
+            if one.limit and one.actual is not None:
+                share = one.actual / one.limit
+                colour = CLASS_COLOURS["input"] if one.verdict == "fail" else LINE_COLOURS[0]
+                bar = max(share, Decimal(0))
+                name = f"{one.strategy} · {one.budget}"
+                entries.append(ChartBar(name, bar, percent(share), "of the limit", colour=colour))
         return bars(self._answer(), entries, ("limit", Decimal(1)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> dict[str, Monthly]:
@@ -109,8 +108,7 @@ def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path =
 
     given = [scenarios] if isinstance(scenarios, str | Path) else scenarios
     paths = tuple(Path(path) for path in given)
-    if missing := [path for path in paths if not path.is_file()]:
-        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+    check_files(paths)
     with AgentRecorder(compares=True) as recorder:
         return CheckResult(check_scenarios(paths, CheckOptions(Path(reports), record=recorder.record)))
 
@@ -129,9 +127,9 @@ class ValidationResult:
         """The score of all calls whose requests are known, else of the steps of transcripts: the numbers of predictable
         hits and cold starts, and of exact ones; errors as shares of the billed input tokens; input dollars (Decimal).
         """
-        from cachecost.views.fidelity.scores import score
+        from cachecost.views.fidelity.scores import Score
 
-        return score("all", self.fidelity.main)
+        return Score("all", self.fidelity.main)
 
     @property
     def assumptions(self) -> list[AssumptionSupport]:
@@ -144,7 +142,11 @@ class ValidationResult:
         (Decimal); `reason` if it is not exact; `session`, `agent`, `timestamp` and `line` of the call."""
         import pandas as pd
 
-        return pd.DataFrame([_row(one) for one in self.fidelity.judgements])
+        rows = rows_of(self.fidelity.judgements, CALL_FIELDS)
+        for row in rows:
+            row["project"] = row["project"] or row["folder"]
+            del row["folder"]
+        return pd.DataFrame(rows)
 
     def plot(self) -> Figure:
         """One point per call: the billed length of its prompt, and the error of the predicted length."""
@@ -166,7 +168,11 @@ class ValidationResult:
 
         table = HtmlTable(("model", *HEADS))
         for each in (self.score, *scores(self.fidelity, GROUPS["model"])):
-            table.add(*_cells(each), strong=each.name == "all")
+            exact = (f"{each.exact_hits:,} of {each.hits:,}", f"{each.exact_cold:,} of {each.cold:,}")
+            errors = (percent(each.median), percent(each.p95))
+            usd = (dollars(each.predicted_usd), dollars(each.billed_usd))
+            cells = (each.name, f"{each.calls:,}", *exact, f"{each.unknown:,}", *errors, *usd)
+            table.add(*cells, strong=each.name == "all")
         left = len(self.fidelity.not_judged)
         words = [f"tokens: {self.fidelity.token_source}", *([f"{left:,} calls could not be compared"] if left else [])]
         return table.html() + "".join(map(paragraph, words))
@@ -185,43 +191,10 @@ def validate(
 
     given: dict[str, Any] = dict(options)
     tokens = given.pop("tokens", None)
-    if tokens not in (None, *TEXT_COUNTERS):
-        raise InputError([Fault("tokens:", one_of(TEXT_COUNTERS, tokens))])
+    if tokens is not None:
+        check_choice("tokens", tokens, TEXT_COUNTERS)
     paths = [input_path(log) for log in logs]
-    if missing := [path for path in paths if not path.is_file()]:
-        raise InputError([Fault(str(path), "expected a file; there is none") for path in missing])
+    check_files(paths)
     validation = Validation(paths, setup_of(**given), tokens, calibrated)
     fidelity = validation.fidelity()
     return ValidationResult(replace(fidelity, readings=list(validation.readings())) if assumptions else fidelity)
-
-
-def _cells(each: Score) -> tuple[str, ...]:
-    exact = (f"{each.exact_hits:,} of {each.hits:,}", f"{each.exact_cold:,} of {each.cold:,}")
-    errors = (percent(each.median), percent(each.p95))
-    usd = (dollars(each.predicted_usd), dollars(each.billed_usd))
-    return (each.name, f"{each.calls:,}", *exact, f"{each.unknown:,}", *errors, *usd)
-
-
-def _row(one: Judgement) -> dict[str, Any]:
-    return {
-        "source": one.source,
-        "call": one.call,
-        "model": one.model,
-        "project": one.project or one.folder,
-        "kind": one.kind,
-        "exact": one.exact,
-        "predicted_read": one.predicted.read,
-        "billed_read": one.billed.read,
-        "predicted_write": one.predicted.write,
-        "billed_write": one.billed.write,
-        "predicted_input": one.predicted.input_tokens,
-        "billed_input": one.billed.input_tokens,
-        "token_error": one.token_error,
-        "predicted_usd": one.predicted_usd,
-        "billed_usd": one.billed_usd,
-        "reason": one.reason,
-        "session": one.session,
-        "agent": one.agent,
-        "timestamp": one.timestamp,
-        "line": one.line,
-    }

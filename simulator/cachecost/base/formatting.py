@@ -52,7 +52,9 @@ def inert_json(line: bytes) -> bytes:
 
 def without_commands(text: str) -> str:
     """`text` without what a CI runner takes for a command."""
-    return COMMAND.sub(_command, text) if "::" in text or "##" in text else text
+    if "::" not in text and "##" not in text:
+        return text
+    return COMMAND.sub(lambda match: f"{match[1] or ''}\\u{ord(match[0][-1]):04x}", text)
 
 
 def file_name(name: str) -> str:
@@ -66,16 +68,10 @@ def inert_cell(text: str) -> str:
     return f"'{shown}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else shown
 
 
-def _command(match: re.Match[str]) -> str:
-    return f"{match[1] or ''}\\u{ord(match[0][-1]):04x}"
-
-
 def _escape(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
-
-# ------------------------------------------------------------------------------------- streams that lack a sign
 
 SIGNS_AS_ASCII = {"–": "-", "−": "-", "±": "+-", "→": "->", "·": "|", "…": "~", "✗": "x", "×": "x", "†": "*", "▮": "|"}
 QUOTES_AS_ASCII = {"“": '"', "”": '"', "‘": "'", "’": "'"}
@@ -179,13 +175,23 @@ def dollar_column(amounts: Sequence[Decimal | None]) -> list[str]:
 def dollar_range(least: Decimal | None, most: Decimal | None, places: int | None = None) -> str:
     """A range of dollars: "$1.20–3.40"; one amount where both have the same text."""
     low, high = dollars(least, places), dollars(most, places)
-    return low if most is None or low == high else f"{low}–{high.removeprefix('$')}"
+    return low if most is None else range_text(low, high).replace("–$", "–")
+
+
+def range_text(low: str, high: str, between: str = "–") -> str:
+    """ "2–6", "$1.20 to $3.40"; one text where both are the same."""
+    return low if low == high else f"{low}{between}{high}"
 
 
 def rough_dollars(amount: Decimal) -> str:
     """Dollars of an error margin: to the cent, under ten cents two significant digits: "$0.40", "$0.087"."""
     places = 2 if amount >= TENTH_OF_A_DOLLAR or not amount else 1 - amount.adjusted()
     return "$" + _two_places_at_least(_round(amount, places))
+
+
+def margin_text(share: Decimal | float, usd: Decimal | None = None) -> str:
+    """An error margin with its sign: "±5.9%", "±5.9% → ±$0.78" with what it is in `usd`; "" where there is none."""
+    return f"±{percent(share)}{'' if usd is None else f' → ±{rough_dollars(usd)}'}" if share else ""
 
 
 def exact_dollars(amount: Decimal) -> str:
@@ -200,10 +206,7 @@ def dollar_change(amount: Decimal | None, places: int | None = None) -> str:
 
 def tokens(count: int | None) -> str:
     """Tokens to two or three digits: "950", "1.2k", "310k", "4.90M", "14.1M", "1.41B"."""
-    if count is None:
-        return UNKNOWN
-    unit, places, suffix = _token_step(count)
-    return f"{_round(Decimal(count) / unit, places):,f}{suffix}"
+    return UNKNOWN if count is None else _tokens_at(count, {})
 
 
 def token_column(counts: Sequence[int | None]) -> list[str]:
@@ -241,7 +244,14 @@ def percent(ratio: Decimal | float | None, *, signed: bool = False, places: int 
     plus = "+" if signed and share > 0 else ""
     if places is not None and share:
         return _in_column(plus + _formatting_sign(share), "", abs(share), places, "%")
-    return f"{plus}{_formatting_sign(share)}{_without_end_zeros(_round_percent(abs(share)))}%"
+    size = abs(share)
+    if 99 < size < 101 and size != HUNDRED:
+        rounded = _round(size, 1, ROUND_DOWN if size < HUNDRED else ROUND_UP)
+    elif size >= TEN_ROUNDED:
+        rounded = _round(size, 0)
+    else:
+        rounded = _round(size, 1 if size >= 1 or not size else -size.adjusted())
+    return f"{plus}{_formatting_sign(share)}{_without_end_zeros(rounded)}%"
 
 
 def change_text(ratio: Decimal | None) -> str:
@@ -276,12 +286,13 @@ def duration(seconds: float) -> str:
     return f"{seconds / 86400:,.0f} days"
 
 
-def count_text(count: int, noun: str) -> str:
-    """A count with its noun: "1 call", "1,204 calls", "2 entries"."""
+def count_text(count: int, noun: str, verb: str = "") -> str:
+    """A count with its noun, and a verb in the form that agrees: "1 call", "2 entries", "1 budget holds"."""
     if count == 1:
-        return f"1 {noun}"
+        return f"1 {noun} {verb}s" if verb else f"1 {noun}"
     ends_in_ies = noun.endswith("y") and noun[-2] not in "aeiou"
-    return f"{count:,} {noun[:-1]}ies" if ends_in_ies else f"{count:,} {noun}s"
+    many = f"{count:,} {noun[:-1]}ies" if ends_in_ies else f"{count:,} {noun}s"
+    return f"{many} {verb}" if verb else many
 
 
 def quote(name: str) -> str:
@@ -328,9 +339,9 @@ def _token_step(count: int) -> tuple[int, int, str]:
     return next((step[1:] for step in TOKEN_STEPS if count < step[0]), (10**9, 2, "B"))
 
 
-def _tokens_at(count: int, places: dict[str, int]) -> str:
-    unit, _, suffix = _token_step(count)
-    return f"{_round(Decimal(count) / unit, places[suffix]):,f}{suffix}"
+def _tokens_at(count: int, fewest: dict[str, int]) -> str:
+    unit, places, suffix = _token_step(count)
+    return f"{_round(Decimal(count) / unit, fewest.get(suffix, places)):,f}{suffix}"
 
 
 def _in_column(sign: str, currency: str, size: Decimal, places: int, unit: str) -> str:
@@ -349,14 +360,6 @@ def _formatting_sign(amount: Decimal) -> str:
 
 def _round(size: Decimal, places: int, rounding: str = ROUND_HALF_UP) -> Decimal:
     return size.quantize(Decimal(1).scaleb(-places), rounding)
-
-
-def _round_percent(share: Decimal) -> Decimal:
-    if 99 < share < 101 and share != HUNDRED:
-        return _round(share, 1, ROUND_DOWN if share < HUNDRED else ROUND_UP)
-    if share >= TEN_ROUNDED:
-        return _round(share, 0)
-    return _round(share, 1 if share >= 1 or not share else -share.adjusted())
 
 
 def _without_end_zeros(size: Decimal) -> str:

@@ -7,12 +7,11 @@ is `recording.jsonl`, what the command of a scenario sent when its costs were ac
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
-from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -74,6 +73,12 @@ class BaselineRow:
     output: int
     cost: Decimal
 
+    @classmethod
+    def parse(cls, text: str) -> BaselineRow:
+        call, prompt, read, other, output, cost = text.split(" ")
+        digest, breakpoints = prompt.split(".")
+        return cls(int(call), digest, breakpoints, int(read), int(other), int(output), _decimal(cost))
+
     def __str__(self) -> str:
         return f"{self.call} {self.prompt}.{self.breakpoints} {self.read} {self.other} {self.output} {exact(self.cost)}"
 
@@ -85,6 +90,11 @@ class HeadFrom:
     call: int
     layer: str
     digest: str
+
+    @classmethod
+    def parse(cls, text: str) -> HeadFrom:
+        call, layer, digest = text.split(" ")
+        return cls(int(call), layer, digest)
 
     def __str__(self) -> str:
         return f"{self.call} {self.layer} {self.digest}"
@@ -98,34 +108,23 @@ class BlockEntry:
     tokens: int
     name: str = ""
 
+    @classmethod
+    def parse(cls, text: str) -> BlockEntry:
+        digest, tokens, *name = text.split(" ")
+        return cls(digest, int(tokens), " ".join(name))
+
     def __str__(self) -> str:
         return f"{self.digest} {self.tokens} {self.name}".rstrip()
 
 
-def _row(text: str) -> BaselineRow:
-    call, prompt, read, other, output, cost = text.split(" ")
-    digest, breakpoints = prompt.split(".")
-    return BaselineRow(int(call), digest, breakpoints, int(read), int(other), int(output), _decimal(cost))
-
-
-def _head(text: str) -> HeadFrom:
-    call, layer, digest = text.split(" ")
-    return HeadFrom(int(call), layer, digest)
-
-
-def _entry(text: str) -> BlockEntry:
-    digest, tokens, *name = text.split(" ")
-    return BlockEntry(digest, int(tokens), " ".join(name))
-
-
-def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
+def _line(kind: type[BaselineRow] | type[HeadFrom] | type[BlockEntry], like: str) -> BeforeValidator:
     """Reads what is one line of text in the file."""
 
     def validate(value: Any) -> Any:
         if isinstance(value, kind):
             return value
         try:
-            return read(value)
+            return kind.parse(value)
         except (AttributeError, ValueError):
             raise ValueError(f'expected a line like "{like}"; got {show_value(value)}') from None
 
@@ -134,20 +133,16 @@ def _line(kind: type, read: Callable[[str], Any], like: str) -> BeforeValidator:
 
 AS_TEXT = PlainSerializer(str, return_type=str)
 TEXT = WithJsonSchema({"type": "string"})
-DollarText = Annotated[
-    Decimal, BeforeValidator(_decimal), PlainSerializer(exact, return_type=str), WithJsonSchema({"type": "string"})
-]
+DollarText = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(exact, return_type=str), TEXT]
 DayText = Annotated[
     date | None,
     BeforeValidator(_day),
     PlainSerializer(lambda day: day and day.isoformat(), return_type=str | None),
     WithJsonSchema({"type": ["string", "null"]}),
 ]
-RowText: TypeAlias = Annotated[
-    BaselineRow, _line(BaselineRow, _row, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT
-]
-HeadText: TypeAlias = Annotated[HeadFrom, _line(HeadFrom, _head, "18 tools 9f3a2b1c"), AS_TEXT, TEXT]
-EntryText: TypeAlias = Annotated[BlockEntry, _line(BlockEntry, _entry, "9f3a2b1c 812"), AS_TEXT, TEXT]
+RowText: TypeAlias = Annotated[BaselineRow, _line(BaselineRow, "18 9f3a2b1c.12ab 26021 410 310 0.1234"), AS_TEXT, TEXT]
+HeadText: TypeAlias = Annotated[HeadFrom, _line(HeadFrom, "18 tools 9f3a2b1c"), AS_TEXT, TEXT]
+EntryText: TypeAlias = Annotated[BlockEntry, _line(BlockEntry, "9f3a2b1c 812"), AS_TEXT, TEXT]
 
 
 class Figures(Strict):
@@ -227,14 +222,11 @@ def baseline_text(baseline: Baseline) -> str:
 
 def is_same_but_day(path: Path, baseline: Baseline) -> bool:
     """Whether the file at `path` is this baseline, but for the day on which it was accepted."""
-    return _without_day(_read(path)) == _without_day(baseline_text(baseline))
-
-
-def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        written = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):
-        return ""
+        written = ""
+    return _without_day(written) == _without_day(baseline_text(baseline))
 
 
 def _without_day(text: str) -> list[str]:
@@ -263,19 +255,11 @@ def write_accepted(folder: Path, now: Baseline, recorded: RecordedScenario) -> l
 
 SHORT = 4
 """Bytes of a digest: 8 hex digits. Two texts share one in a case of four thousand million."""
-IN_KEY = (
-    "tool_choice",
-    "thinking",
-    "output_config",
-    "output_format",
-    "speed",
-    "container",
-    "context_management",
-)
+IN_KEY = ("tool_choice", "thinking", "output_config", "output_format", "speed", "container", "context_management")
 """Parameters that the layers of a prompt depend on (rule 2), or that change what is sent."""
 LAYERS = ("tools", "system", "parameters")
-Entries = tuple[tuple[str, int, str], ...]
-"""The blocks of a layer: short digest, tokens, and of a parameter its name."""
+Entries = tuple[BlockEntry, ...]
+"""The blocks of a layer."""
 
 
 def short(*parts: bytes) -> str:
@@ -313,20 +297,24 @@ class Fingerprints:
         """Digest and entries of tools, system and parameters."""
         request = self._replayed.request(call)
         given = [(name, value) for name in IN_KEY if (value := request.params.get(name))]
-        parameters = tuple((short(dumps(value, sort_keys=True).encode()), 0, name) for name, value in given)
-        found = (self._part(request.tools), self._part(request.system), (_of_entries(parameters), parameters))
+        parameters = tuple(
+            BlockEntry(short(json.dumps(value, sort_keys=True).encode()), 0, name) for name, value in given
+        )
+        found = (self._part(request.tools), self._part(request.system), (_digest_of(parameters), parameters))
         return dict(zip(LAYERS, found, strict=True))
 
     def _part(self, part: Part) -> tuple[str, Entries]:
         if part not in self._parts:
             counter = self._replayed.counter
-            entries = tuple((short(block.digest), counter.block(block) if counter else 0, "") for block in part.blocks)
-            self._parts[part] = (_of_entries(entries), entries)
+            entries = tuple(
+                BlockEntry(short(block.digest), counter.block(block) if counter else 0) for block in part.blocks
+            )
+            self._parts[part] = (_digest_of(entries), entries)
         return self._parts[part]
 
 
-def _of_entries(entries: Iterable[tuple[str, int, str]]) -> str:
-    return short(*(f"{digest} {name}".encode() for digest, _, name in entries))
+def _digest_of(entries: Entries) -> str:
+    return short(*(f"{one.digest} {one.name}".encode() for one in entries))
 
 
 LARGEST = 58_000
@@ -347,29 +335,23 @@ def baseline_of(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepte
     """The baseline that accepts the replays of `scenario`, thinned to at most LARGEST characters."""
     step = -(-sum(len(one.calls) for one in replays) // MOST_ROWS) or 1
     while True:
-        baseline = _build(scenario, replays, accepted, step)
+        prices, rules, parts = dict[str, dict[str, str]](), dict[str, dict[str, str]](), dict[str, list[BlockEntry]]()
+        baseline = Baseline(
+            format=FORMAT,
+            scenario=scenario.name,
+            accepted=accepted,
+            as_of=str(scenario.as_of or SHIPPED),
+            host=scenario.host,
+            model=scenario.model,
+            versions=versions_of(scenario.host, replays[0].traffic.setup.prices if replays else None),
+            strategies={one.strategy: figures_of(one, prices, rules, parts, step) for one in replays},
+            prices=prices,
+            rules=rules,
+            parts=parts,
+        )
         if len(baseline_text(baseline)) <= LARGEST or all(step >= len(one.calls) for one in replays):
             return baseline
         step += 1
-
-
-def _build(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None, step: int) -> Baseline:
-    prices: dict[str, dict[str, str]] = {}
-    rules: dict[str, dict[str, str]] = {}
-    parts: dict[str, list[BlockEntry]] = {}
-    return Baseline(
-        format=FORMAT,
-        scenario=scenario.name,
-        accepted=accepted,
-        as_of=str(scenario.as_of or SHIPPED),
-        host=scenario.host,
-        model=scenario.model,
-        versions=versions_of(scenario.host, replays[0].traffic.setup.prices if replays else None),
-        strategies={one.strategy: figures_of(one, prices, rules, parts, step) for one in replays},
-        prices=prices,
-        rules=rules,
-        parts=parts,
-    )
 
 
 def figures_of(
@@ -382,7 +364,8 @@ def figures_of(
     """The figures of a strategy; what they refer to by digest is added to `prices`, `rules` and `parts`."""
     ledger, usage = replayed.ledger, replayed.ledger.usage
     fingerprints = Fingerprints(replayed)
-    heads, known_to = _heads(fingerprints, len(replayed.calls), parts, MOST_HEADS // step)
+    heads, known_to = _find_heads(fingerprints, len(replayed.calls), parts, MOST_HEADS // step)
+    priced = [one for one in replayed.simulated if one.rules and one.prices]
     return Figures(
         calls=len(ledger.rows),
         errors=ledger.errors,
@@ -394,8 +377,8 @@ def figures_of(
         ephemeral_5m_input_tokens=usage.write_5m,
         ephemeral_1h_input_tokens=usage.write_1h,
         output_tokens=usage.output_tokens,
-        prices=sorted(_store_record(prices, one) for one in _distinct_records(replayed.simulated, _prices)),
-        rules=sorted(_store_record(rules, one) for one in _distinct_records(replayed.simulated, _rules)),
+        prices=_store_records(prices, map(_price_record, priced)),
+        rules=_store_records(rules, map(_rules_record, priced)),
         heads=heads,
         heads_known_to=known_to,
         calls_a_row=step,
@@ -421,7 +404,7 @@ def rows_of(replayed: ReplayedStrategy, fingerprints: Fingerprints, step: int) -
         )
 
 
-def _heads(
+def _find_heads(
     fingerprints: Fingerprints, calls: int, parts: dict[str, list[BlockEntry]], most: int
 ) -> tuple[list[HeadFrom], int | None]:
     """Since which call each layer is what it is, and the last call known where they change too often to be listed."""
@@ -436,28 +419,25 @@ def _heads(
             digest, entries = layers[name]
             now[name] = digest
             heads.append(HeadFrom(call, name, digest))
-            parts.setdefault(digest, [BlockEntry(*entry) for entry in entries])
+            parts.setdefault(digest, list(entries))
     return heads, None
 
 
-def _distinct_records(simulated: Sequence[SimulatedCall], record_of: Any) -> list[dict[str, str]]:
-    answers = {json.dumps(record_of(one), sort_keys=True): None for one in simulated if one.rules and one.prices}
-    return [json.loads(answer) for answer in answers]
+def _store_records(table: dict[str, dict[str, str]], records: Iterable[dict[str, str]]) -> list[str]:
+    """The digests of the records, which are added to `table`."""
+    distinct = {json.dumps(one, sort_keys=True): one for one in records}
+    digests = {short(text.encode()): one for text, one in distinct.items()}
+    table.update(digests)
+    return sorted(digests)
 
 
-def _store_record(table: dict[str, dict[str, str]], record: dict[str, str]) -> str:
-    digest = short(json.dumps(record, sort_keys=True).encode())
-    table[digest] = record
-    return digest
-
-
-def _prices(one: SimulatedCall) -> Mapping[str, str]:
+def _price_record(one: SimulatedCall) -> dict[str, str]:
     assert isinstance(one.prices, Prices) and one.rules
     amounts = {name: exact(getattr(one.prices, name)) for name in TOKEN_CLASSES}
     return {"host": one.rules.host, "model": one.rules.model, **amounts}
 
 
-def _rules(one: SimulatedCall) -> Mapping[str, str]:
+def _rules_record(one: SimulatedCall) -> dict[str, str]:
     """Everything of the rules that may change what a call reads, writes or counts."""
     rules = one.rules
     assert isinstance(rules, ModelRules)

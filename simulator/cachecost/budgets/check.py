@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -12,14 +12,7 @@ from typing import NamedTuple
 
 from cachecost.base.errors import Fault, InputError, NamesNotKnown
 from cachecost.base.yaml_text import SourcePlace
-from cachecost.budgets.baseline import (
-    FILE_NAME,
-    RECORDING,
-    Baseline,
-    baseline_of,
-    read_baseline,
-    write_accepted,
-)
+from cachecost.budgets.baseline import FILE_NAME, RECORDING, Baseline, baseline_of, read_baseline, write_accepted
 from cachecost.budgets.determinism import check_determinism
 from cachecost.budgets.limits import check_budgets, check_hit_rates, differences
 from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
@@ -147,68 +140,46 @@ def check_scenarios(
     result = BudgetResult([], files=files, sets=tuple(options.sets))
     for path, recorded in scenarios:
         with progress(recorded.scenario.name) as report_progress:
-            _ScenarioCheck(path, recorded, options, report_progress).add_to(result)
+            _check_scenario(path, recorded, options, report_progress, result)
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _ScenarioCheck:
-    """The check of one scenario."""
+def _check_scenario(
+    path: Path, recorded: RecordedScenario, options: CheckOptions, progress: Progress, result: BudgetResult
+) -> None:
+    """Add what is found of one scenario to `result`."""
+    scenario, update = recorded.scenario, options.update
+    folder = options.reports / scenario.name  # of its baseline and its accepted recording
+    baseline = None if update else read_baseline(folder / FILE_NAME)
+    and_recorded = options.fail_under is not None and not scenario.budget
+    replays = list(replay_strategies(scenario, path.parent, progress, and_recorded))
+    now = baseline_of(scenario, replays, options.today if update else None)
+    if update:
+        result.updated.extend(write_accepted(folder, now, recorded))
+        baseline = read_baseline(folder / FILE_NAME)
+    result.budgets.extend(check_budgets(scenario, replays, now, baseline))
+    if options.fail_under is not None:
+        place = SourcePlace(str(path))
+        result.budgets.extend(check_hit_rates(scenario, replays, now, options.fail_under, place))
+    result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
+    result.budgets.extend(check_determinism(recorded, path.parent))
+    recording, kept = folder / RECORDING, recorded.kept
+    if update or not recording.exists():
+        return
 
-    path: Path
-    recorded: RecordedScenario
-    options: CheckOptions
-    progress: Progress
+    def replay(recording: Path) -> list[ReplayedStrategy]:
+        source = scenario.conversation.model_copy(update={"recording": str(recording.resolve())})
+        replaying = scenario.model_copy(update={"conversation": source})
+        return list(replay_strategies(replaying, path.parent, and_recorded=and_recorded))
 
-    @property
-    def folder(self) -> Path:
-        """Where its baseline and its accepted recording are."""
-        return self.options.reports / self.recorded.scenario.name
-
-    def add_to(self, result: BudgetResult) -> None:
-        """Add what is found to `result`."""
-        scenario, place, update = self.recorded.scenario, self.folder / FILE_NAME, self.options.update
-        baseline = None if update else read_baseline(place)
-        replays = self._replays(scenario, self.progress)
-        now = baseline_of(scenario, replays, self.options.today if update else None)
-        if update:
-            result.updated.extend(write_accepted(self.folder, now, self.recorded))
-            baseline = read_baseline(place)
-        result.budgets.extend(check_budgets(scenario, replays, now, baseline))
-        if self.options.fail_under is not None:
-            result.budgets.extend(
-                check_hit_rates(scenario, replays, now, self.options.fail_under, SourcePlace(str(self.path)))
-            )
-        result.costs.extend(_cost(scenario.name, one, now, baseline) for one in replays)
-        result.budgets.extend(check_determinism(self.recorded, self.path.parent))
-        if not update:
-            result.comparisons.extend(self._compare(replays))
-
-    def _replays(self, scenario: Scenario, progress: Progress = no_progress) -> list[ReplayedStrategy]:
-        and_recorded = self.options.fail_under is not None and not scenario.budget
-        return list(replay_strategies(scenario, self.path.parent, progress, and_recorded))
-
-    def _compare(self, replays: Sequence[ReplayedStrategy]) -> Iterator[PromptComparison]:
-        """What changed since the accepted recording, if there is one. Raises InputError where it cannot be read.
-
-        Where the scenario keeps digests, both sides are digests.
-        """
-        recording, scenario = self.folder / RECORDING, self.recorded.scenario
-        if not recording.exists():
-            return
-        kept = self.recorded.kept
-        messages = (call.request.thread.message for call in self.recorded.kept_calls)
-        has_content = any(block.content is not None for message in messages if message for block in message.blocks)
-        today = self._replays(_replaying(scenario, kept)) if kept and not has_content else replays
-        accepted = {one.strategy: one for one in self._replays(_replaying(scenario, recording))}
-        for now in today:
-            if now.strategy in accepted:
-                yield find_prompt_changes(scenario.name, accepted[now.strategy], now)
-
-
-def _replaying(scenario: Scenario, recording: Path) -> Scenario:
-    source = scenario.conversation.model_copy(update={"recording": str(recording.resolve())})
-    return scenario.model_copy(update={"conversation": source})
+    # Where the scenario keeps digests, both sides are digests.
+    messages = (call.request.thread.message for call in recorded.kept_calls)
+    has_content = any(block.content is not None for message in messages if message for block in message.blocks)
+    today = replay(kept) if kept and not has_content else replays
+    accepted = {one.strategy: one for one in replay(recording)}
+    for one in today:
+        if one.strategy in accepted:
+            result.comparisons.append(find_prompt_changes(scenario.name, accepted[one.strategy], one))
 
 
 def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baseline | None) -> StrategyCost:

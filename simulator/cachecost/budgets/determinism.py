@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,10 +25,10 @@ from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.causes import limit_changes
 from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.verdicts import CostChange, State, Verdict
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import first_difference, pair_anywhere, texts, value_text
-from cachecost.prompts.request import Breakpoint, Request, wire_path
+from cachecost.prompts.request import Breakpoint, wire_path
 from cachecost.providers.usage import ZERO
 from cachecost.scenario.loading import RecordedScenario, placed_of
 from cachecost.scenario.models import AS_RECORDED
@@ -58,35 +59,27 @@ class ComparedCall:
         return tuple(tuple(block.identity for block in self.blocks[layer]) for layer in layers)
 
 
-def compared_calls(run: Sequence[RecordedCall]) -> list[ComparedCall]:
+def compared_calls(run: Sequence[Call]) -> list[ComparedCall]:
     """The calls of a run. Ids that the simulated API gave are numbered in each call: they follow from other calls."""
     answered = (block.content or {} for call in run for block in call.response)
     ids = {name for content in answered if isinstance(name := content.get("id"), str)}
-    return [_compared_call(call.request, ids) for call in run]
-
-
-def _compared_call(request: Request, ids: AbstractSet[str]) -> ComparedCall:
-    names: dict[str, str] = {}
-    tools, system = _of_part(request, Layer.TOOLS), _of_part(request, Layer.SYSTEM)
-    messages = [_compared_block(path, block, ids, names) for path, block in _message_blocks(request)]
-    places = [f"{wire_path(request, one)} {one.ttl}" for one in request.breakpoints]
-    params = {name: request.params[name] for name in sorted(request.params)}
-    return ComparedCall(
-        {Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages},
-        {"model": request.model, **params, "cache_control": [*places, request.automatic]},
-    )
-
-
-def _of_part(request: Request, layer: Layer) -> list[ComparedBlock]:
-    blocks = request.tools.blocks if layer is Layer.TOOLS else request.system.blocks
-    paths = (wire_path(request, Breakpoint(layer, index)) for index in range(len(blocks)))
-    return [_compared_block(path, block, frozenset(), {}) for path, block in zip(paths, blocks, strict=True)]
-
-
-def _message_blocks(request: Request) -> Iterator[tuple[str, Block]]:
-    for number, message in enumerate(request.thread.messages()):
-        for index, block in enumerate(message.blocks):
-            yield f"messages.{number}.content.{index}", block
+    calls = list[ComparedCall]()
+    for request in (call.request for call in run):
+        blocks = {layer: list[ComparedBlock]() for layer in Layer}
+        for layer, part in ((Layer.TOOLS, request.tools), (Layer.SYSTEM, request.system)):
+            for index, block in enumerate(part.blocks):
+                path = wire_path(request, Breakpoint(layer, index))
+                blocks[layer].append(_compared_block(path, block, frozenset(), {}))
+        names: dict[str, str] = {}
+        for number, message in enumerate(request.thread.messages()):
+            for index, block in enumerate(message.blocks):
+                path = f"messages.{number}.content.{index}"
+                blocks[Layer.MESSAGES].append(_compared_block(path, block, ids, names))
+        places = [f"{wire_path(request, one)} {one.ttl}" for one in request.breakpoints]
+        params = {name: request.params[name] for name in sorted(request.params)}
+        settings = {"model": request.model, **params, "cache_control": [*places, request.automatic]}
+        calls.append(ComparedCall(blocks, settings))
+    return calls
 
 
 def _compared_block(path: str, block: Block, ids: AbstractSet[str], names: dict[str, str]) -> ComparedBlock:
@@ -143,29 +136,25 @@ def find_difference(first: Any, second: Any) -> ValueDifference | None:
 
 
 def _differences(first: Any, second: Any, path: tuple[str | int, ...]) -> Iterator[ValueDifference]:
-    if isinstance(first, Mapping) and isinstance(second, Mapping) and list(first) == list(second):
+    are_mappings = isinstance(first, Mapping) and isinstance(second, Mapping)
+    are_lists = isinstance(first, list | tuple) and isinstance(second, list | tuple)
+    if are_mappings and list(first) == list(second):
         for key in first:
             yield from _differences(first[key], second[key], (*path, key))
-    elif _are_lists(first, second) and len(first) == len(second) and not _same_parts(first, second):
+    elif are_lists and len(first) == len(second) and not _same_parts(first, second):
         for number, (one, other) in enumerate(zip(first, second, strict=True)):
             yield from _differences(one, other, (*path, number))
     elif (one := value_text(first)) != (other := value_text(second)):
         at = first_difference(one, other)
-        kind = "order" if _is_reordered(first, second) else kind_of(one, other, at)
+        # The same parts in another order: words of a text, entries of a mapping, items of a list.
+        if isinstance(first, str) and isinstance(second, str):
+            is_reordered = Counter(WORD.findall(first)) == Counter(WORD.findall(second))
+        elif are_mappings:
+            is_reordered = dict(first) == dict(second)
+        else:
+            is_reordered = are_lists and _same_parts(first, second)
+        kind = "order" if is_reordered else kind_of(one, other, at)
         yield ValueDifference(path, kind, at, excerpt(one, at), excerpt(other, at), search_texts(one, other, at))
-
-
-def _are_lists(first: Any, second: Any) -> bool:
-    return isinstance(first, list | tuple) and isinstance(second, list | tuple)
-
-
-def _is_reordered(first: Any, second: Any) -> bool:
-    """Whether both have the same parts: entries of a mapping, items of a list, words of a text."""
-    if isinstance(first, str) and isinstance(second, str):
-        return Counter(WORD.findall(first)) == Counter(WORD.findall(second))
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return dict(first) == dict(second)
-    return _are_lists(first, second) and _same_parts(first, second)
 
 
 def _same_parts(first: Sequence[Any], second: Sequence[Any]) -> bool:
@@ -206,8 +195,13 @@ class RunDifference:
     second: str
     search: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, found: ValueDifference, call: int, layer: str = "", block: str = "") -> RunDifference:
+        path = ".".join(map(str, (*filter(None, [block]), *found.path)))
+        return cls(call, layer, block, path, found.kind, found.character, found.first, found.second, found.search)
 
-def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RunDifference]:
+
+def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunDifference]:
     """The differences of two runs, in the order of the calls and of their prompts. That one made more calls is one."""
     if _are_same(first, second):
         return []
@@ -215,9 +209,9 @@ def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCal
     for number, (mine, theirs) in enumerate(zip(compared_calls(first), compared_calls(second), strict=False), 1):
         # in the order in which the cache compares prompts: tools, system, messages; then what is in no prompt
         for layer in Layer:
-            found += _of_blocks(number, str(layer), mine.blocks[layer], theirs.blocks[layer])
+            found += _compare_blocks(number, str(layer), mine.blocks[layer], theirs.blocks[layer])
         if other := find_difference(mine.settings, theirs.settings):
-            found.append(_difference(number, "", "", other))
+            found.append(RunDifference.of(other, number))
     if len(first) != len(second):
         number = min(len(first), len(second)) + 1
         made = [f"{len(run)} calls" for run in (first, second)]
@@ -225,20 +219,21 @@ def find_differences(first: Sequence[RecordedCall], second: Sequence[RecordedCal
     return found
 
 
-def _are_same(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> bool:
+def _are_same(first: Sequence[Call], second: Sequence[Call]) -> bool:
     """Whether both recordings are the same, which is quickly seen."""
-    return len(first) == len(second) and all(map(_is_same, first, second))
+
+    def identity(call: Call) -> tuple[object, ...]:
+        request = call.request
+        head = request.model, request.params, request.tools.digest, request.system.digest, request.automatic
+        places = [(*breakpoint.block_key, breakpoint.ttl) for breakpoint in request.breakpoints]
+        return *head, places, [message.digest for message in request.thread.messages()]
+
+    return len(first) == len(second) and all(
+        identity(one) == identity(other) for one, other in zip(first, second, strict=True)
+    )
 
 
-def _is_same(first: RecordedCall, second: RecordedCall) -> bool:
-    one, other = first.request, second.request
-    heads = [(each.model, each.params, each.tools.digest, each.system.digest, each.automatic) for each in (one, other)]
-    places = [[(*breakpoint.block_key, breakpoint.ttl) for breakpoint in each.breakpoints] for each in (one, other)]
-    messages = [[message.digest for message in each.thread.messages()] for each in (one, other)]
-    return heads[0] == heads[1] and places[0] == places[1] and messages[0] == messages[1]
-
-
-def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list[RecordedCall]:
+def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
     """The calls of the second run in the order of those of the first that they are like: that sent the same, else the
     same messages, else that came at the same place. Parallel calls arrive in another order each time, which is no
     difference. Runs of different lengths stay as they are.
@@ -257,7 +252,7 @@ def align(first: Sequence[RecordedCall], second: Sequence[RecordedCall]) -> list
     return [second[found[place]] for place in range(len(first))]
 
 
-def _of_blocks(
+def _compare_blocks(
     call: int, layer: str, first: Sequence[ComparedBlock], second: Sequence[ComparedBlock]
 ) -> Iterator[RunDifference]:
     """Each block that differs; the first alone where blocks are missing or only their order differs."""
@@ -273,16 +268,11 @@ def _of_blocks(
         yield RunDifference(call, layer, path, path, "unknown", 0, names[0], names[1])
     for one, other in pairs[:1] if len(first) != len(second) else pairs:
         roles = ValueDifference((), "unknown", 0, one.role, other.role)  # of equal contents
-        yield _difference(call, layer, one.path, find_difference(one.content, other.content) or roles)
+        yield RunDifference.of(find_difference(one.content, other.content) or roles, call, layer, one.path)
 
 
 def _name_of(block: ComparedBlock) -> str:
     return excerpt(str(block.content.get("name") or block.content.get("text") or block.content.get("type")), 0)
-
-
-def _difference(call: int, layer: str, block: str, found: ValueDifference) -> RunDifference:
-    path = ".".join(map(str, (*([block] if block else ()), *found.path)))
-    return RunDifference(call, layer, block, path, found.kind, found.character, found.first, found.second, found.search)
 
 
 NAME = "deterministic"
@@ -297,64 +287,46 @@ def check_determinism(recorded: RecordedScenario, folder: Path) -> list[Verdict]
         return []
     first, has_two = recorded.runs[0], len(recorded.runs) > 1
     second = align(first, recorded.runs[1]) if has_two else first
-    differences = find_differences(first, second)
-    if not differences:
-        if volatile := list(_find_volatile(recorded)):
-            one, rest = volatile[0], len(volatile) - 1
-            more = f" and {count_text(rest, 'more place')}" if rest else ""
-            message = f"{AS_RECORDED} may send other bytes in the next run: {one.what}{more}."
-            return [_verdict(recorded, len(volatile), message, tuple(volatile))]
-        clock = f"; the second run's clock: {recorded.clock or 'as the first'}"
-        return [_verdict(recorded, 0, f"{AS_RECORDED} sends the same bytes in both runs{clock}.")] if has_two else []
-    same, other = (_costs_after_first(recorded, folder, run) for run in (recorded.runs[0], second))
-    changes = _changes(
-        differences,
-        [
-            _determinism_at(other, number) - _determinism_at(same, number)
-            for number in range(max(len(same), len(other)))
-        ],
-    )
-    return [_verdict(recorded, len(changes), _message(differences, changes), limit_changes(changes))]
+    if differences := find_differences(first, second):
+        changes = _price_differences(differences, recorded, folder, second)
+        cost = sum((one.cost for one in changes), ZERO)
+        words = f"the second costs {dollars(cost)} more for it" if cost > 0 else "here that costs nothing more"
+        where = f"{differences[0].path} ({differences[0].kind}) from call {differences[0].call} on{_more(changes)}"
+        message = f"{AS_RECORDED} is not deterministic: two runs differ in {where}; {words}."
+        return [_verdict(recorded, len(changes), message, limit_changes(changes))]
+    if volatile := _find_volatile(recorded):
+        message = f"{AS_RECORDED} may send other bytes in the next run: {volatile[0].what}{_more(volatile)}."
+        return [_verdict(recorded, len(volatile), message, tuple(volatile))]
+    clock = f"; the second run's clock: {recorded.clock or 'as the first'}"
+    return [_verdict(recorded, 0, f"{AS_RECORDED} sends the same bytes in both runs{clock}.")] if has_two else []
 
 
-def _find_volatile(recorded: RecordedScenario) -> Iterator[CostChange]:
+def _more(changes: Sequence[CostChange]) -> str:
+    return f" and {count_text(len(changes) - 1, 'more place')}" if len(changes) > 1 else ""
+
+
+def _find_volatile(recorded: RecordedScenario) -> list[CostChange]:
     """What a run alone shows of tools and system prompts, a place each: that another run would send something else."""
-    places: dict[str, list[CostChange]] = {}
-    for number, call in enumerate(compared_calls(recorded.runs[0]), 1):
-        for layer in (Layer.TOOLS, Layer.SYSTEM):
-            for block in call.blocks[layer]:
-                for inner, text in texts(block.content):
-                    if found := _first_volatile(text, recorded):
-                        at, kind = found
-                        path = f"{block.path}.{inner}"
-                        what = f"{path}, character {at:,} ({kind}): “{excerpt(text, at)}”"
-                        search = search_texts(text[:at], text, at)
-                        change = CostChange(number, 1, ZERO, what, layer=str(layer), block=block.path, search=search)
-                        places.setdefault(path, []).append(change)
-    yield from (replace(found[0], calls=len(found)) for found in places.values())
-
-
-def _first_volatile(text: str, recorded: RecordedScenario) -> tuple[int, str] | None:
-    found = [
-        (match.start(), kind)
-        for kind, name in recorded.machine.items()
-        if (match := re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
-    ]
+    names = [(kind, re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")) for kind, name in recorded.machine.items()]
     has_two = len(recorded.runs) > 1
-    for word in find_volatile_words(text):
-        is_shown_to_stay = has_two and (word.kind != "time" or recorded.clock)
-        if word.strong and not is_shown_to_stay:
-            found.append((word.start, word.kind))
-    return min(found, default=None)
-
-
-def _message(differences: Sequence[RunDifference], changes: Sequence[CostChange]) -> str:
-    first, rest = differences[0], len(changes) - 1
-    more = f" and {count_text(rest, 'more place')}" if rest else ""
-    cost = sum((one.cost for one in changes), ZERO)
-    words = f"the second costs {dollars(cost)} more for it" if cost > 0 else "here that costs nothing more"
-    where = f"{first.path} ({first.kind}) from call {first.call} on{more}"
-    return f"{AS_RECORDED} is not deterministic: two runs differ in {where}; {words}."
+    places: dict[str, CostChange] = {}
+    for number, call in enumerate(compared_calls(recorded.runs[0]), 1):
+        for layer, block in ((at, one) for at in (Layer.TOOLS, Layer.SYSTEM) for one in call.blocks[at]):
+            for inner, text in texts(block.content):
+                found = [(match.start(), kind) for kind, name in names if (match := name.search(text))]
+                for word in find_volatile_words(text):
+                    is_shown_to_stay = has_two and (word.kind != "time" or recorded.clock)
+                    if word.strong and not is_shown_to_stay:
+                        found.append((word.start, word.kind))
+                if not found:
+                    continue
+                (at, kind), path = min(found), f"{block.path}.{inner}"
+                what = f"{path}, character {at:,} ({kind}): “{excerpt(text, at)}”"
+                search = search_texts(text[:at], text, at)
+                change = CostChange(number, 0, ZERO, what, layer=str(layer), block=block.path, search=search)
+                known = places.setdefault(path, change)
+                places[path] = replace(known, calls=known.calls + 1)
+    return list(places.values())
 
 
 def _verdict(recorded: RecordedScenario, places: int, message: str, changes: tuple[CostChange, ...] = ()) -> Verdict:
@@ -363,43 +335,35 @@ def _verdict(recorded: RecordedScenario, places: int, message: str, changes: tup
     return Verdict(recorded.scenario.name, AS_RECORDED, NAME, ZERO, Decimal(places), state, message, place, changes)
 
 
-def _changes(differences: Sequence[RunDifference], costs: Sequence[Decimal]) -> list[CostChange]:
+def _price_differences(
+    differences: Sequence[RunDifference], recorded: RecordedScenario, folder: Path, second: Sequence[Call]
+) -> list[CostChange]:
     """A change for each place, the most expensive first. What a call costs more is the effect of the first of its
     differences, in the order of the prompt; all that the others could break is broken by then.
     """
+    first = recorded.runs[0]
+    # What the calls of either run cost right after those of the first run and at their pace.
+    costs: list[list[Decimal]] = []
+    for run in (first, second):
+        starts = (first[-1].start + PAUSE_S + PAUSE_S * number for number in range(len(run)))
+        moved = (
+            replace(call, start=start, timestamp=iso_milliseconds(start), day=day_of(start))
+            for call, start in zip(run, starts, strict=True)
+        )
+        calls = [*first, *moved]
+        simulation = workload_as_recorded(recorded.scenario, folder, calls).simulation()
+        costs.append([simulation.simulate(call).row.cost.total for call in calls][len(first) :])
+    more = [other - same for same, other in zip_longest(*costs, fillvalue=ZERO)]
     by_place: dict[str, list[RunDifference]] = {}
     for one in differences:
         by_place.setdefault(one.path, []).append(one)
     lead = {one.call: one.path for one in reversed(differences)}
     changes = []
     for path, found in by_place.items():
-        cost = sum((_determinism_at(costs, call - 1) for call, led in lead.items() if led == path), ZERO)
-        first = found[0]
+        cost = sum((more[call - 1] for call, led in lead.items() if led == path and call <= len(more)), ZERO)
+        one = found[0]
+        what = f"{one.path}, character {one.character:,} ({one.kind}): “{one.first}”, then “{one.second}”"
         changes.append(
-            CostChange(
-                first.call, len(found), cost, _words(first), layer=first.layer, block=first.block, search=first.search
-            )
+            CostChange(one.call, len(found), cost, what, layer=one.layer, block=one.block, search=one.search)
         )
     return sorted(changes, key=lambda change: (-change.cost, change.call))
-
-
-def _words(one: RunDifference) -> str:
-    return f"{one.path}, character {one.character:,} ({one.kind}): “{one.first}”, then “{one.second}”"
-
-
-def _costs_after_first(recorded: RecordedScenario, folder: Path, second: Sequence[RecordedCall]) -> list[Decimal]:
-    """What each call of `second` costs, right after those of the first run and at their pace."""
-    first = recorded.runs[0]
-    later = first[-1].start + PAUSE_S
-    starts = (later + PAUSE_S * number for number in range(len(second)))
-    moved = (
-        replace(call, start=start, timestamp=iso_milliseconds(start), day=day_of(start))
-        for call, start in zip(second, starts, strict=True)
-    )
-    calls = [*first, *moved]
-    simulation = workload_as_recorded(recorded.scenario, folder, calls).simulation()
-    return [simulation.simulate(call).row.cost.total for call in calls][len(first) :]
-
-
-def _determinism_at(costs: Sequence[Decimal], number: int) -> Decimal:
-    return costs[number] if number < len(costs) else ZERO

@@ -84,9 +84,6 @@ def history_text(entries: Iterable[HistoryEntry]) -> str:
     return "".join(f"{entry}\n" for entry in entries)
 
 
-# ---------------------------------------------------------------------------------------------- reading
-
-
 def parse_history(text: str, file: str) -> list[HistoryEntry]:
     """The entries of a file. Raises InputError with every line that is none."""
     entries, faults = [], []

@@ -14,34 +14,24 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from cachecost.base.formatting import count_text, dollars, exact, exact_dollars
+from cachecost.base.formatting import all_of, count_text, dollars, exact, exact_dollars
 from cachecost.base.yaml_text import SourcePlace
-from cachecost.budgets.baseline import Baseline, Figures
+from cachecost.budgets.baseline import Baseline
 from cachecost.budgets.causes import Causes
 from cachecost.budgets.strategy_replays import ReplayedStrategy
-from cachecost.budgets.verdicts import (
-    CostChange,
-    State,
-    Verdict,
-    against,
-    exact_share,
-    percent_apart,
-)
-from cachecost.caches.breakpoints import Outcome
-from cachecost.conversations.calls import Call
+from cachecost.budgets.verdicts import CostChange, State, Verdict, against, exact_share, percent_apart
 from cachecost.ledger.results import most_of
 from cachecost.ledger.rows import REFUSED, CallRow
 from cachecost.ledger.unread import UnreadTracker
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.render import lookback_steps
-from cachecost.prompts.request import sent_breakpoints
+from cachecost.prompts.request import Request, sent_breakpoints
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
 from cachecost.scenario import Scenario
 from cachecost.scenario.models import AS_RECORDED
-from cachecost.simulation.engine import SimulatedCall
 
-Records = Mapping[str, Mapping[str, str]]
+Record = Mapping[str, str]
 ABSENT = "none"
 
 
@@ -55,189 +45,105 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
     if found:
         return found
     old, new = before.strategies[strategy], now.strategies[strategy]
-    found += _differing(_of(before.prices, old.prices), _of(now.prices, new.prices), "the {} price of {} {}, now {}")
-    rules = _complete(_of(before.rules, old.rules)), _complete(_of(now.rules, new.rules))
-    found += _differing(*rules, "{} of {} {}, now {}")
+    prices = [
+        [table[one] for one in used if one in table]
+        for table, used in ((before.prices, old.prices), (now.prices, new.prices))
+    ]
+    # Rules that came after an older baseline are at their default there.
+    rules = [
+        [{**rule_defaults(), **table[one]} for one in used if one in table]
+        for table, used in ((before.rules, old.rules), (now.rules, new.rules))
+    ]
+    found += _compare_records(prices, "the {} price of {} {}, now {}")
+    found += _compare_records(rules, "{} of {} {}, now {}")
     if old.tokens != new.tokens:
         found.append(f"tokens counted by {old.tokens}, now by {new.tokens}")
-    elif counted_otherwise(old, new):
-        found.append("the token counts of identical prompts changed")
+    elif old.calls_a_row == new.calls_a_row and len(old.rows) == len(new.rows):
+        rows = list(zip(old.rows, new.rows, strict=True))
+        is_same = all((one.prompt, one.breakpoints) == (other.prompt, other.breakpoints) for one, other in rows)
+        if is_same and any(one.read + one.other != other.read + other.other for one, other in rows):
+            found.append("the token counts of identical prompts changed")
     return found
 
 
-def _of(table: Records, digests: list[str]) -> Records:
-    return {digest: table[digest] for digest in digests if digest in table}
-
-
-def _complete(table: Records) -> Records:
-    """Rules with those that came after an older baseline: they are at their default there."""
-    return {digest: {**_rule_defaults(), **record} for digest, record in table.items()}
-
-
 @cache
-def _rule_defaults() -> Mapping[str, str]:
+def rule_defaults() -> Mapping[str, str]:
     """Rules that a model need not state, as a baseline writes their default."""
     stated = {field.name: field.default for field in fields(ModelRules) if field.default is not MISSING}
     made = {field.name: field.default_factory() for field in fields(ModelRules) if field.default_factory is not MISSING}
     return {name: str(default) for name, default in {**stated, **made}.items()}
 
 
-def _differing(before: Records, now: Records, words: str) -> list[str]:
-    """What differs for a model that both know. More ways to call it, or fewer, are a change of the prompts."""
-    words_found = []
-    for key in sorted({_key(one) for one in before.values()} & {_key(one) for one in now.values()}):
-        old, new = (
-            {tuple(sorted(one.items())): one for one in table.values() if _key(one) == key} for table in (before, now)
-        )
+def _compare_records(tables: Sequence[Sequence[Record]], words: str) -> list[str]:
+    """What differs for a model that both tables know. More ways to call it, or fewer, are a change of the prompts."""
+    found = list[str]()
+    by_model: list[dict[tuple[str, str], dict[tuple[tuple[str, str], ...], Record]]] = [{}, {}]
+    for table, groups in zip(tables, by_model, strict=True):
+        for one in table:
+            model = one.get("host", ""), one.get("model", "")
+            groups.setdefault(model, {})[tuple(sorted(one.items()))] = one
+    for model in sorted(by_model[0].keys() & by_model[1].keys()):
+        old, new = (groups[model] for groups in by_model)
         if not (old.keys() <= new.keys() or new.keys() <= old.keys()):
-            pair = old[min(old.keys() - new.keys())], new[min(new.keys() - old.keys())]
-            words_found += [words.format(name, key[1], *values) for name, values in _fields(*pair)]
-    return words_found
-
-
-def _key(record: Mapping[str, str]) -> tuple[str, str]:
-    return record.get("host", ""), record.get("model", "")
-
-
-def _fields(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
-    for name in sorted(old.keys() | new.keys()):
-        values = old.get(name, ABSENT), new.get(name, ABSENT)
-        if values[0] != values[1]:
-            yield name.replace("_", " "), values
-
-
-def counted_otherwise(old: Figures, new: Figures) -> bool:
-    """Whether no prompt has changed, and yet they are not as long as they were."""
-    if old.calls_a_row != new.calls_a_row or len(old.rows) != len(new.rows):
-        return False
-    pairs = list(zip(old.rows, new.rows, strict=True))
-    same = all((one.prompt, one.breakpoints) == (other.prompt, other.breakpoints) for one, other in pairs)
-    return same and any(one.read + one.other != other.read + other.other for one, other in pairs)
+            was, is_now = old[min(old.keys() - new.keys())], new[min(new.keys() - old.keys())]
+            for name in sorted(was.keys() | is_now.keys()):
+                values = was.get(name, ABSENT), is_now.get(name, ABSENT)
+                if values[0] != values[1]:
+                    found.append(words.format(name.replace("_", " "), model[1], *values))
+    return found
 
 
 OUT_OF_REACH = -1
 """Positions left where an entry was alive and the lookback ended before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallFigure:
-    """A figure, and the first call that has it."""
-
-    value: int
-    call: int
-
-
-def most_breakpoints(replayed: ReplayedStrategy) -> CallFigure:
-    """The most breakpoints that a call sends, the automatic one and those of refused calls included.
-
-    To a host that caches by itself none are sent.
-    """
-    sent = zip(replayed.calls, replayed.simulated, strict=True)
-    counts = (CallFigure(_breakpoints(call, one.rules), number) for number, (call, one) in enumerate(sent, 1))
-    return max(counts, key=lambda at: (at.value, -at.call))
-
-
-def _breakpoints(call: Call, rules: ModelRules | None) -> int:
-    return 0 if rules and rules.is_automatic else len(sent_breakpoints(call.request).breakpoints)
-
-
-def least_margin(replayed: ReplayedStrategy) -> CallFigure | None:
-    """The fewest lookback positions that any call had left when it found what it read; None where nothing was read.
+def least_margin(replayed: ReplayedStrategy) -> tuple[int, int] | None:
+    """The fewest lookback positions that any call had left when it found what it read, and the first such call; None
+    where nothing was read.
 
     A call that reads at its breakpoint itself has one position less than the window (rule 9).
     """
-    found = [CallFigure(left, one.row.call) for one in replayed.simulated if (left := _margin(one)) is not None]
-    return min(found, key=lambda at: (at.value, at.call), default=None)
-
-
-def _margin(one: SimulatedCall) -> int | None:
-    if one.row.cause == "lookback_exceeded":
-        return OUT_OF_REACH
-    if one.rules is None:
-        return None
-    left = (_positions_left(passed.outcome, one.rules) for passed in one.passes)
-    return min((number for number in left if number is not None), default=None)
-
-
-def _positions_left(outcome: Outcome, rules: ModelRules) -> int | None:
-    """Positions behind the hit that the nearest breakpoint could still have looked at."""
-    hit = outcome.hit
-    breakpoint = next(
-        (breakpoint.prefix for breakpoint in outcome.breakpoints if hit and breakpoint.prefix.depth >= hit.depth), None
-    )
-    if hit is None or breakpoint is None:
-        return None
-    steps = lookback_steps(breakpoint, hit, rules)
-    return rules.lookback_positions - 1 - steps
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadWriteTotals:
-    """What was written and never read: tokens, dollars above sending them unmarked, the calls that did it."""
-
-    tokens: int
-    extra: Decimal
-    calls: tuple[int, ...]
-
-
-def find_unread_writes(replayed: ReplayedStrategy) -> UnreadWriteTotals:
-    """Writes that no later call read.
-
-    The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single call
-    are only if there is one of them (as `explain` does).
-    """
-    unread = UnreadTracker()
+    found = list[tuple[int, int]]()
     for one in replayed.simulated:
-        for passed in one.passes:
-            assert one.prices is not None
-            unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
-    keys = [replayed.conversation(number) for number in range(1, len(replayed.calls) + 1)]
-    sizes, last = Counter(keys), {key: number for number, key in enumerate(keys, 1)}
-    lone = sum(size == 1 for size in sizes.values())
-    let_off = {number for key, number in last.items() if sizes[key] > 1 or lone == 1}
-    calls = tuple(call for call, _ in unread if call not in let_off)
-    wasted = unread.of_all(calls)
-    return UnreadWriteTotals(wasted.tokens, wasted.extra, calls)
+        if one.row.cause == "lookback_exceeded":
+            found.append((OUT_OF_REACH, one.row.call))
+            continue
+        for outcome in (passed.outcome for passed in one.passes):
+            if (hit := outcome.hit) is None or one.rules is None:
+                continue
+            prefixes = [breakpoint.prefix for breakpoint in outcome.breakpoints]
+            nearest = next((prefix for prefix in prefixes if prefix.depth >= hit.depth), None)
+            if nearest is not None:
+                left = one.rules.lookback_positions - 1 - lookback_steps(nearest, hit, one.rules)
+                found.append((left, one.row.call))
+    return min(found, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class UnstableLayer:
-    """A layer that changed within a conversation: at which calls."""
-
-    layer: Layer
-    calls: tuple[int, ...]
-
-
-def find_unstable_layer(replayed: ReplayedStrategy, layer: Layer) -> UnstableLayer | None:
-    """Where `layer` is not what it was in the call before of its conversation and model; None: nowhere.
+def find_changed_calls(replayed: ReplayedStrategy, layer: Layer) -> list[int]:
+    """The calls in which `layer` is not what it was in the call before of their conversation and model.
 
     Messages are stable while they only grow.
     """
-    before: dict[object, int] = {}
-    calls = []
+    before: dict[object, tuple[Request, str]] = {}
+    calls, number = list[int](), tuple(Layer).index(layer)
     for one in replayed.simulated:
-        number = one.row.call
-        key = (replayed.conversation(number), one.rules.model if one.rules else replayed.request(number).model)
-        if key in before and _differs(replayed, layer, before[key], number):
-            calls.append(number)
-        before[key] = number
-    return UnstableLayer(layer, tuple(calls)) if calls else None
-
-
-def _differs(replayed: ReplayedStrategy, layer: Layer, earlier: int, later: int) -> bool:
-    was, now = replayed.request(earlier), replayed.request(later)
-    number = tuple(Layer).index(layer)
-    if _cache_key(replayed, earlier, number) != _cache_key(replayed, later, number):
-        return True
-    if layer is Layer.MESSAGES:
-        return was.thread.common(now.thread) is not was.thread
-    return was.tools.digest != now.tools.digest if layer is Layer.TOOLS else was.system.digest != now.system.digest
-
-
-def _cache_key(replayed: ReplayedStrategy, call: int, layer: int) -> str:
-    """The parameters that the layer depends on (rule 2); "" for a call that was refused."""
-    passes = replayed.simulated[call - 1].passes
-    return passes[0].prompt.cache_keys[layer] if passes else ""
+        now = replayed.request(one.row.call)
+        # The parameters that the layer depends on (rule 2); "" for a call that was refused.
+        cache_key = one.passes[0].prompt.cache_keys[number] if one.passes else ""
+        key = (replayed.conversation(one.row.call), one.rules.model if one.rules else now.model)
+        if key in before:
+            was, earlier_key = before[key]
+            is_same = earlier_key == cache_key
+            if layer is Layer.MESSAGES:
+                is_same = is_same and was.thread.common(now.thread) is was.thread
+            elif layer is Layer.TOOLS:
+                is_same = is_same and was.tools.digest == now.tools.digest
+            else:
+                is_same = is_same and was.system.digest == now.system.digest
+            if not is_same:
+                calls.append(one.row.call)
+        before[key] = now, cache_key
+    return calls
 
 
 SHOWN_CALLS = 3
@@ -300,7 +206,7 @@ class LimitChecker:
         """The verdict on the limit called `name` in the `number`-th budget (from 0)."""
         is_number = isinstance(limit, int | Decimal) and not isinstance(limit, bool)
         at_most = Decimal(limit) if is_number else ZERO  # of what is not to happen at all
-        return self._verdict(name, at_most, self._limits[name](limit), self._scenario.budget_place(number, name))
+        return self._verdict(name, at_most, self._check(name, limit), self._scenario.budget_place(number, name))
 
     def hit_rate_verdict(self, minimum: Decimal, place: SourcePlace) -> Verdict:
         """The verdict on the minimum of `--fail-under`."""
@@ -312,11 +218,10 @@ class LimitChecker:
         head = self._scenario.name, strategy, name, limit
         return Verdict(*head, found.actual, found.state, message, place, found.changes)
 
-    @property
-    def _limits(self) -> Mapping[str, Callable[[Any], _Result]]:
+    def _check(self, name: str, limit: Any) -> _Result:
         rows, asked, turns = self._ledger.rows, self._ledger.inquiries, self._replayed.turns
         questions = len({row.inquiry for row in asked})
-        return {
+        checks: Mapping[str, Callable[[Any], _Result]] = {
             "max_cost_usd": lambda limit: self._dollars(rows, limit, ""),
             "max_cost_per_call_usd": lambda limit: self._shared_out(rows, len(rows), limit, "call"),
             "max_cost_per_turn_usd": lambda limit: self._shared_out(rows, turns, limit, "turn"),
@@ -325,11 +230,10 @@ class LimitChecker:
             "max_regression": self._regression,
             "max_breakpoints": self._breakpoints,
             "min_lookback_margin": self._margin,
-            "no_write_never_read": self._in_vain,
+            "no_write_never_read": self._never_read,
             "prefix_stable": self._stable,
         }
-
-    # ------------------------------------------------------------------------------------------- dollars
+        return checks[name](limit)
 
     def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Result:
         if not count:
@@ -368,13 +272,10 @@ class LimitChecker:
     def _before(self) -> Decimal | _Result:
         """What this strategy cost at the baseline, or why that says nothing about it now."""
         baseline, name = self._baseline, self._replayed.strategy
-        if baseline is None or name not in baseline.strategies:
-            words = (
-                "has no baseline yet: write one with `cachecost check --update`."
-                if baseline is None
-                else "is not in the baseline: add it with `cachecost check --update`."
-            )
-            return _Result("not_comparable", None, words)
+        if baseline is None:
+            return _Result("not_comparable", None, "has no baseline yet: write one with `cachecost check --update`.")
+        if name not in baseline.strategies:
+            return _Result("not_comparable", None, "is not in the baseline: add it with `cachecost check --update`.")
         if changed := differences(baseline, self._now, name):
             words = "cannot be compared with its baseline, because more than the prompts changed"
             return _Result("not_comparable", None, f"{words}: {'; '.join(changed)}.")
@@ -389,12 +290,12 @@ class LimitChecker:
             return _Result("not_comparable", None, "makes no calls, so it has no cost.")
         failed = [row for row in rows if row.error is not None]
         refused = [row for row in failed if row.error_type == REFUSED]
+        share = f"{len(refused or failed):,} of {count_text(len(rows), 'call')}"
         if refused:
             first = f"first call {refused[0].call}: {refused[0].error}"
-            words = f"sends {_limits_of(refused, rows)} that the API refuses, {first}"
-            return _Result("fail", None, words)
+            return _Result("fail", None, f"sends {share} that the API refuses, {first}")
         if failed:
-            words = f"has {_limits_of(failed, rows)} that cannot be priced, so its total is unknown: {failed[0].error}"
+            words = f"has {share} that cannot be priced, so its total is unknown: {failed[0].error}"
             return _Result("not_comparable", None, words)
         return None
 
@@ -403,8 +304,6 @@ class LimitChecker:
         if isinstance(before, Decimal) and self._baseline and self._ledger.cost.total > before:
             return self._causes.since(self._baseline, self._now)
         return self._causes.avoidable()
-
-    # ------------------------------------------------------------------------------------ breakpoints and reads
 
     def _cache_hit_rate(self, limit: Decimal) -> _Result:
         if why := self._incomplete():
@@ -421,11 +320,18 @@ class LimitChecker:
         return _Result("fail" if broken else "pass", share, message, self._causes.avoidable() if broken else ())
 
     def _breakpoints(self, limit: int) -> _Result:
-        if not self._replayed.calls:
+        """The automatic breakpoint and those of refused calls count; to a host that caches by itself none are sent."""
+        calls, simulated = self._replayed.calls, self._replayed.simulated
+        if not calls:
             return _Result("not_comparable", None, "makes no calls, so it places no breakpoints.")
-        most = most_breakpoints(self._replayed)
-        message = f"places {count_text(most.value, 'breakpoint')} in call {most.call}; the limit is {limit}."
-        return _Result("fail" if most.value > limit else "pass", Decimal(most.value), message)
+        counts = [
+            0 if one.rules and one.rules.is_automatic else len(sent_breakpoints(call.request).breakpoints)
+            for call, one in zip(calls, simulated, strict=True)
+        ]
+        most = max(counts)
+        where = f"{count_text(most, 'breakpoint')} in call {counts.index(most) + 1}"
+        message = f"places {where}; the limit is {limit}."
+        return _Result("fail" if most > limit else "pass", Decimal(most), message)
 
     def _margin(self, limit: int) -> _Result:
         if other := self._replayed.rules_without_lookback:
@@ -433,53 +339,57 @@ class LimitChecker:
         least = least_margin(self._replayed)
         if least is None:
             return _Result("not_comparable", None, "reads nothing from the cache, so it has no lookback margin.")
-        asked = f"the minimum is {limit}."
-        if least.value == OUT_OF_REACH:
-            message = (
-                f"misses in call {least.call} what an earlier call wrote, because the lookback ends before it; {asked}"
-            )
+        left, call = least
+        if left == OUT_OF_REACH:
+            words = f"misses in call {call} what an earlier call wrote, because the lookback ends before it"
         else:
-            left = count_text(least.value, "lookback position") if least.value else "no lookback position"
-            message = f"has {left} left in call {least.call}; {asked}"
-        broken = least.value < limit or least.value == OUT_OF_REACH
+            words = (
+                f"has {count_text(left, 'lookback position') if left else 'no lookback position'} left in call {call}"
+            )
+        broken = left < limit or left == OUT_OF_REACH
         changes = self._causes.avoidable() if broken else ()
-        return _Result("fail" if broken else "pass", Decimal(least.value), message, changes)
+        return _Result("fail" if broken else "pass", Decimal(left), f"{words}; the minimum is {limit}.", changes)
 
-    def _in_vain(self, limit: bool) -> _Result:
+    def _never_read(self, limit: bool) -> _Result:
+        """Writes that no later call read.
+
+        The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single
+        call are only if there is one of them (as `explain` does).
+        """
         if why := self._incomplete():
             return why
-        found = find_unread_writes(self._replayed)
-        if not found.tokens:
+        replayed, unread = self._replayed, UnreadTracker()
+        for one in replayed.simulated:
+            for passed in one.passes:
+                assert one.prices is not None
+                unread.add(one.row.call, passed.outcome, one.prices, passed.sizes)
+        keys = [replayed.conversation(number) for number in range(1, len(replayed.calls) + 1)]
+        sizes, last = Counter(keys), {key: number for number, key in enumerate(keys, 1)}
+        lone = sum(size == 1 for size in sizes.values())
+        let_off = {number for key, number in last.items() if sizes[key] > 1 or lone == 1}
+        calls = [call for call, _ in unread if call not in let_off]
+        wasted = unread.of_all(calls)
+        if not wasted.tokens:
             return _Result("pass", ZERO, "writes nothing that no later call reads.")
-        where = f"{_calls(found.calls)}: {dollars(found.extra)} more than sending them uncached"
-        words = f"writes {found.tokens:,} tokens that no later call reads, in {where}."
-        return _Result("fail", Decimal(found.tokens), words, self._causes.avoidable())
+        where = f"{_calls(calls)}: {dollars(wasted.extra)} more than sending them uncached"
+        words = f"writes {wasted.tokens:,} tokens that no later call reads, in {where}."
+        return _Result("fail", Decimal(wasted.tokens), words, self._causes.avoidable())
 
     def _stable(self, limit: list[str]) -> _Result:
         if not self._replayed.calls:
             return _Result("not_comparable", None, "makes no calls, so nothing can change.")
-        found = [one for layer in Layer if layer in limit if (one := find_unstable_layer(self._replayed, layer))]
-        if not found:
-            return _Result("pass", ZERO, f"does not change {_layer_names(limit)} within a conversation.")
-        parts = (f"{one.layer} in {_calls(one.calls)}" for one in found)
-        calls = {call for one in found for call in one.calls}
-        words = f"changes {' and '.join(parts)} within a conversation; {_layer_names(limit)} must not change."
-        return _Result("fail", Decimal(len(calls)), words, self._causes.avoidable())
-
-
-def _limits_of(some: Sequence[CallRow], rows: Sequence[CallRow]) -> str:
-    return f"{len(some):,} of {count_text(len(rows), 'call')}"
+        layers = " and ".join(dict.fromkeys(limit))
+        found = {layer: find_changed_calls(self._replayed, layer) for layer in Layer if layer in limit}
+        parts = [f"{layer} in {_calls(calls)}" for layer, calls in found.items() if calls]
+        if not parts:
+            return _Result("pass", ZERO, f"does not change {layers} within a conversation.")
+        words = f"changes {' and '.join(parts)} within a conversation; {layers} must not change."
+        return _Result("fail", Decimal(len(set().union(*found.values()))), words, self._causes.avoidable())
 
 
 def _calls(calls: Sequence[int]) -> str:
     """ "call 3", "calls 3, 7 and 9", "calls 3, 7, 9 and 14 more"."""
     shown = [str(call) for call in calls[:SHOWN_CALLS]]
-    if len(calls) == 1:
-        return f"call {shown[0]}"
     if len(calls) > SHOWN_CALLS:
         return f"calls {', '.join(shown)} and {len(calls) - SHOWN_CALLS:,} more"
-    return f"calls {', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _layer_names(layers: Sequence[str]) -> str:
-    return " and ".join(dict.fromkeys(layers))
+    return f"{'call' if len(calls) == 1 else 'calls'} {all_of(shown)}"

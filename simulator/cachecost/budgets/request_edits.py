@@ -1,11 +1,8 @@
 """What differs between two versions of a call, and the call that lies between them, with some of it changed.
 
-Tools correspond by their names, system blocks and messages by their order. Blocks without content are the same where
-kind, role and size are: recordings made under different keys share no digest.
-
-Two versions of a list beside each other: which items correspond, which came, which went, whether the order changed.
-
-The breakpoints of two versions of a request: which stayed where they were, and where they stand in between.
+Two versions of a list stand beside each other: which items correspond, which came, which went, whether the order
+changed. Tools correspond by their names, system blocks and messages by their order. Blocks without content are the same
+where kind, role and size are: recordings made under different keys share no digest.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ from dataclasses import dataclass, field
 from json import dumps
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from cachecost.analysis.replays.steps import PartPool
 from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
 from cachecost.prompts.compare import (
@@ -117,7 +115,13 @@ class BreakpointEdits:
     def of(cls, old: Request, new: Request, slots: Mapping[Layer, SlotList[Any]]) -> BreakpointEdits:
         before = [_anchor(old, one, slots[one.layer].old) for one in old.breakpoints]
         now = [_anchor(new, one, slots[one.layer].new) for one in new.breakpoints]
-        kept = list(_pairs(before, now))
+        kept, free = list[tuple[SlotBreakpoint, SlotBreakpoint]](), list(now)
+        for one in before:
+            alike = [other for other in free if one.stayed(other)]
+            if alike:
+                found = next((other for other in alike if other.slot is one.slot), alike[0])
+                free.remove(found)
+                kept.append((one, found))
         is_same = len(kept) == len(before) == len(now) and old.automatic == new.automatic
         return cls(before, now, kept, not is_same)
 
@@ -132,8 +136,21 @@ class BreakpointEdits:
     def between(self, places: Places, nodes: Sequence[Thread], is_moved: bool) -> tuple[Breakpoint, ...]:
         """The breakpoints of a request with these items, in prompt order; `nodes` are those of its messages."""
         wanted = [[new, old] for old, new in self.kept] + [[one] for one in (self.come() if is_moved else self.gone())]
-        found = (_place(anchors, places, nodes) for anchors in wanted)
-        by_place = {one.block_key: one for one in found if one is not None}
+        by_place: dict[object, Breakpoint] = {}
+        for anchors in wanted:  # on the first of these blocks that is there
+            found = (
+                (anchor, number, item)
+                for anchor in anchors
+                for number, (slot, item) in enumerate(places[anchor.layer])
+                if slot is anchor.slot
+            )
+            if (first := next(found, None)) is not None:
+                anchor, number, item = first
+                made = Breakpoint(anchor.layer, number, anchor.ttl)
+                if anchor.layer is Layer.MESSAGES:
+                    index = min(anchor.index, len(item.blocks) - 1)
+                    made = Breakpoint(anchor.layer, index, anchor.ttl, nodes[number])
+                by_place[made.block_key] = made
         return tuple(sorted(by_place.values(), key=lambda one: one.prompt_order))
 
 
@@ -143,30 +160,6 @@ def _anchor(request: Request, one: Breakpoint, slots: Sequence[Slot[Any]]) -> Sl
         return SlotBreakpoint(one.layer, one.ttl, slots[one.index], 0, (len(part.blocks) - one.index, 0))
     behind = request.thread.length - one.node.length, len(one.node.message.blocks) - one.index
     return SlotBreakpoint(one.layer, one.ttl, slots[one.node.length - 1], one.index, behind)
-
-
-def _pairs(
-    before: Sequence[SlotBreakpoint], now: Sequence[SlotBreakpoint]
-) -> Iterator[tuple[SlotBreakpoint, SlotBreakpoint]]:
-    free = list(now)
-    for one in before:
-        same = next((other for other in free if other.slot is one.slot and one.stayed(other)), None)
-        found = same or next((other for other in free if one.stayed(other)), None)
-        if found is not None:
-            free.remove(found)
-            yield one, found
-
-
-def _place(anchors: Sequence[SlotBreakpoint], places: Places, nodes: Sequence[Thread]) -> Breakpoint | None:
-    """A breakpoint on the first of these blocks that is there; None where none is."""
-    for anchor in anchors:
-        for number, (slot, item) in enumerate(places[anchor.layer]):
-            if slot is anchor.slot:
-                if anchor.layer is not Layer.MESSAGES:
-                    return Breakpoint(anchor.layer, number, anchor.ttl)
-                last = len(item.blocks) - 1
-                return Breakpoint(anchor.layer, min(anchor.index, last), anchor.ttl, nodes[number])
-    return None
 
 
 CONTEXT = 12
@@ -228,9 +221,28 @@ class RequestPair:
 
 def pair_requests(old: Request, new: Request, key: BlockKey) -> RequestPair:
     """Both versions of a request beside each other."""
-    tools = _pair_tools(old.tools.blocks, new.tools.blocks, key)
-    system = _pair_system(old.system.blocks, new.system.blocks, key)
-    messages = _pair_messages(old.thread.messages(), new.thread.messages(), key)
+    was, now = old.tools.blocks, new.tools.blocks
+    pairs = pair_anywhere(list(map(key, was)), list(map(key, now)))
+    pairs |= _pair_rest(was, now, pairs, lambda one, other: _name(one) == _name(other) != "")
+    pairs |= _pair_rest(was, now, pairs, lambda one, other: are_versions(one, other, Layer.TOOLS))
+    tools = _slots(was, now, pairs, Layer.TOOLS, key, lambda slot, number: _name(slot.new or slot.old) or number)
+    was, now = old.system.blocks, new.system.blocks
+    pairs = pair_anywhere(list(map(key, was)), list(map(key, now)))
+    pairs |= _pair_rest(was, now, pairs, lambda one, other: are_versions(one, other, Layer.SYSTEM))
+    if len(was) == len(now):
+        pairs |= _pair_rest(was, now, pairs, lambda one, other: (one.kind, one.role) == (other.kind, other.role))
+    system = _slots(was, now, pairs, Layer.SYSTEM, key, lambda slot, number: number)
+
+    def message_key(message: Message) -> Hashable:
+        return message.role, tuple(map(key, message.blocks))
+
+    before, after = old.thread.messages(), new.thread.messages()
+    pairs = {
+        one: other
+        for one, other in pair_in_order(list(map(message_key, before)), list(map(message_key, after)))
+        if one is not None and other is not None and before[one].role == after[other].role
+    }
+    messages = _slots(before, after, pairs, Layer.MESSAGES, message_key, _message_name)
     names = dict.fromkeys([*old.params, *new.params])
     changed = [name for name in names if dumps(old.params.get(name)) != dumps(new.params.get(name))]
     return RequestPair(
@@ -242,24 +254,6 @@ def pair_requests(old: Request, new: Request, key: BlockKey) -> RequestPair:
         {name: Edit("parameters", "parameter_changed", name) for name in changed},
         BreakpointEdits.of(old, new, {Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages}),
     )
-
-
-# ------------------------------------------------------------------------------------------------ slots
-
-
-def _pair_tools(old: Sequence[Block], new: Sequence[Block], key: BlockKey) -> SlotList[Block]:
-    pairs = pair_anywhere(list(map(key, old)), list(map(key, new)))
-    pairs |= _pair_rest(old, new, pairs, lambda one, other: _name(one) == _name(other) != "")
-    pairs |= _pair_rest(old, new, pairs, lambda one, other: are_versions(one, other, Layer.TOOLS))
-    return _slots(old, new, pairs, Layer.TOOLS, key, lambda slot, number: _name(slot.new or slot.old) or number)
-
-
-def _pair_system(old: Sequence[Block], new: Sequence[Block], key: BlockKey) -> SlotList[Block]:
-    pairs = pair_anywhere(list(map(key, old)), list(map(key, new)))
-    pairs |= _pair_rest(old, new, pairs, lambda one, other: are_versions(one, other, Layer.SYSTEM))
-    if len(old) == len(new):
-        pairs |= _pair_rest(old, new, pairs, lambda one, other: (one.kind, one.role) == (other.kind, other.role))
-    return _slots(old, new, pairs, Layer.SYSTEM, key, lambda slot, number: number)
 
 
 def _pair_rest(
@@ -276,16 +270,6 @@ def _pair_rest(
     return found
 
 
-def _pair_messages(old: Sequence[Message], new: Sequence[Message], key: BlockKey) -> SlotList[Message]:
-    def of(message: Message) -> Hashable:
-        return message.role, tuple(map(key, message.blocks))
-
-    pairs = pair_in_order(list(map(of, old)), list(map(of, new)))
-    both = {one: other for one, other in pairs if one is not None and other is not None}
-    both = {one: other for one, other in both.items() if old[one].role == new[other].role}
-    return _slots(old, new, both, Layer.MESSAGES, of, _message_name)
-
-
 def _slots(
     old: Sequence[Any],
     new: Sequence[Any],
@@ -300,16 +284,15 @@ def _slots(
     now = [by_new.get(number) or Slot(None, item) for number, item in enumerate(new)]
     for slots, is_new in ((now, True), (before, False)):
         for number, slot in enumerate(slots):
-            if (is_new or slot.new is None) and (kind := _kind(slot, key)):
+            kind: ChangeKind | None = "changed"
+            if slot.old is None or slot.new is None:
+                kind = "added" if slot.old is None else "removed"
+            elif not is_new or key(slot.old) == key(slot.new):
+                kind = None
+            if kind:
                 slot.edit = Edit(str(layer), kind, name(slot, number))
     order = [pairs[number] for number in sorted(pairs)]
     return SlotList(before, now, REORDERED[layer] if order != sorted(order) else None)
-
-
-def _kind(slot: Slot[Any], key: Callable[[Any], Hashable]) -> ChangeKind | None:
-    if slot.old is None or slot.new is None:
-        return "added" if slot.old is None else "removed"
-    return None if key(slot.old) == key(slot.new) else "changed"
 
 
 def _name(block: Block | None) -> str:
@@ -329,32 +312,28 @@ def _message_name(slot: Slot[Message], number: int) -> Hashable:
     return slot.new.role, found.path, DIGITS.sub("", found.now[max(0, found.at - CONTEXT) : found.at])
 
 
-# --------------------------------------------------------------------------------------- between the two
-
-
 @dataclass(slots=True)
 class EditedRequestBuilder:
     """Builds the requests between two versions; what they share is one object, as the simulation expects."""
 
-    _parts: dict[tuple[bytes, ...], Part] = field(default_factory=dict)
+    _parts: PartPool = field(default_factory=PartPool)
     _root: Thread = field(default_factory=Thread)
 
     def between(self, pair: RequestPair, made: Collection[Edit]) -> Request:
         """The request after the changes `made`."""
-        tools, system = pair.tools.between(made), pair.system.between(made)
-        nodes, places = [], []
-        node = self._root
-        for slot, message in pair.messages.between(made):
+        messages = pair.messages.between(made)
+        node, nodes = self._root, list[Thread]()
+        for _, message in messages:
             node = node.then(message)
             nodes.append(node)
-            places.append((slot, message))
-        layers: dict[Layer, list[tuple[Slot[Any], Any]]] = {
-            Layer.TOOLS: list(tools),
-            Layer.SYSTEM: list(system),
-            Layer.MESSAGES: list(places),
-        }
+        tools, system = pair.tools.between(made), pair.system.between(made)
+        layers: Places = {Layer.TOOLS: tools, Layer.SYSTEM: system, Layer.MESSAGES: messages}
         is_moved = BREAKPOINTS in made
         lead = pair.new if is_moved or not pair.breakpoints.has_moved else pair.old
+        params = pair.new.params
+        if waiting := [name for name, edit in pair.parameters.items() if edit not in made]:
+            params = {name: value for name, value in params.items() if name not in waiting}
+            params |= {name: pair.old.params[name] for name in waiting if name in pair.old.params}
         return replace(
             pair.new,
             model=pair.new.model if MODEL in made else pair.old.model,
@@ -364,23 +343,10 @@ class EditedRequestBuilder:
             breakpoints=pair.breakpoints.between(layers, nodes, is_moved),
             automatic=lead.automatic,
             fault=lead.fault,
-            params=self._parameters(pair, made),
+            params=params,
         )
 
     def _part(self, blocks: Sequence[Block], new: Part) -> Part:
         """The part of these blocks; that of the new request where it has the same."""
-        key = tuple(block.digest for block in blocks)
-        if b"".join(key) == new.digest:
-            return new
-        return self._parts.setdefault(key, Part(tuple(blocks)))
-
-    def _parameters(self, pair: RequestPair, made: Collection[Edit]) -> Mapping[str, Any]:
-        open_ones = [name for name, edit in pair.parameters.items() if edit not in made]
-        if not open_ones:
-            return pair.new.params
-        params = dict(pair.new.params)
-        for name in open_ones:
-            params.pop(name, None)
-            if name in pair.old.params:
-                params[name] = pair.old.params[name]
-        return params
+        is_new = b"".join(block.digest for block in blocks) == new.digest
+        return new if is_new else self._parts.of(blocks)

@@ -37,7 +37,12 @@ def search_texts(old: str, new: str, at: int = 0) -> tuple[str, ...]:
     """Texts to search for, best first, of a text that differs from character `at` on: what came, the line it is in,
     what stands before it and behind it.
     """
-    return tuple(dict.fromkeys(text for text in _pieces(old, new, at) if _is_distinctive(text)))
+    found = dict[str, None]()
+    for text in _pieces(old, new, at):
+        least = SHORTEST_LITERAL if text.startswith(QUOTATION_MARKS) else SHORTEST
+        if len(text) >= least and "\n" not in text:
+            found[text] = None
+    return tuple(found)
 
 
 def _pieces(old: str, new: str, at: int) -> Iterator[str]:
@@ -60,27 +65,16 @@ def _pieces(old: str, new: str, at: int) -> Iterator[str]:
     yield from (f"{mark}{piece}" for piece in fixed for mark in QUOTATION_MARKS if piece)
 
 
-def _is_distinctive(text: str) -> bool:
-    least = SHORTEST_LITERAL if text.startswith(QUOTATION_MARKS) else SHORTEST
-    return len(text) >= least and "\n" not in text
-
-
 def find_source_line(search: Sequence[str], files: Mapping[str, str]) -> SourceLine | None:
     """The only line of `files` (text by name) that has one of the texts; the first text that decides it counts."""
     for text in search:
-        found = list(_first_two(text, files))
+        found = list[SourceLine]()
+        for name, content in files.items():
+            at = content.find(text)
+            while at >= 0 and len(found) < 2:
+                start = content.rfind("\n", 0, at) + 1
+                found.append(SourceLine(name, content.count("\n", 0, at) + 1, at - start + 1))
+                at = content.find(text, at + len(text))
         if len(found) == 1:
             return found[0]
     return None
-
-
-def _first_two(text: str, files: Mapping[str, str]) -> Iterator[SourceLine]:
-    """Where `text` is, at most two places."""
-    count = 0
-    for name, content in files.items():
-        at = content.find(text)
-        while at >= 0 and count < 2:
-            count += 1
-            start = content.rfind("\n", 0, at) + 1
-            yield SourceLine(name, content.count("\n", 0, at) + 1, at - start + 1)
-            at = content.find(text, at + len(text))

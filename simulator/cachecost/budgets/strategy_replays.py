@@ -84,9 +84,18 @@ def replay_strategies(
 
     Raises InputError, CannotEvaluate.
     """
-    said_turns = _turns(scenario, folder)
-    for traffic in (*scenario_workloads(scenario, folder), *_recorded_workload(scenario, folder, and_recorded)):
-        turns = said_turns
+    human_turns = 0
+    if any(budget.max_cost_per_turn_usd is not None for budget in scenario.budget):
+        events = (event for one in load_conversations(scenario, folder).conversations for event in one.events)
+        human_turns = sum(isinstance(event, Human) for event in events)
+    workloads = list(scenario_workloads(scenario, folder))
+    is_named = any(budget.strategy == AS_RECORDED for budget in scenario.budget)
+    if scenario.strategies and (is_named or and_recorded):
+        bills = load_conversations(scenario, folder).bills
+        if bills or is_named:
+            workloads.append(workload_as_recorded(scenario, folder, bills))
+    for traffic in workloads:
+        turns = human_turns
         if traffic.strategy == AS_RECORDED:  # human messages that calls answer; one that is sent in several is one turn
             humans = ((call.workspace, call.request.thread.human) for call in traffic.calls)
             turns = len({(workspace, human) for workspace, human in humans if human})
@@ -96,21 +105,3 @@ def replay_strategies(
             simulated.append(simulation.simulate(call))
             progress(traffic.strategy, number)
         yield ReplayedStrategy(traffic, simulated, turns)
-
-
-def _turns(scenario: Scenario, folder: Path) -> int:
-    """Human turns of the conversations; 0 if no budget needs them."""
-    if all(budget.max_cost_per_turn_usd is None for budget in scenario.budget):
-        return 0
-    conversations = load_conversations(scenario, folder).conversations
-    return sum(isinstance(event, Human) for conversation in conversations for event in conversation.events)
-
-
-def _recorded_workload(scenario: Scenario, folder: Path, and_recorded: bool) -> Iterator[Workload]:
-    """The calls just as they were sent, if a budget names them beside the strategies, or all are asked for."""
-    is_named = any(budget.strategy == AS_RECORDED for budget in scenario.budget)
-    if not scenario.strategies or not (is_named or and_recorded):
-        return
-    bills = load_conversations(scenario, folder).bills
-    if bills or is_named:
-        yield workload_as_recorded(scenario, folder, bills)

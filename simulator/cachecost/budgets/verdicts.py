@@ -1,9 +1,5 @@
-"""The verdict on each limit, and what changed since the baseline.
-
-Dollars and shares in messages, with enough digits to show on which side of a limit they are.
-
-How many sessions a replay holds, and how many a day there are.
-"""
+"""The verdict on each limit and what changed since the baseline; dollars and shares in messages, with enough digits to
+show on which side of a limit they are; how many sessions a replay holds, and how many a day there are."""
 
 from __future__ import annotations
 

@@ -396,11 +396,11 @@ def _are_nearly_equal(old: Block, new: Block) -> bool:
 
 def _tokens_of(nodes: Sequence[Prefix], sizes: PrefixSizes) -> int:
     """Tokens of the last blocks of these prefixes, and of what is hidden where their layers begin."""
-    return sum(tokens_between(_block_before(node), node, sizes) for node in nodes)
-
-
-def _block_before(node: Prefix) -> Prefix | None:
-    return next((one for one in prefixes_back(node) if one is not node and one.block is not None), None)
+    tokens = 0
+    for node in nodes:
+        before = next((one for one in prefixes_back(node) if one is not node and one.block is not None), None)
+        tokens += tokens_between(before, node, sizes)
+    return tokens
 
 
 def tokens_between(read: Prefix | None, end: Prefix, sizes: PrefixSizes) -> int:

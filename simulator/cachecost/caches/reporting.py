@@ -1,16 +1,14 @@
-"""From the tokens that match to the read that usage reports, and the range of reads where hits are not certain.
-
-What a prompt shares with earlier ones, and which of its blocks are the answer to one of them, is part of it.
-"""
+"""What a prompt shares with earlier ones, the read that usage reports, and its range where hits are not certain."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import new_prefixes

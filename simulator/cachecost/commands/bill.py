@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cachecost.base.errors import ExitCode
-from cachecost.base.times import LOCAL, find_zone, iso, seconds
+from cachecost.base.formatting import count_text, inert
+from cachecost.base.times import LOCAL, find_zone, iso
+from cachecost.commands import options
+from cachecost.commands.catalogue import is_from_file
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import (
-    LogPath,
-    NameChoice,
-    SharedOptions,
-    code_with_skipped,
-    csv_option,
-    format_option,
-    html_option,
-    json_option,
-    shared_options,
-    skip_option,
-    work_bar,
-    workers_options,
-    write_rows,
-)
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.session_choice import no_match_words
-from cachecost.commands.session_input import read_session_files
+from cachecost.commands.output_paths import CheckedCommand
+from cachecost.commands.sessions import choose_session, read_session_files
 
 if TYPE_CHECKING:
     from cachecost.analysis.bill.account import BillAccount, IsCounted
     from cachecost.analysis.bill.advice import Advice
     from cachecost.analysis.bill.summary import BillSummary
     from cachecost.analysis.bill.timeline import TimelineCall
+    from cachecost.conversations.input_files import SessionFile
     from cachecost.sessions.reading import SessionFiles
+    from cachecost.simulation.setup import ReplaySetup
     from cachecost.sweep.workers import Workers
 
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d{1,6})([hdw])")
+PROJECTS_NAMED = 8
+DATE_LENGTH = len("2026-03-07")
+SECOND_LENGTH = len("2026-03-07T10:00:00")
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -60,10 +50,8 @@ def parse_moment(ctx: click.Context, param: click.Parameter, value: str | None) 
         return None
     if match := SPAN.fullmatch(value):
         return time.time() - int(match[1]) * SPAN_SECONDS[match[2]]
-    try:
-        return seconds(value, ctx.params.get("zone") or UTC)
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"expected a span (30d, 12h, 2w) or a date (2026-03-07); got '{value}'") from None
+    expected = "a span (30d, 12h, 2w) or a date (2026-03-07)"
+    return options.parse_seconds(value, expected, ctx.params.get("zone") or UTC)
 
 
 def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo:
@@ -74,11 +62,67 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
         raise click.BadParameter(f"{error}; names are like Europe/Berlin, UTC, local") from None
 
 
-@click.command(cls=SectionedCommand)
-@click.argument("paths", nargs=-1, metavar="[PATH]...", type=LogPath())
+def _no_match_text(files: Sequence[SessionFile], filters: Mapping[str, str | float | None]) -> str:
+    """Which filters no call matches, and what was found; `filters` are values by option, times in seconds.
+
+    Empty where there is no filter, or no session that it could leave out.
+    """
+    from cachecost.views.bill.words import project_names
+
+    words = [
+        f"{name} {f'{iso(value)[:SECOND_LENGTH]}Z' if isinstance(value, float) else value}"
+        for name, value in filters.items()
+        if value is not None
+    ]
+    if not words or not files:
+        return ""
+    starts = [call.start for file in files for call in file.calls if call.start is not None]
+    days = f"{iso(min(starts))[:DATE_LENGTH]} to {iso(max(starts))[:DATE_LENGTH]}" if starts else ""
+    names = sorted(filter(None, project_names(file.project for file in files).values()))
+    more = " …" if len(names) > PROJECTS_NAMED else ""
+    projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
+    found = ", ".join(filter(None, (count_text(len(files), "session file"), days, projects)))
+    return inert(f"no call matches {' '.join(words)}; found: {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class CallFilters:
+    """Which calls count. Times are in seconds since the epoch; days begin in `zone`."""
+
+    project: str | None
+    since: float | None
+    until: float | None
+    zone: tzinfo
+
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise click.UsageError("--since must be before --until")
+
+    def account(self, found: SessionFiles, format_: str, setup: ReplaySetup) -> BillAccount:
+        """The account of these calls; how many have no time, and that none is left, go to stderr."""
+        from cachecost.analysis.bill.found_sessions import account_of_found
+
+        since, until = self.since, self.until
+        low, high = float("-inf") if since is None else since, float("inf") if until is None else until
+        is_all = since is None and until is None
+        is_counted: IsCounted = bool if is_all else lambda call: call.start is not None and low <= call.start < high
+        account = account_of_found(found, setup, format_, self.project, is_counted, print_diagnostic, zone=self.zone)
+        untimed = 0 if is_all else sum(call.start is None for file in account.files for call in file.calls)
+        if untimed:
+            print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
+        filters = {"--project": self.project, "--since": since, "--until": until}
+        if not any(account.calls()) and (message := _no_match_text(found.sessions, filters)):
+            print_diagnostic(message)
+        return account
+
+
+@click.command(cls=CheckedCommand)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=options.LogPath())
 @click.option("--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date.")
 @click.option("--until", metavar="WHEN", callback=parse_moment, help="Only calls before then.")
-@click.option("--by", type=NameChoice(BY), help="What the rows are.  [default: session, the ten most expensive]")
+@click.option(
+    "--by", type=options.NameChoice(BY), help="What the rows are.  [default: session, the ten most expensive]"
+)
 @click.option(
     "--session", "session", metavar="ID", help="Show this session call by call; the beginning of its id is enough."
 )
@@ -102,8 +146,8 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
     show_default=True,
     help="Output that the client did not record: estimated apart from the bill, or left out.",
 )
-@format_option
-@workers_options("one")
+@options.format_option
+@options.workers_options("one")
 @click.option(
     "--apply",
     "applies",
@@ -113,34 +157,29 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
     help="Write this advised setting into Claude Code's settings file; the name may be left out if one is advised.",
 )
 @click.option("--yes", "is_confirmed", is_flag=True, help="With --apply: do not ask.")
-@skip_option
-@html_option("Also write the bill as an HTML page.")
-@csv_option
-@json_option
-@shared_options
+@options.skip_option
+@options.html_option("Also write the bill as an HTML page.")
+@options.csv_option
+@options.json_option
+@options.shared_options
+@options.fold_options("filters", CallFilters, ("project", "since", "until", "zone"))
 @no_garbage_collection()
 def bill(
     paths: tuple[Path, ...],
-    since: float | None,
-    until: float | None,
+    filters: CallFilters,
     by: str | None,
     session: str | None,
     all_calls: bool,
-    project: str | None,
-    zone: tzinfo,
     output: str,
     format_: str,
-    backend: str,
-    scheduler: str | None,
-    worker_timeout: float,
-    jobs: int | None,
+    computing: options.WorkerOptions,
     applies: str | None,
     is_confirmed: bool,
     may_skip: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Show what sessions cost, which of it was spent re-caching cached content, and why.
 
@@ -148,142 +187,109 @@ def bill(
     agents found on this machine. Dollars are list prices. What was read is remembered in the folder that
     CACHECOST_CACHE names (off: nothing is, nor with --jobs or --backend).
     """
-    from cachecost.commands.session_choice import session_options
+    from cachecost.analysis.bill.advice import best_advice
+    from cachecost.analysis.bill.summary import summarize
+    from cachecost.views.bill.json_output import call_object, csv_rows
 
-    if since is not None and until is not None and since >= until:
-        raise click.UsageError("--since must be before --until")
-    by, all_calls = session_options(session, by, all_calls)
-    with work_bar() as bar:
-        found = read_session_files(
-            paths, format_, bar, _workers(paths, backend, scheduler, jobs, worker_timeout), "bill"
-        )
+    by, all_calls = _session_options(session, by, all_calls)
+    with options.work_bar() as bar:
+        found = read_session_files(paths, format_, bar, _choose_workers(paths, computing), "bill")
         with bar.reading(found.logs):
-            account = _account(found, shared, format_, project, since, until, zone)
-        filters = {"--project": project, "--since": since, "--until": until}
-        if not any(account.calls()) and (said := no_match_words(found.sessions, filters)):
-            print_diagnostic(said)
-        shown = _ShownBill.of(account, found, by, session, output == "estimated")
-    write_rows(csv_file, shown.csv_rows())
+            account = filters.account(found, format_, shared.setup)
+        account, calls = (account, ()) if session is None else _choose_account(account, session)
+        summary = replace(summarize(account, by or "session"), estimates_output=output == "estimated")
+        advice = best_advice(account)
+    options.write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
     if as_json:
-        sys.stdout.write(json.dumps(shown.as_object(), ensure_ascii=False) + "\n")
-    else:
-        shown.print_text(not all_calls)
+        options.print_json(_bill_document(account, found, summary, advice, calls if session else None))
+    elif session:
+        from cachecost.views.bill.text import list_price_note, print_session
+
+        hints = [list_price_note(summary.total)]
+        print_session(summary, calls, _find_first_words(calls), hints, sys.stdout, not all_calls)
+    elif found.sessions or found.logs:
+        _print_bill(account, summary, advice, is_short=by is None)
     if html is not None:
-        shown.write_page(html, _command(paths, session, project, since, until, html))
+        from cachecost.views.bill.page import bill_page
+
+        options.write_html(
+            html, bill_page(account, _command(paths, filters, session, html), advice, summary.estimates_output)
+        )
     if applies is not None:
         from cachecost.commands.project_files import apply_advice
 
-        apply_advice(choose_settings(shown.advice, applies), is_confirmed)
-    code = ExitCode.NOT_EVALUATED if shown.summary.unpriced else ExitCode.OK
-    return code_with_skipped(found.skipped, may_skip, code)
+        apply_advice(choose_settings(advice, applies), is_confirmed)
+    code = ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
+    return options.code_with_skipped(found.skipped, may_skip, code)
 
 
-def _workers(
-    paths: Sequence[Path], backend: str, scheduler: str | None, jobs: int | None, worker_timeout: float
-) -> Workers | None:
+def _session_options(session: str | None, by: str | None, all_calls: bool) -> tuple[str | None, bool]:
+    """`by` and `all_calls` as they go with `session`: those of the settings file give way.
+
+    Raises UsageError for options of the command line that do not go together.
+    """
+    by = None if session is not None and is_from_file("by") else by
+    all_calls = all_calls and not (session is None and is_from_file("all_calls"))
+    if session is not None and by is not None:
+        raise click.UsageError("--by: not with --session, which shows one session call by call")
+    if session is None and all_calls:
+        raise click.UsageError("--all-calls: only with --session")
+    return by, all_calls
+
+
+def _choose_account(account: BillAccount, session: str) -> tuple[BillAccount, Sequence[TimelineCall]]:
+    """The account of the session that is named, and its calls. Raises UsageError."""
+    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
+
+    key = choose_session(session, sessions_by_time(account))
+    alone = session_account(account, key)
+    return alone, session_timelines(alone, [key])[key]
+
+
+def _choose_workers(paths: Sequence[Path], computing: options.WorkerOptions) -> Workers | None:
     """Who shares the reading; None: nobody. Raises UsageError, InputError and NotInstalled."""
-    if (backend, scheduler, jobs) == ("loky", None, None):
-        return None
     from cachecost.conversations.input_files import is_url
-    from cachecost.sweep.workers import Workers
 
+    backend = computing.backend
+    if (backend, computing.scheduler, computing.jobs) == ("loky", None, None):
+        return None
     if backend != "loky" and not (paths and all(path.is_absolute() or is_url(path) for path in paths)):
         raise click.UsageError(f"--backend {backend}: name absolute paths or URLs, which all its workers can read")
-    workers = Workers(backend, jobs or 1, scheduler, worker_timeout)
-    workers.check()
-    return workers
+    return computing.workers(1)
 
 
-@dataclass(frozen=True, slots=True)
-class _ShownBill:
-    """What the command shows: the account, or that of one session with its `calls`; rows by `by`, if named."""
-
-    account: BillAccount
-    found: SessionFiles
-    summary: BillSummary
-    advice: Sequence[Advice]
-    by: str | None
-    session: str | None
-    calls: Sequence[TimelineCall]
-
-    @classmethod
-    def of(
-        cls, account: BillAccount, found: SessionFiles, by: str | None, session: str | None, estimates_output: bool
-    ) -> _ShownBill:
-        """Raises UsageError for a session that is not among them."""
-        from cachecost.analysis.bill.advice import best_advice
-        from cachecost.analysis.bill.summary import summarize
-        from cachecost.commands.session_choice import choose_account
-
-        account, calls = (account, ()) if session is None else choose_account(account, session)
-        summary = replace(summarize(account, by or "session"), estimates_output=estimates_output)
-        return cls(account, found, summary, best_advice(account), by, session, calls)
-
-    @property
-    def together(self) -> Decimal:
-        """USD that all changes shown would have saved together."""
-        from cachecost.analysis.bill.advice import saved_together
-
-        return saved_together(self.account, self.advice)
-
-    def csv_rows(self) -> Iterator[dict[str, Any]]:
-        from cachecost.views.bill.json_output import call_object, csv_rows
-
-        return map(call_object, self.calls) if self.session else csv_rows(self.summary)
-
-    def as_object(self) -> dict[str, Any]:
-        """The object of --json."""
-        from cachecost.base.formatting import exact
-        from cachecost.views.bill.json_output import advice_object, bill_object, call_object
-
-        made = bill_object(self.summary, self.account.rewrites, self.found.skipped)
-        made["advice"] = list(map(advice_object, self.advice))
-        made["advice_together_usd"] = exact(self.together)
-        return made | ({"calls": [call_object(one) for one in self.calls]} if self.session else {})
-
-    def print_text(self, folds: bool) -> None:
-        """Print to stdout; nothing where nothing was found."""
-        from cachecost.commands.session_choice import find_first_words
-        from cachecost.views.bill.json_output import advice_lines
-        from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill, print_session
-
-        hints = [list_price_note(self.summary.total)]
-        if self.session:
-            print_session(self.summary, self.calls, find_first_words(self.calls), hints, sys.stdout, folds)
-        elif self.found.sessions or self.found.logs:
-            hints = [*advice_lines(self.advice, self.together), *hints]
-            most = None if self.by else ROWS_SHOWN
-            print_bill(self.summary, self.account.rewrites, hints, sys.stdout, most)
-
-    def write_page(self, path: Path, again: str) -> None:
-        """Write the HTML page; `again` is the command that makes it."""
-        from cachecost.views.bill.page import bill_page
-        from cachecost.views.html.frame import write_page
-
-        write_page(path, bill_page(self.account, again, self.advice, self.summary.estimates_output))
-        print_diagnostic(f"{path} written")
-
-
-def _account(
+def _bill_document(
+    account: BillAccount,
     found: SessionFiles,
-    shared: SharedOptions,
-    format_: str,
-    project: str | None,
-    since: float | None,
-    until: float | None,
-    zone: tzinfo,
-) -> BillAccount:
-    from cachecost.analysis.bill.found_sessions import account_of_found
+    summary: BillSummary,
+    advice: Sequence[Advice],
+    calls: Sequence[TimelineCall] | None,
+) -> dict[str, Any]:
+    """The object of --json; `calls` are those of the one session that is shown."""
+    from cachecost.analysis.bill.advice import saved_together
+    from cachecost.base.formatting import exact
+    from cachecost.views.bill.json_output import advice_object, bill_object, call_object
 
-    in_period = _in_period(since, until)
-    account = account_of_found(found, shared.setup, format_, project, in_period, print_diagnostic, zone=zone)
-    if since is not None or until is not None:
-        from cachecost.base.formatting import count_text
+    document = bill_object(summary, account.rewrites, found.skipped)
+    document["advice"] = list(map(advice_object, advice))
+    document["advice_together_usd"] = exact(saved_together(account, advice))
+    return document if calls is None else {**document, "calls": list(map(call_object, calls))}
 
-        untimed = sum(call.start is None for file in account.files for call in file.calls)
-        if untimed:
-            print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
-    return account
+
+def _print_bill(account: BillAccount, summary: BillSummary, advice: Sequence[Advice], is_short: bool) -> None:
+    from cachecost.analysis.bill.advice import saved_together
+    from cachecost.views.bill.json_output import advice_lines
+    from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
+
+    hints = [*advice_lines(advice, saved_together(account, advice)), list_price_note(summary.total)]
+    print_bill(summary, account.rewrites, hints, sys.stdout, ROWS_SHOWN if is_short else None)
+
+
+def _command(paths: Sequence[Path], filters: CallFilters, session: str | None, html: Path) -> str:
+    """The command that makes the page again: a period in days before now has become a date."""
+    period = {"--since": filters.since and iso(filters.since), "--until": filters.until and iso(filters.until)}
+    words = options.option_words({"--project": filters.project, **period, "--session": session, "--html": html})
+    return shlex.join(["cachecost", "bill", *map(str, paths), *words])
 
 
 def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
@@ -296,27 +302,17 @@ def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
     return found
 
 
-def _command(
-    paths: Sequence[Path],
-    session: str | None,
-    project: str | None,
-    since: float | None,
-    until: float | None,
-    html: Path,
-) -> str:
-    """The command that makes the page again: a period in days before now has become a date."""
-    named = {
-        "--project": project,
-        "--since": since and iso(since),
-        "--until": until and iso(until),
-        "--session": session,
+def _find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
+    """The beginning of the person's message before each call, by its number; read again from the session's files."""
+    from cachecost.sessions.locations import first_words
+
+    lines: dict[str, dict[int, int]] = {}
+    for one in calls:
+        if "human" in one.call.events:
+            lines.setdefault(one.file.path, {})[one.call.line] = one.number
+    files = {one.file.path: one.file for one in calls}
+    return {
+        numbers[line]: words
+        for path, numbers in lines.items()
+        for line, words in first_words(files[path], numbers).items()
     }
-    options = [word for name, value in named.items() if value for word in (name, str(value))]
-    return shlex.join(["cachecost", "bill", *map(str, paths), *options, "--html", str(html)])
-
-
-def _in_period(since: float | None, until: float | None) -> IsCounted:
-    if since is None and until is None:
-        return bool
-    low, high = float("-inf") if since is None else since, float("inf") if until is None else until
-    return lambda call: call.start is not None and low <= call.start < high

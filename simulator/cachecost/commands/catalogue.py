@@ -1,4 +1,4 @@
-"""Defaults of a command's options from the project's settings file, as click's `default_map`."""
+"""All commands by name, and the defaults of their options from the project's settings file."""
 
 from __future__ import annotations
 
@@ -25,127 +25,64 @@ class CommandPlace(NamedTuple):
     summary: str
 
 
-COMMAND_GROUPS = {
+SUMMARIES = {
     "Start": {
-        "bill": CommandPlace(
-            "bill:bill",
-            "Show what sessions cost, which of it was spent re-caching cached content, and why.",
-        ),
-        "demo": CommandPlace(
-            "demo:demo",
-            "Show the bill of a demo session with the change that pays, and a comparison of designs.",
-        ),
-        "view": CommandPlace(
-            "view:view",
-            "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
-        ),
-        "import": CommandPlace(
-            "importing:import_",
-            "Convert logs of any known format to recordings.",
-        ),
-        "replay": CommandPlace(
-            "replay:replay",
-            "Predict the usage and cost of each call of LOG.",
-        ),
-        "explain": CommandPlace(
-            "explain:explain",
-            "Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.",
-        ),
-        "check": CommandPlace(
-            "check:check",
-            "Check the costs of scenarios against their budgets and baselines.",
-        ),
-        "serve": CommandPlace(
-            "serve:serve",
-            "Serve simulated APIs on this machine, to see what the caching of a client costs.",
-        ),
+        "bill": "Show what sessions cost, which of it was spent re-caching cached content, and why.",
+        "demo": "Show the bill of a demo session with the change that pays, and a comparison of designs.",
+        "view": "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
+        "import": "Convert logs of any known format to recordings.",
+        "replay": "Predict the usage and cost of each call of LOG.",
+        "explain": "Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.",
+        "check": "Check the costs of scenarios against their budgets and baselines.",
+        "serve": "Serve simulated APIs on this machine, to see what the caching of a client costs.",
     },
     "While you work": {
-        "next": CommandPlace(
-            "next_message:next_",
-            "Show what the next message of a session costs, until when its cache is warm, and what a change would do.",
-        ),
-        "watch": CommandPlace(
-            "watch:watch",
-            "Show a running session as it goes on: its calls, until when the cache is warm, the next message, alarms.",
-        ),
-        "statusline": CommandPlace(
-            "statusline:statusline",
-            "Print one line for Claude Code's status line: the cache, the next message warm and cold, dollars.",
-        ),
-        "hook": CommandPlace(
-            "statusline:hook",
-            "Say one sentence before an expensive message, compaction, resume or model switch, as a hook.",
-        ),
-        "mcp": CommandPlace(
-            "mcp:mcp",
-            "Answer agents over the Model Context Protocol: bill, explain, next_message, what_if, lint_request, "
-            "models.",
-        ),
+        "next": "Show what the next message of a session costs, until when its cache is warm, and what a change would "
+        "do.",
+        "watch": "Show a running session as it goes on: its calls, until when the cache is warm, the next message, "
+        "alarms.",
+        "statusline": "Print one line for Claude Code's status line: the cache, the next message warm and cold, "
+        "dollars.",
+        "hook": "Say one sentence before an expensive message, compaction, resume or model switch, as a hook.",
+        "mcp": "Answer agents over the Model Context Protocol: bill, explain, next_message, what_if, lint_request, "
+        "models.",
     },
     "Design": {
-        "run": CommandPlace(
-            "run:run",
-            "Simulate every strategy of SCENARIO.yaml, compare their costs and write a report.",
-        ),
-        "strategies": CommandPlace(
-            "listings:strategies",
-            "List the strategies by name: what they do, who uses them, and when that was checked.",
-        ),
-        "sweep": CommandPlace(
-            "sweep:sweep",
-            "Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.",
-        ),
-        "optimize": CommandPlace(
-            "optimize:optimize",
-            "Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.",
-        ),
-        "whatif": CommandPlace(
-            "whatif:whatif",
-            "Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches "
-            "and compaction.",
-        ),
+        "run": "Simulate every strategy of SCENARIO.yaml, compare their costs and write a report.",
+        "strategies": "List the strategies by name: what they do, who uses them, and when that was checked.",
+        "sweep": "Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.",
+        "optimize": "Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.",
+        "whatif": "Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and "
+        "compaction.",
     },
     "Prove": {
-        "validate": CommandPlace(
-            "validate:validate",
-            "Compare the predicted usage of each call of LOG with its billed usage.",
-        ),
-        "record": CommandPlace(
-            "record:record",
-            "Record the calls between a client and the API, with their billed usage and times.",
-        ),
-        "live": CommandPlace(
-            "live:live",
-            "Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.",
-        ),
-        "lint": CommandPlace(
-            "lint:lint",
-            "Check requests without simulating a cache: what the API refuses, and what costs money.",
-        ),
+        "validate": "Compare the predicted usage of each call of LOG with its billed usage.",
+        "record": "Record the calls between a client and the API, with their billed usage and times.",
+        "live": "Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.",
+        "lint": "Check requests without simulating a cache: what the API refuses, and what costs money.",
     },
     "Look up and manage": {
-        "models": CommandPlace(
-            "listings:models",
-            "List the models of a host with their rules and prices (USD per 10^6 tokens) on one day.",
-        ),
-        "rules": CommandPlace(
-            "listings:rules",
-            "List every rule by host and model: its value, the days it applies, and its source.",
-        ),
-        "recording": CommandPlace(
-            "recording:recording",
-            "Concatenate, cut and split recordings.",
-        ),
-        "config": CommandPlace(
-            "config:config",
-            "Show the settings in force, and where each comes from: a settings file, the environment or the defaults.",
-        ),
-        "init": CommandPlace(
-            "init:init",
-            "Write a scenario and a GitHub workflow to DIR (default: the current folder).",
-        ),
+        "models": "List the models of a host with their rules and prices (USD per 10^6 tokens) on one day.",
+        "rules": "List every rule by host and model: its value, the days it applies, and its source.",
+        "recording": "Concatenate, cut and split recordings.",
+        "config": "Show the settings in force, and where each comes from: a settings file, the environment or the "
+        "defaults.",
+        "init": "Write a scenario and a GitHub workflow to DIR (default: the current folder).",
     },
+}
+"""The first sentence of each command's help, by heading and name."""
+PLACES = {
+    "import": "recording:import_",
+    "next": "next_message:next_",
+    "hook": "statusline:hook",
+    "strategies": "listings:strategies",
+    "models": "listings:models",
+    "rules": "listings:rules",
+}
+"""Commands that are not the function of their name in the module of their name."""
+COMMAND_GROUPS = {
+    heading: {name: CommandPlace(PLACES.get(name, f"{name}:{name}"), summary) for name, summary in rows.items()}
+    for heading, rows in SUMMARIES.items()
 }
 """By heading and name."""
 
@@ -225,7 +162,7 @@ def current_defaults() -> ProjectDefaults:
 def is_from_file(parameter: str) -> bool:
     """Whether the value of a parameter of the command that runs comes from the file."""
     context = click.get_current_context(silent=True)
-    return context is not None and context.get_parameter_source(parameter) is click.core.ParameterSource.DEFAULT_MAP
+    return context is not None and _is_set_by_file(context, parameter)
 
 
 def scenario_defaults() -> Mapping[Way, PlacedValue]:
@@ -245,15 +182,15 @@ def with_places(error: click.UsageError, places: Mapping[str, str]) -> click.Usa
     if error.ctx is None or not places:
         return error
     words = error.format_message().replace(":", " ").replace(",", " ").split()
-    named = [f"{option} is set at {places[option]}" for option in _set_by_file(error.ctx) if option in words]
+    named = [
+        f"{option} is set at {places[option]}"
+        for param in error.ctx.command.params
+        if _is_set_by_file(error.ctx, param.name or "")
+        for option in param.opts
+        if option in words
+    ]
     return click.UsageError("; ".join([error.format_message(), *named]), error.ctx) if named else error
 
 
-def _set_by_file(context: click.Context) -> list[str]:
-    """The options of a command whose values come from the file."""
-    return [
-        option
-        for param in context.command.params
-        for option in param.opts
-        if context.get_parameter_source(param.name or "") is click.core.ParameterSource.DEFAULT_MAP
-    ]
+def _is_set_by_file(context: click.Context, parameter: str) -> bool:
+    return context.get_parameter_source(parameter) is click.core.ParameterSource.DEFAULT_MAP

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,24 +9,25 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
 
 import click
 
+from cachecost.base.atomic_files import write_text
 from cachecost.base.errors import InputError
 from cachecost.commands.catalogue import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import NameChoice, WorkBar, check_name, json_option, set_option, work_bar
+from cachecost.commands.options import NameChoice, WorkBar, check_name, json_option, print_json, set_option, work_bar
 from cachecost.commands.output_paths import CheckedCommand, PagePath
 from cachecost.commands.workloads import command_recorder
-from cachecost.views.check.formats import FILE_FORMATS, READ_SUFFIXES
+from cachecost.views.check.formats import FILE_FORMATS, READ_SUFFIXES, render_format
+from cachecost.views.streams import print_commands
 
 SCENARIOS, REPORTS = Path("scenarios"), Path("reports")
 VOLUME = re.compile("[1-9][0-9]{0,8}")
 """Sessions a day of one scenario."""
 
 
-def _volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> dict[str, int]:
+def parse_volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> dict[str, int]:
     """NAME=N words as sessions a day by scenario. Raises BadParameter."""
     volumes = {}
     for word in words:
@@ -38,15 +38,15 @@ def _volumes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...])
     return volumes
 
 
-def _file_options(command: Callable[..., int]) -> Callable[..., int]:
+def format_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add an option for each format of a file."""
     for name, words in reversed(FILE_FORMATS.items()):
-        command = click.option(f"--{name}", metavar="FILE", type=PagePath(*READ_SUFFIXES.get(name, ())), help=words)(
-            command
-        )
+        kind = PagePath(*READ_SUFFIXES.get(name, ()))
+        command = click.option(f"--{name}", metavar="FILE", type=kind, help=words)(command)
     return command
 
 
-def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Decimal | None:
+def parse_rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Decimal | None:
     """A share such as "90%" or "0.9"; above 1, percent without their sign."""
     if value is None:
         return None
@@ -75,14 +75,14 @@ def _rate(ctx: click.Context, param: click.Parameter, value: str | None) -> Deci
     "volumes",
     multiple=True,
     metavar="NAME=N",
-    callback=_volumes,
+    callback=parse_volumes,
     help="Sessions a day of one scenario, by its name; repeatable.",
 )
 @click.option(
-    "--fail-under", metavar="RATE", callback=_rate, help="Fail if the cache hit rate is below this, such as 90%."
+    "--fail-under", metavar="RATE", callback=parse_rate, help="Fail if the cache hit rate is below this, such as 90%."
 )
 @json_option
-@_file_options
+@format_options
 @click.option("--github", is_flag=True, help="Also print GitHub workflow annotations.")
 @click.option("--badge", metavar="FILE", type=PagePath(), help="Write a badge (SVG).")
 @click.option(
@@ -129,28 +129,31 @@ def check(
     today = date.today()  # noqa: DTZ011 - the user's own day
     record = command_recorder(compares=True).record
     with work_bar() as bar:
-        progress = _ScenarioProgress(bar, len(paths)).of_scenario
         options = CheckOptions(reports, update, today, sets, scenario_defaults(), record, fail_under)
-        result = check_scenarios(paths, options, progress)
+        result = check_scenarios(paths, options, _ScenarioProgress(bar, len(paths)).of_scenario)
     accepted = reports / HISTORY_NAME
     if update and project_files.update_history(accepted, result, paths, today):
         result.updated.append(accepted)
     for place in result.updated:
         print_diagnostic(f"{place} updated")
-    lines = project_files.find_lines(result, paths, reports)
-    report = check_object(result, sessions_per_day, volumes, lines)
-    project_files.write_formats(report, files)
+    report = check_object(result, sessions_per_day, volumes, project_files.find_lines(result, paths, reports))
+    for name, path in files.items():
+        if path:
+            write_text(path, render_format(name, report))  # a comment without content is an empty file
     if badge:
-        project_files.write_badge(report, badge, badge_shows)
+        from cachecost.views.check.badge import badge_svg
+
+        write_text(badge, badge_svg(report, badge_shows))
     if history:
         project_files.write_history_chart(history, accepted)
     if as_json:
-        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        print_json(report, indent=2)
     else:
-        for line in text_lines(report):
-            click.echo(line)
+        sys.stdout.writelines(f"{line}\n" for line in text_lines(report))
     if github:
-        _annotate(report, err=as_json)
+        from cachecost.views.check.github import annotation_lines
+
+        print_commands(annotation_lines(report), sys.stderr if as_json else sys.stdout)
     return result.exit_code
 
 
@@ -191,10 +194,3 @@ class _ScenarioProgress:
         yield lambda what, calls: self._bar.set_done(self._done, f"checking {name}  {what}  {calls:,} calls")
         self._done += 1
         self._bar.set_done(self._done)
-
-
-def _annotate(report: dict[str, Any], err: bool) -> None:
-    from cachecost.views.check.github import annotation_lines
-    from cachecost.views.streams import print_commands
-
-    print_commands(annotation_lines(report), sys.stderr if err else sys.stdout)

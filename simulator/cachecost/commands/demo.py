@@ -7,18 +7,16 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import cachecost
 from cachecost.base.errors import ExitCode
 from cachecost.commands.options import work_bar
-
-if TYPE_CHECKING:
-    from cachecost.scenario import Scenario
 
 PACKAGE = Path(cachecost.__file__).parent
 SESSION = Path("scenarios/recordings/transcripts/entireio-cli-74_af160f6f80-fdb03ddf.jsonl")
@@ -80,13 +78,13 @@ def _bill_lines(path: Path) -> Iterator[str]:
     for one in best_advice(account, 1):
         yield f"  {dollars(one.saved)} ({percent(one.saved / total.cost)}) less: {one.change}"
         yield f"    → {how_words(one)}"
-    yield f"{MORE}cachecost bill {_shown(path)}"
+    yield f"{MORE}cachecost bill {_path_from_here(path)}"
 
 
 def _verdict_lines(folder: Path) -> Iterator[str]:
     from cachecost.base.formatting import change_text, dollar_column
 
-    found = _result(folder)
+    found = _comparison(folder)
     rows = {row["name"]: row for row in found["strategies"]}
     proposed = next((name for name in rows if name.startswith(PROPOSED)), found["compare_to"])
     remarks = {proposed: "as RFD 033", found["best"]: "tied for the cheapest" if found["tied"] else "cheapest"}
@@ -100,51 +98,37 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
         name, question, cost = cells[0].ljust(widths[0]), cells[1].rjust(widths[1]), cells[2].rjust(widths[2])
         line = f"  {name}  {question} each  {cost} in all  {', '.join(filter(None, compared))}"
         yield line.rstrip()
-    yield f"{MORE}cachecost run {_shown(folder / SCENARIO)}"
+    yield f"{MORE}cachecost run {_path_from_here(folder / SCENARIO)}"
 
 
-def _result(folder: Path) -> Mapping[str, Any]:
-    """The object of `run --json` for the scenario: the committed one where this version wrote it, else computed.
+def _comparison(folder: Path) -> Mapping[str, Any]:
+    """The object of `run --json` for the scenario: the committed one if this version wrote it for it, else computed.
 
     What is computed has neither variants nor assumptions, which nothing here shows.
     """
+    from cachecost.analysis.comparison.variant_run import VariantRun, versions_of
     from cachecost.scenario import load
+    from cachecost.simulation.workload import scenario_setup
 
-    scenario = load(folder / SCENARIO)
-    committed = _committed(folder / RESULT)
-    if _is_valid(committed, scenario, folder / SCENARIO):
-        return committed
-    from cachecost.analysis.comparison.variant_run import VariantRun
+    scenario, source = load(folder / SCENARIO), (folder / SCENARIO).parent
+    committed: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        committed = found if isinstance(found, dict) else {}
+    if committed.get("versions") == versions_of(scenario.host, scenario_setup(scenario, source, ()).prices):
+        strategies = [row["name"] for row in committed["strategies"]]
+        if (committed["question"], strategies) == (scenario.question, [spec.name for spec in scenario.strategies]):
+            return committed
     from cachecost.ledger.results import RunResult
     from cachecost.views.run.report import run_object
 
     with work_bar() as bar:
-        main = VariantRun("", scenario, (folder / SCENARIO).parent)
+        main = VariantRun("", scenario, source)
         comparison = main.comparison(bar.replays(len(scenario.strategies)))
     return run_object(RunResult(scenario.name, scenario.question, main.about(), "", [comparison], []))
 
 
-def _committed(path: Path) -> Mapping[str, Any]:
-    """The committed object; empty where there is none, or it cannot be read."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_valid(committed: Mapping[str, Any], scenario: Scenario, path: Path) -> bool:
-    """Whether this version, with its rules and prices, wrote the object for this scenario."""
-    from cachecost.analysis.comparison.variant_run import versions_of
-    from cachecost.simulation.workload import scenario_setup
-
-    if committed.get("versions") != versions_of(scenario.host, scenario_setup(scenario, path.parent, ()).prices):
-        return False
-    named = [row["name"] for row in committed["strategies"]]
-    return (committed["question"], named) == (scenario.question, [spec.name for spec in scenario.strategies])
-
-
-def _shown(path: Path) -> str:
+def _path_from_here(path: Path) -> str:
     """The path as one would type it here."""
     near = os.path.relpath(path)
     return shlex.quote(str(path) if near.startswith(os.pardir) else near)

@@ -1,10 +1,6 @@
-"""Diagnostics of commands.
+"""How commands speak to stderr, use memory, and end: exceptions become texts on stderr and an exit code.
 
-How commands that keep what they read use memory.
-
-Ctrl-C and SIGTERM: a command unwinds, removes what is not whole, and ends without freeing its memory first.
-
-How a command ends: exceptions become words on stderr and an exit code.
+On Ctrl-C and SIGTERM a command unwinds, removes what is not whole, and ends without freeing its memory first.
 """
 
 from __future__ import annotations
@@ -109,64 +105,48 @@ def exit_code(command: Callable[[], Any], end: Callable[[BaseException], None] =
     `end` is called with an interruption first: it may report it and end the process.
     """
     with inert_streams():
-        return _exit_code(command, end)
+        try:
+            code: int = command() or ExitCode.OK
+            sys.stdout.flush()
+            return code
+        except click.exceptions.Exit as stop:
+            return stop.exit_code
+        except click.ClickException as error:
+            error.show()
+            return ExitCode.INVALID_INPUT
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return ExitCode.OK
+        except (KeyboardInterrupt, click.Abort) as stop:
+            end(stop.__cause__ or stop)
+            print_diagnostic(INTERRUPTED)
+            return ExitCode.INTERRUPTED
+        except Exception as error:
+            text, code = _error_text(error)
+            print_diagnostic(text)
+            return code
 
 
-def _exit_code(command: Callable[[], Any], end: Callable[[BaseException], None]) -> int:
-    try:
-        code = command() or ExitCode.OK
-        sys.stdout.flush()
-        return code
-    except InputError as error:
-        return _report_input(error)
-    except CannotEvaluate as error:
+def _error_text(error: Exception) -> tuple[str, ExitCode]:
+    """What stderr says of an error, and the exit code."""
+    if isinstance(error, InputError):
+        code = ExitCode.NOT_EVALUATED if isinstance(error, CannotEvaluate) else ExitCode.INVALID_INPUT
+        number = count_text(len(error.faults), "error")  # none where all were reported as skipped files
+        return f"{error}\n{number}; nothing was run." if error.faults else "nothing was run.", code
+    if isinstance(error, CannotEvaluate):
         text = str(error) if isinstance(error, CommandFailed) else inert(str(error))
-        return _report(text, ExitCode.NOT_EVALUATED)
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except click.ClickException as error:
-        error.show()
-        return ExitCode.INVALID_INPUT
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
-    except ImportError as error:
-        return _report_import(error)
-    except OSError as error:
-        return _report(f"{error.filename or 'file'}: {error.strerror or error}", ExitCode.INVALID_INPUT)
-    except (KeyboardInterrupt, click.Abort) as stop:
-        end(stop.__cause__ or stop)
-        return _report(INTERRUPTED, ExitCode.INTERRUPTED)
-    except Exception as error:
-        return _report_internal(error)
+        return text, ExitCode.NOT_EVALUATED
+    if isinstance(error, ImportError):
+        from cachecost.base.extras import not_found
 
-
-def _report(text: str, code: ExitCode) -> ExitCode:
-    print_diagnostic(text)
-    return code
-
-
-def _report_input(error: InputError) -> ExitCode:
-    """Report every error with its place, then their number. Without one, all were reported as skipped files."""
-    code = ExitCode.NOT_EVALUATED if isinstance(error, CannotEvaluate) else ExitCode.INVALID_INPUT
-    if not error.faults:
-        return _report("nothing was run.", code)
-    return _report(f"{error}\n{count_text(len(error.faults), 'error')}; nothing was run.", code)
-
-
-def _report_import(error: ImportError) -> ExitCode:
-    from cachecost.base.extras import not_found
-
-    text = not_found(error)
-    return _report(text, ExitCode.NOT_EVALUATED) if text else _report_internal(error)
-
-
-def _report_internal(error: Exception) -> ExitCode:
+        if missing := not_found(error):
+            return missing, ExitCode.NOT_EVALUATED
+    elif isinstance(error, OSError):
+        return f"{error.filename or 'file'}: {error.strerror or error}", ExitCode.INVALID_INPUT
     import traceback
 
     if os.environ.get("CACHECOST_DEBUG"):
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(frame.filename).name}:{frame.lineno}; set CACHECOST_DEBUG=1 for the traceback"
-    text = f"internal error: {type(error).__name__}: {inert(str(error))} (at {where})"
-    return _report(text, ExitCode.INTERNAL_ERROR)
+    return f"internal error: {type(error).__name__}: {inert(str(error))} (at {where})", ExitCode.INTERNAL_ERROR

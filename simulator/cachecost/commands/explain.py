@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,29 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cachecost.base.errors import ExitCode, Fault
+from cachecost.base.errors import Fault
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
-from cachecost.commands.options import (
-    SharedOptions,
-    WorkBar,
-    check_name,
-    code_with_skipped,
-    csv_option,
-    format_option,
-    html_option,
-    json_option_of,
-    logs_argument,
-    logs_from,
-    scenario_among,
-    scenario_options,
-    shared_options,
-    skip_option,
-    tokens_option,
-    work_bar,
-    write_rows,
-)
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.workloads import load_recorded, only_supported
+from cachecost.commands.output_paths import CheckedCommand
+from cachecost.commands.workloads import load_recorded, only_supported, watched
 from cachecost.conversations.logs import Logs
 
 if TYPE_CHECKING:
@@ -45,30 +26,26 @@ if TYPE_CHECKING:
 COMMAND = "explain"
 
 
-@click.command(cls=SectionedCommand)
-@logs_argument("LOG...|SCENARIO")
-@format_option
-@skip_option
+@click.command(cls=CheckedCommand)
+@options.logs_options("LOG...|SCENARIO")
 @click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
-@tokens_option
+@options.tokens_option
 @click.option(
     "--assumptions", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
 )
-@html_option("Also write the findings as an HTML page.")
-@csv_option
-@json_option_of("Print JSON Lines instead of text: one object per strategy, or one for a log.")
-@shared_options
+@options.html_option("Also write the findings as an HTML page.")
+@options.csv_option
+@options.json_option_of("Print JSON Lines instead of text: one object per strategy, or one for a log.")
+@options.shared_options
 def explain(
-    logs: tuple[Path, ...],
-    format_: str,
-    may_skip: bool,
+    logs: options.CommandLogs,
     strategy: str | None,
     tokens: str | None,
     assumptions: bool,
     html: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.
 
@@ -77,43 +54,39 @@ def explain(
     """
     from cachecost.views.explain.text import explanation_object, print_explanation
 
-    read, skipped = logs_from(logs, format_), list[Fault]()
     timelines: list[Sequence[TimelineView]] = []
     pictures = timelines if html is not None else None
-    with work_bar() as bar:
-        if scenario := scenario_among(logs):
-            own = scenario_options(scenario, tokens, shared)
+    with options.work_bar() as bar:
+        if scenario := options.scenario_among(logs.paths):
+            own = options.scenario_options(scenario, tokens, shared)
             explanations = list(_explain_scenario(scenario, strategy, own, assumptions, bar, pictures))
         else:
             with no_garbage_collection():
-                explanations, skipped = _explain_logs(logs, format_, tokens, shared, assumptions, bar, pictures)
+                explanations, logs.skipped = _explain_logs(logs, tokens, shared, assumptions, bar, pictures)
     csv_rows: list[dict[str, Any]] = []
     for number, explanation in enumerate(explanations):
         as_object = explanation_object(explanation)
         csv_rows += [{"strategy": explanation.strategy, **row} for row in as_object["findings"]]
         if as_json:
-            sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
+            options.print_json(as_object)
         else:
             sys.stdout.write("\n" if number else "")
-            print_explanation(explanation, sys.stdout, read.arguments if number == len(explanations) - 1 else "")
-    write_rows(csv_file, csv_rows)
+            print_explanation(explanation, sys.stdout, logs.arguments if number == len(explanations) - 1 else "")
+    options.write_rows(csv_file, csv_rows)
     if html is not None:
         from cachecost.views.explain.text import explain_page
-        from cachecost.views.html.frame import write_page
 
-        again = f"cachecost explain {read.arguments} --html {html}"
-        write_page(html, explain_page(read.name, explanations, again, timelines))
-        print_diagnostic(f"{html} written")
-    return code_with_skipped(skipped, may_skip, ExitCode.OK)
+        again = f"cachecost explain {logs.arguments} --html {html}"
+        options.write_html(html, explain_page(logs.name, explanations, again, timelines))
+    return logs.exit_code()
 
 
 def _explain_logs(
-    logs: Sequence[Path],
-    format_: str,
+    logs: Logs,
     tokens: str | None,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
     assumptions: bool,
-    bar: WorkBar,
+    bar: options.WorkBar,
     pictures: Pictures | None,
 ) -> tuple[list[Explanation], list[Fault]]:
     """An explanation of the transcripts among the logs, and one of the others; the errors of files that were skipped.
@@ -124,34 +97,36 @@ def _explain_logs(
     """
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
     from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
-    from cachecost.commands.session_input import read_session_files
-    from cachecost.commands.workloads import watched
+    from cachecost.commands.sessions import read_session_files
     from cachecost.simulation.workload import read_workload
 
-    found = read_session_files(logs, format_, bar)
+    found = read_session_files(logs.paths, logs.format_, bar)
     explanations = []
     others, found.logs = found.logs, []
     if found.sessions:
-        account = account_of_found(found, shared.setup, format_)
+        account = account_of_found(found, shared.setup, logs.format_)
         explanations.append(explain_account(account))
         if pictures is not None:
             from cachecost.views.explain.timelines import account_timelines
 
             pictures.append(account_timelines(len(pictures), account))
     if others or not found.sessions:
-        paths = others if found.sessions or found.skipped else logs
-        rest = Logs(paths, format_, print_diagnostic, may_skip_all=bool(found.sessions))
+        paths = others if found.sessions or found.skipped else logs.paths
+        rest = Logs(paths, logs.format_, print_diagnostic, may_skip_all=bool(found.sessions))
         with bar.reading(paths):
             traffic = only_supported(read_workload(rest, shared.setup, tokens), COMMAND)
         explanations.append(explain_recording(watched(traffic, bar), prices_under(shared.setup), assumptions))
-        if pictures is not None:
-            _add_picture(pictures, traffic, explanations[-1], shared)
+        _add_picture(pictures, traffic, explanations[-1], shared)
         found.skipped += rest.skipped
     return explanations, found.skipped
 
 
-def _add_picture(pictures: Pictures, traffic: Workload, explanation: Explanation, shared: SharedOptions) -> None:
-    """Add the prompt timeline of a workload, from one more replay."""
+def _add_picture(
+    pictures: Pictures | None, traffic: Workload, explanation: Explanation, shared: options.SharedOptions
+) -> None:
+    """Add the prompt timeline of a workload, from one more replay, if there are to be any."""
+    if pictures is None:
+        return
     from cachecost.analysis.bill.found_sessions import prices_under
     from cachecost.views.explain.timelines import workload_timeline
 
@@ -162,24 +137,13 @@ def _add_picture(pictures: Pictures, traffic: Workload, explanation: Explanation
 def _explain_scenario(
     source: Path,
     strategy: str | None,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
     assumptions: bool,
-    bar: WorkBar,
+    bar: options.WorkBar,
     pictures: Pictures | None,
 ) -> Iterator[Explanation]:
-    """An explanation of each strategy. Raises UsageError, CannotEvaluate."""
+    """An explanation of each strategy, or of the one that is named. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.commands.workloads import watched
-
-    for workload in _scenario_workloads(source, strategy, shared):
-        explanation = explain_workload(watched(workload, bar), assumptions)
-        if pictures is not None:
-            _add_picture(pictures, workload, explanation, shared)
-        yield explanation
-
-
-def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOptions) -> Iterator[Workload]:
-    """The calls of each strategy of a scenario, or of the named one. Raises UsageError."""
     from cachecost.simulation.workload import scenario_workloads
 
     names = []
@@ -187,6 +151,9 @@ def _scenario_workloads(source: Path, strategy: str | None, shared: SharedOption
     for workload in scenario_workloads(scenario, source.parent, shared.assumptions, shared.setup.rules.own):
         names.append(workload.strategy)
         if strategy in (None, workload.strategy):
-            yield only_supported(workload, COMMAND)
+            supported = only_supported(workload, COMMAND)
+            explanation = explain_workload(watched(supported, bar), assumptions)
+            _add_picture(pictures, supported, explanation, shared)
+            yield explanation
     if strategy is not None:
-        check_name("--strategy", strategy, names)
+        options.check_name("--strategy", strategy, names)

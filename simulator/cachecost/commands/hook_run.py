@@ -56,14 +56,24 @@ class HookOptions(NamedTuple):
     blocks: bool = False
 
 
-class _Moment(NamedTuple):
-    """What a hook knows: the event, the session, its prices, and the time."""
+class _Hook(NamedTuple):
+    """What a hook knows: the event, the session, its prices, the time, and what was asked for."""
 
     facts: Facts
     state: SessionState
     prices: Quote | None
     memory: SessionMemory
     now: float
+    options: HookOptions
+
+    def is_silent(self, cost: Decimal | None, tokens: int) -> bool:
+        return not is_expensive(cost, tokens, self.options.least_usd, self.options.least_tokens)
+
+    def warn(self, words: str, may_stop: bool, how_to_go_on: str) -> dict[str, Any]:
+        """Shown to the person, or the reason to stop it once."""
+        if may_stop and self.options.blocks and self.memory.note_block(self.state.last_used):
+            return {"decision": "block", "reason": f"{words}. {how_to_go_on} to go on."}
+        return {"systemMessage": words}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -105,69 +115,55 @@ def hook_answer(stream: BinaryIO, options: HookOptions, now: float) -> dict[str,
         if state is None:
             return None
         prices = model_of_state(state, memory.find, at=now).quote
-        found = EVENTS[event](_Moment(facts, state, prices, memory, now), options)
+        found = EVENTS[event](_Hook(facts, state, prices, memory, now, options))
         memory.save_models()
         return found
     except Exception:  # a hook never stands in the way
         return None
 
 
-def _before_message(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
-    _, state, prices, memory, now = moment
-    text = text_at(moment.facts, "prompt")
+def _before_message(hook: _Hook) -> dict[str, Any] | None:
+    state, text = hook.state, text_at(hook.facts, "prompt")
     if text.startswith(OWN_COMMANDS):
         return None
     new = len(text) // CHARACTERS_PER_TOKEN
-    message = next_message(state, prices, now, new)
-    if not is_expensive(message.cost, rewritten_tokens(state, message), options.least_usd, options.least_tokens):
+    message = next_message(state, hook.prices, hook.now, new)
+    if hook.is_silent(message.cost, rewritten_tokens(state, message)):
         return None
-    words = message_warning(state, message, price_compaction(state, prices, now, new), now)
-    if options.blocks and memory.note_block(state.last_used):
-        return {"decision": "block", "reason": f"{words}. Send it again to go on."}
-    return _said(words)
+    words = message_warning(state, message, price_compaction(state, hook.prices, hook.now, new), hook.now)
+    return hook.warn(words, True, "Send it again")
 
 
-def _before_compaction(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
+def _before_compaction(hook: _Hook) -> dict[str, Any] | None:
     """An automatic compaction is never stopped: the request that needs it would fail."""
-    facts, state, prices, memory, now = moment
-    found = price_compaction(state, prices, now)
-    if found is None or not is_expensive(
-        found.summary.cost, state.prompt_tokens, options.least_usd, options.least_tokens
-    ):
+    found = price_compaction(hook.state, hook.prices, hook.now)
+    if found is None or hook.is_silent(found.summary.cost, hook.state.prompt_tokens):
         return None
-    words = compaction_warning(state, found, now)
-    if options.blocks and text_at(facts, "trigger") == "manual" and memory.note_block(state.last_used):
-        return {"decision": "block", "reason": f"{words}. /compact again to go on."}
-    return _said(words)
+    is_manual = text_at(hook.facts, "trigger") == "manual"
+    return hook.warn(compaction_warning(hook.state, found, hook.now), is_manual, "/compact again")
 
 
-def _before_session(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
-    facts, state, prices, _, now = moment
+def _before_session(hook: _Hook) -> dict[str, Any] | None:
+    state, prices, now = hook.state, hook.prices, hook.now
     message = next_message(state, prices, now)
-    rewritten = rewritten_tokens(state, message)
-    is_resumed = text_at(facts, "source") in RESUMES
-    if not is_resumed or not is_expensive(message.cost, rewritten, options.least_usd, options.least_tokens):
+    is_resumed = text_at(hook.facts, "source") in RESUMES
+    if not is_resumed or hook.is_silent(message.cost, rewritten_tokens(state, message)):
         return None
-    return _said(resume_warning(state, message, price_compaction(state, prices, now), now))
+    return {"systemMessage": resume_warning(state, message, price_compaction(state, prices, now), now)}
 
 
-def _before_switch(moment: _Moment, options: HookOptions) -> dict[str, Any] | None:
-    facts, state, prices, memory, now = moment
-    model = text_at(facts, "to_model").partition("[")[0]
+def _before_switch(hook: _Hook) -> dict[str, Any] | None:
+    state, now, model = hook.state, hook.now, text_at(hook.facts, "to_model").partition("[")[0]
     if not model or is_same_model(model, state.model):
         return None
-    message = message_on(state, model, model_of_state(state, memory.find, model, now).quote, now)
-    if not is_expensive(message.cost, message.usage.write, options.least_usd, options.least_tokens):
+    message = message_on(state, model, model_of_state(state, hook.memory.find, model, now).quote, now)
+    if hook.is_silent(message.cost, message.usage.write):
         return None
-    words = inert(switch_warning(model, message, next_message(state, prices, now)))
-    if not options.blocks:
-        return _said(words)
-    asked = {"permissionDecision": "ask", "permissionDecisionReason": words}
-    return {"hookSpecificOutput": {"hookEventName": "PreModelSwitch", **asked}}
-
-
-def _said(words: str) -> dict[str, Any]:
-    return {"systemMessage": words}
+    words = inert(switch_warning(model, message, next_message(state, hook.prices, now)))
+    if not hook.options.blocks:
+        return {"systemMessage": words}
+    decision = {"permissionDecision": "ask", "permissionDecisionReason": words}
+    return {"hookSpecificOutput": {"hookEventName": "PreModelSwitch", **decision}}
 
 
 EVENTS = {

@@ -11,17 +11,9 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.options import SharedOptions, json_option, shared_options
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 from cachecost.providers.hosts import catalogue
-from cachecost.providers.listing import (
-    AssumptionRow,
-    ModelRow,
-    RowSightings,
-    RuleRow,
-    assumption_rows,
-    model_rows,
-    rule_rows,
-)
+from cachecost.providers.listing import ModelRow, RowSightings, RuleRow, assumption_rows, model_rows, rule_rows
 from cachecost.providers.prices import STANDARD, PriceBook, Prices
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.tables.table import print_table
@@ -34,7 +26,7 @@ MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
 RULE_COLUMNS = ("rule", "model", "value", "from", "to", "seen", "confidence", "source")
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--breakpoints", is_flag=True, help="List the primitives that place breakpoints instead, with their options."
 )
@@ -43,26 +35,21 @@ RULE_COLUMNS = ("rule", "model", "value", "from", "to", "seen", "confidence", "s
 def strategies(breakpoints: bool, changes: bool, as_json: bool) -> None:
     """List the strategies by name: what they do, who uses them, and when that was checked."""
     from cachecost.strategies.registry import list_strategies
+    from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE
 
     if breakpoints or changes:
-        return _print_parts(breakpoints, changes, as_json)
+        tables = [table for wanted, table in ((breakpoints, BREAKPOINTS), (changes, CHANGES_TABLE)) if wanted]
+        parts = [row for table in tables for row in table.list_options()]
+        if as_json:
+            return _print_json("parts", [row._asdict() for row in parts])
+        return print_table("", ("name", "what it does", "options"), [tuple(row) for row in parts])
     rows = list_strategies()
     if as_json:
         return _print_json("strategies", [row._asdict() for row in rows])
     return print_table("", ("strategy", "what it does", "source", "as of"), [tuple(row) for row in rows])
 
 
-def _print_parts(breakpoints: bool, changes: bool, as_json: bool) -> None:
-    from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE
-
-    tables = [table for wanted, table in ((breakpoints, BREAKPOINTS), (changes, CHANGES_TABLE)) if wanted]
-    rows = [row for table in tables for row in table.list_options()]
-    if as_json:
-        return _print_json("parts", [row._asdict() for row in rows])
-    return print_table("", ("name", "what it does", "options"), [tuple(row) for row in rows])
-
-
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @json_option
 @shared_options
 def models(as_json: bool, shared: SharedOptions) -> None:
@@ -83,17 +70,9 @@ def models(as_json: bool, shared: SharedOptions) -> None:
 def model_cells(row: ModelRow) -> tuple[str, ...]:
     """The id, dates and limits of a model."""
     rules = row.rules
-    retired = str(row.retired or "")
     kept = "kept" if rules.keeps_thinking else "last turn"
-    return (
-        row.id,
-        str(row.released),
-        retired,
-        f"{rules.minimum_tokens:,}",
-        f"{rules.context_window:,}",
-        kept,
-        row.generation,
-    )
+    limits = (f"{rules.minimum_tokens:,}", f"{rules.context_window:,}")
+    return (row.id, str(row.released), str(row.retired or ""), *limits, kept, row.generation)
 
 
 def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
@@ -120,7 +99,7 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
     return tuple(f"{amount.normalize():f}" for amount in amounts)
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--assumptions",
     is_flag=True,
@@ -134,71 +113,51 @@ def rules(assumptions: bool, as_json: bool, shared: SharedOptions) -> None:
     Shows how often recorded calls with bills followed a row and contradicted it.
     """
     if assumptions:
-        return _print_assumptions(list(assumption_rows()), as_json)
+        known = list(assumption_rows())
+        if as_json:
+            return _print_json("assumptions", known)
+        lines = [
+            (row.name if not number else "", reading.value, reading.means, f"{reading.source} ({reading.source_date})")
+            for row in known
+            for number, reading in enumerate(row.readings)
+        ]
+        title = "The first value of each assumption is the default."
+        return print_table(title, ("assumption", "value", "meaning", "source"), lines)
     rows = list(rule_rows(shared.one_host))
     if as_json:
         return _print_json("rules", rows)
     order = {rule: number for number, rule in enumerate(dict.fromkeys(row.rule for row in rows))}
     together: dict[tuple[str, ...], list[RuleRow]] = {}
     for row in sorted(rows, key=lambda row: order[row.rule]):
-        together.setdefault(_rule_cells(row), []).append(row)
-    return print_table(
-        "",
-        RULE_COLUMNS,
-        [
-            (rule, ", ".join(map(_holds_for, group)), *dates, _seen_words(group), sure, source)
-            for (rule, *dates, sure, source), group in together.items()
-        ],
-        ("source", "confidence", "to", "from", "seen"),
-    )
-
-
-def _seen_words(rows: list[RuleRow]) -> str:
-    """ "318 held, 2 failed" of all models of a line; "" where no recorded call tests the row."""
-    seen = sum((row.seen for row in rows if row.seen), RowSightings())
-    words = [f"{seen.held:,} held" if seen.held else "", f"{seen.failed:,} failed" if seen.failed else ""]
-    return ", ".join(filter(None, words))
-
-
-def _rule_cells(row: RuleRow) -> tuple[str, ...]:
-    known = catalogue(row.host).models.get(row.model)
-    start = "release" if known and known.released == row.start else str(row.start)
-    sure = "refuted" if row.refuted_by else row.confidence
-    source = f"{row.source} ({row.source_date})"
-    return row.rule, value_words(row.value), start, str(row.end or ""), sure, source
-
-
-def _holds_for(row: RuleRow) -> str:
-    special = row.way or row.reading
-    return f"{row.model} ({special})" if special else row.model
+        model = catalogue(row.host).models.get(row.model)
+        start = "release" if model and model.released == row.start else str(row.start)
+        sure = "refuted" if row.refuted_by else row.confidence
+        source = f"{row.source} ({row.source_date})"
+        key = (row.rule, value_words(row.value), start, str(row.end or ""), sure, source)
+        together.setdefault(key, []).append(row)
+    table = []
+    for (rule, *dates, sure, source), group in together.items():
+        special = [(row.model, row.way or row.reading) for row in group]
+        models = ", ".join(f"{model} ({way})" if way else model for model, way in special)
+        seen = sum((row.seen for row in group if row.seen), RowSightings())  # none: no recorded call tests the row
+        counts = [f"{seen.held:,} held" if seen.held else "", f"{seen.failed:,} failed" if seen.failed else ""]
+        table.append((rule, models, *dates, ", ".join(filter(None, counts)), sure, source))
+    return print_table("", RULE_COLUMNS, table, ("source", "confidence", "to", "from", "seen"))
 
 
 def value_words(value: Any) -> str:
     """ "5m 1,800, 1h 43,200" for a table; none for an empty list or table."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_inner(each)}" for key, each in value.items()) or "none"
+        words = [
+            f"{key} ({value_words(each)})" if isinstance(each, (list, tuple, dict)) else f"{key} {value_words(each)}"
+            for key, each in value.items()
+        ]
+        return ", ".join(words) or "none"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(value_words, value)) or "none"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value).lower() if isinstance(value, bool) else str(value)
     return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
-
-
-def _inner(value: Any) -> str:
-    return f"({value_words(value)})" if isinstance(value, (list, tuple, dict)) else value_words(value)
-
-
-def _print_assumptions(rows: list[AssumptionRow], as_json: bool) -> None:
-    if as_json:
-        return _print_json("assumptions", rows)
-    lines = [
-        (row.name if not number else "", reading.value, reading.means, f"{reading.source} ({reading.source_date})")
-        for row in rows
-        for number, reading in enumerate(row.readings)
-    ]
-    return print_table(
-        "The first value of each assumption is the default.", ("assumption", "value", "meaning", "source"), lines
-    )
 
 
 def _print_json(name: str, rows: Iterable[Any]) -> None:

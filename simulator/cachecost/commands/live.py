@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -18,25 +17,16 @@ import click
 
 from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
+from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    check_name,
-    json_option,
-    parse_assumptions,
-    prices_option,
-    rule_option,
-    set_option,
-)
-from cachecost.commands.output_paths import RecordingPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, RecordingPath
 from cachecost.commands.workloads import load_with_strategies
 
 if TYPE_CHECKING:
-    from cachecost.ledger.results import Fidelity
     from cachecost.live.driver.budget import AnsweredCall, DollarBudget
     from cachecost.live.driver.journal import Journal
     from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
-    from cachecost.live.driver.run import LiveResult, LiveRun
-    from cachecost.scenario import Scenario
+    from cachecost.live.driver.run import LiveResult
 
 JOURNAL = "journal.jsonl"
 KEY, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
@@ -76,12 +66,12 @@ DRY_RUN = "00000000"
 """The id of a dry run, so that its output is the same each time."""
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
 @click.option(
     "--max-usd", required=True, metavar="X", callback=parse_usd, help="Spending limit in dollars; never exceeded."
 )
-@set_option
+@options.set_option
 @click.option(
     "--strategy", "only", multiple=True, metavar="NAME", help="Send only this strategy; repeatable.  [default: all]"
 )
@@ -119,27 +109,23 @@ DRY_RUN = "00000000"
     help="Seconds without a byte after which a call has failed.",
 )
 @click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
-@click.option(
-    "--out",
-    type=RecordingPath(),
-    help="Folder for the files.  [default: live-NAME-DATE]",
-)
+@click.option("--out", type=RecordingPath(), help="Folder for the files.  [default: live-NAME-DATE]")
 @click.option(
     "--resume",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Journal of the interrupted run to continue.",
 )
-@json_option
-@rule_option
-@prices_option
-def live(scenario: Path, **options: Any) -> int:
+@options.json_option
+@options.rule_option
+@options.prices_option
+def live(scenario: Path, **values: Any) -> int:
     """Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.
 
     The key is read from ANTHROPIC_API_KEY. An interrupted run is continued with --resume; calls that were answered are
     not sent and paid again.
     """
     require("cachecost live", "anthropic", "httpx2")
-    return _Live(scenario, options).run()
+    return _Live(scenario, values).run()
 
 
 def confirm_spending(max_usd: Decimal, yes: bool) -> None:
@@ -154,130 +140,104 @@ def confirm_spending(max_usd: Decimal, yes: bool) -> None:
 class _Live:
     """One call of the command."""
 
-    def __init__(self, path: Path, options: dict[str, Any]) -> None:
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
         self.path = path
-        self.options = options
-        self.limit: Decimal = options["max_usd"]
+        self.values = values
+        self.limit: Decimal = values["max_usd"]
 
     def run(self) -> int:
-        if not self.options["dry_run"] and not os.environ.get(KEY):
+        if not self.values["dry_run"] and not os.environ.get(KEY):
             raise click.ClickException(NO_KEY)
         plan = self._plan()
         from cachecost.live.driver import output
 
-        parallel, is_dry = self.options["parallel"], self.options["dry_run"]
-        if self.options["as_json"]:
-            if is_dry:
-                sys.stdout.write(json.dumps(output.plan_json(plan, self.limit, parallel), indent=2) + "\n")
-        else:
+        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
+        if not self.values["as_json"]:
             output.print_plan(plan, self.limit, parallel)
-        for sentence in output.plan_sentences(plan, self.limit, self.options["pace"], self.options["output"]):
+        elif is_dry:
+            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
+        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
             print_diagnostic(sentence)
-        if self.options["dry_run"]:
+        if is_dry:
             return ExitCode.OK
-        confirm_spending(self.limit, self.options["yes"])
-        return self._send(plan)
+        confirm_spending(self.limit, self.values["yes"])
+        return self._print_result(self._send(plan))
 
     def _plan(self) -> Plan:
+        from cachecost.live.driver.journal import read_journal
         from cachecost.live.driver.planning import plan
 
-        scenario, options = self._scenario(), self._options()
-        run, now = self._identity()
-        made = plan(scenario, self.path.parent, run, now, options, self.options["prices"])
+        rules = options.parse_assumptions(self.values["rule"])
+        sets = [*self.values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
+        scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
+        known = [spec.name for spec in scenario.strategies]
+        for name in self.values["only"]:
+            options.check_name("--strategy", name, known)
+        run, now = (DRY_RUN if self.values["dry_run"] else token_hex(4)), time.time()
+        if self.values["resume"] is not None:
+            journal = read_journal(self.values["resume"])
+            run, now = journal.run, journal.at
+        made = plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
         if made.faults:
             faults = "\n".join(made.faults)
             raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
         return made
 
-    def _scenario(self) -> Scenario:
-        sets = [
-            *self.options["sets"],
-            *(f"rules.{name}={value}" for name, value in parse_assumptions(self.options["rule"]).items()),
-        ]
-        scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
-        known = [spec.name for spec in scenario.strategies]
-        for name in self.options["only"]:
-            check_name("--strategy", name, known)
-        return scenario
-
-    def _options(self) -> LiveOptions:
+    def _plan_options(self) -> LiveOptions:
         from cachecost.live.driver.planning import LiveOptions
 
-        return LiveOptions(self.options["output"], self.options["pace"], self.options["only"])
+        return LiveOptions(self.values["output"], self.values["pace"], self.values["only"])
 
-    def _identity(self) -> tuple[str, float]:
-        if self.options["resume"] is None:
-            return (DRY_RUN if self.options["dry_run"] else token_hex(4)), time.time()
-        from cachecost.live.driver.journal import read_journal
+    def _send(self, plan: Plan) -> LiveResult:
+        """Run to the end; after an interruption, print how to continue."""
+        import asyncio
 
-        story = read_journal(self.options["resume"])
-        return story.run, story.at
-
-    def _send(self, plan: Plan) -> int:
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.run import LiveRun
+        from cachecost.live.driver.run import LiveRun, drive
 
-        options = self.options
-        job = LiveRun(
-            plan,
-            os.environ[KEY],
-            self.limit,
-            ScaledClock(),
-            options["base_url"],
-            options["parallel"],
-            options["retries"],
-            options["betas"],
-            options["timeout"],
-        )
+        limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
+        job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
         with self._journal(plan) as journal:
-            return self._print_result(_drive(job, journal))
+            try:
+                return asyncio.run(drive(job, journal, _print_call))
+            except KeyboardInterrupt:
+                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
+                raise
 
     def _journal(self, plan: Plan) -> Journal:
         from cachecost.live.driver.journal import Journal
         from cachecost.live.driver.run import RECORDING
 
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        folder = self.options["out"] or Path(f"live-{plan.scenario.name}-{day}")
-        path = self.options["resume"] or folder / JOURNAL
-        if self.options["resume"] is None and path.exists():
+        folder = self.values["out"] or Path(f"live-{plan.scenario.name}-{day}")
+        path = self.values["resume"] or folder / JOURNAL
+        if self.values["resume"] is None and path.exists():
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         if not path.exists() and (recording := folder / RECORDING).exists():
             raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
-        return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._options()), plan.at)
+        return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at)
 
     def _print_result(self, driven: LiveResult) -> int:
+        from cachecost.analysis.fidelity.validation import Validation
         from cachecost.live.driver import output
+        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
-        fidelity = _validate(driven)
-        if self.options["as_json"]:
-            from cachecost.views.fidelity.text import fidelity_object
-
+        fidelity = None
+        if any(outcome.calls for outcome in driven.outcomes):
+            setup = replace(driven.plan.terms.each_on_its_day(), counters={})
+            fidelity = Validation([driven.recording], setup).fidelity()
+        if self.values["as_json"]:
             document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
-            sys.stdout.write(json.dumps(document, indent=2) + "\n")
+            options.print_json(document, indent=2, ensure_ascii=True)
         else:
             output.print_driven(driven)
             if fidelity:
-                from cachecost.views.fidelity.text import print_fidelity
-
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
         for sentence in output.sentences(driven):
             print_diagnostic(sentence)
         ended = driven.ended
         return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
-
-
-def _drive(job: LiveRun, journal: Journal) -> LiveResult:
-    """Run to the end; after an interruption, print how to continue."""
-    import asyncio
-
-    from cachecost.live.driver.run import drive
-
-    try:
-        return asyncio.run(drive(job, journal, _print_call))
-    except KeyboardInterrupt:
-        print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
-        raise
 
 
 def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> None:
@@ -290,13 +250,3 @@ def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> Non
     )
     if sent.doubt:
         print_diagnostic(f"{step.label}: {sent.doubt}")
-
-
-def _validate(driven: LiveResult) -> Fidelity | None:
-    """The result of `cachecost validate` on the recording; None if no call was answered."""
-    from cachecost.analysis.fidelity.validation import Validation
-
-    if not any(outcome.calls for outcome in driven.outcomes):
-        return None
-    setup = replace(driven.plan.terms.each_on_its_day(), counters={})
-    return Validation([driven.recording], setup).fidelity()

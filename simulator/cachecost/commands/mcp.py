@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from cachecost.base.extras import require
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--root",
     "roots",

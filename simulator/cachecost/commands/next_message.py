@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from datetime import datetime
@@ -12,26 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.errors import ExitCode
-from cachecost.base.times import seconds
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.options import (
-    COUNTERS_HELP,
-    NameChoice,
-    SharedOptions,
-    format_option,
-    json_option,
-    shared_options,
-    work_bar,
-)
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.session_input import read_session_files
+from cachecost.commands.output_paths import CheckedCommand
+from cachecost.commands.sessions import read_session_files
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
 
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.choices import NextSession
-    from cachecost.prompts.blocks import Message
-    from cachecost.sessions.reading import SessionFiles
-    from cachecost.simulation.workload import Workload
 
 NO_SESSION = "no call of a main thread with a bill was found"
 SIMULATED = " and prices its first call only, simulated from the requests of the log."
@@ -40,15 +27,10 @@ FROM_BILLS = ", prices its first call only, and takes the cached prompt's length
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float:
     """A moment in seconds since the epoch; now where none is named. Raises BadParameter."""
-    if value is None:
-        return time.time()
-    try:
-        return seconds(value)
-    except (ValueError, OverflowError):
-        raise click.BadParameter(f"expected a time like 2026-03-07T14:30 (UTC); got '{value}'") from None
+    return time.time() if value is None else options.parse_seconds(value, "a time like 2026-03-07T14:30 (UTC)")
 
 
-@click.command("next", cls=SectionedCommand)
+@click.command("next", cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH]")
 @click.option("--tokens", type=click.IntRange(0, 10**8), metavar="N", help="Length of the message in tokens.")
 @click.option(
@@ -64,12 +46,12 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--tools", type=click.IntRange(0, 10**8), metavar="TOKENS", help="Also with tools of this size added.")
 @click.option(
     "--counter",
-    type=NameChoice((CALIBRATED, *COUNTERS)),
-    help=f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
+    type=options.NameChoice((CALIBRATED, *COUNTERS)),
+    help=f"{options.COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
 )
-@format_option
-@json_option
-@shared_options
+@options.format_option
+@options.json_option
+@options.shared_options
 @no_garbage_collection()
 def next_(
     session: str | None,
@@ -82,7 +64,7 @@ def next_(
     counter: str | None,
     format_: str,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Show what the next message of a session costs, until when its cache is warm, and what a change would do.
 
@@ -90,22 +72,26 @@ def next_(
     folder, whose latest session is meant; without either, the latest session of this machine. A message is as long as
     those of the session typically are. cachecost never sends anything itself.
     """
-    from cachecost.analysis.next_message.choices import NextRequest
+    from cachecost.analysis.next_message.choices import NextRequest, count_message, parse_content
     from cachecost.base.errors import CannotEvaluate
+    from cachecost.base.limits import read_whole
     from cachecost.views.next.json_output import next_object, print_next
 
     if tokens is not None and message is not None:
         raise click.UsageError("--tokens: not with --message, which has its own length")
-    found = _find(session, counter, format_, shared)
+    found = _find_session(session, counter, format_, shared)
     if found is None:
         raise CannotEvaluate(NO_SESSION)
-    content, length = _read_message(message, found, counter, shared) if message else (None, tokens)
+    content, length = None, tokens
+    if message:
+        content = parse_content(read_whole(message).decode("utf-8", "replace"), str(message))
+        length = count_message(content, shared.setup, found.state, counter)
     asked = NextRequest(at, length, content, output, models, tools)
     choice, state = found.choose(asked), found.state
     new = state.typical_new_tokens if length is None else length
     if as_json:
         made = next_object(choice, state, at, new, found.is_simulated)
-        sys.stdout.write(json.dumps(made, ensure_ascii=False) + "\n")
+        options.print_json(made)
     else:
         source = SIMULATED if found.is_simulated else FROM_BILLS
         print_next(choice, state, at, new, source, local_time, sys.stdout)
@@ -118,17 +104,21 @@ def local_time(at: float) -> str:
     return f"{moment:%H:%M}" if moment.date() == today.date() else f"{moment:%Y-%m-%d %H:%M}"
 
 
-def _find(named: str | None, counter: str | None, format_: str, shared: SharedOptions) -> NextSession | None:
+def _find_session(
+    named: str | None, counter: str | None, format_: str, shared: options.SharedOptions
+) -> NextSession | None:
     """The session that is named, or the latest one. Raises UsageError, CannotEvaluate."""
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.bill.timeline import sessions_by_time
     from cachecost.analysis.next_message.choices import next_session
-    from cachecost.commands.session_choice import choose_session
+    from cachecost.commands.sessions import choose_session
     from cachecost.conversations.input_files import input_path, is_url
+    from cachecost.conversations.logs import Logs
+    from cachecost.simulation.workload import read_workload
 
     is_path = named is not None and (is_url(named) or Path(named).exists())
     paths = (input_path(named),) if named is not None and is_path else ()
-    with work_bar() as bar:
+    with options.work_bar() as bar:
         found = read_session_files(paths, format_, bar, command="next")
         with bar.reading(found.logs):
             account = account_of_found(found, shared.setup, format_)
@@ -139,23 +129,5 @@ def _find(named: str | None, counter: str | None, format_: str, shared: SharedOp
                 return None
             else:
                 key = sessions[0]
-            return next_session(account, key, _workload(found, format_, counter, shared))
-
-
-def _workload(found: SessionFiles, format_: str, counter: str | None, shared: SharedOptions) -> Workload | None:
-    """The calls of the logs that were read; None where there are none."""
-    from cachecost.conversations.logs import Logs
-    from cachecost.simulation.workload import read_workload
-
-    if not found.logs:
-        return None
-    return read_workload(Logs(found.logs, format_), shared.setup, counter)
-
-
-def _read_message(path: Path, found: NextSession, counter: str | None, shared: SharedOptions) -> tuple[Message, int]:
-    """The message in a file, and its length in tokens. Raises InputError, CannotEvaluate."""
-    from cachecost.analysis.next_message.conversation import count_message, parse_content
-    from cachecost.base.limits import read_whole
-
-    content = parse_content(read_whole(path).decode("utf-8", "replace"), str(path))
-    return content, count_message(content, shared.setup, found.state, counter)
+            workload = read_workload(Logs(found.logs, format_), shared.setup, counter) if found.logs else None
+            return next_session(account, key, workload)

@@ -20,8 +20,13 @@ from cachecost.configuration.project_settings import (
     Setting,
     WrongValue,
     assignments_of,
+    assumption_problems,
     count_of,
     flag_of,
+    folder_within,
+    reports_folder,
+    scenario_defaults_of,
+    scenario_files,
     word_of,
     words_of,
 )
@@ -46,7 +51,10 @@ def command_defaults(name: str, command: click.Command, settings: ProjectSetting
     made = CommandDefaults({}, {}, [])
     for key, setting in settings.of(name):
         option = options[f"--{key}"]
-        if is_overruled(setting) or _is_of_other_commands(setting, option):
+        choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+        # a source of token counts for all commands may be none for this one, which has fewer of them
+        is_general = (setting.command, setting.key) == (ALL, TOKENS) and setting.value in ALL_TOKENS
+        if is_overruled(setting) or (is_general and setting.value not in choices):
             continue
         try:
             value = _option_value(option, setting, settings)
@@ -56,15 +64,8 @@ def command_defaults(name: str, command: click.Command, settings: ProjectSetting
             message = error.message if isinstance(error, click.BadParameter) else str(error)
             made.faults.append(settings.fault(setting, message))
         made.places[f"--{key}"] = settings.place(setting)
-    if name == CHECK:
-        _add_for_check(made, settings)
-    return made
-
-
-def _add_for_check(made: CommandDefaults, settings: ProjectSettings) -> None:
-    """The volumes, and errors of what `check` asks the file for later."""
-    from cachecost.configuration.project_settings import reports_folder, scenario_defaults_of, scenario_files
-
+    if name != CHECK:
+        return made
     for setting in settings.volumes():
         try:
             made.values.setdefault("volumes", []).append(f"{setting.key}={count_of(setting.value)}")
@@ -76,6 +77,7 @@ def _add_for_check(made: CommandDefaults, settings: ProjectSettings) -> None:
             read(settings)
         except InputError as error:
             made.faults.extend(error.faults)
+    return made
 
 
 def is_overruled(setting: Setting) -> bool:
@@ -83,33 +85,21 @@ def is_overruled(setting: Setting) -> bool:
     return bool(os.environ.get(OVERRULING.get(setting.key, ""), ""))
 
 
-def _is_of_other_commands(setting: Setting, option: click.Parameter) -> bool:
-    """Whether a source of token counts for all commands is none for this one, which has fewer of them."""
-    choices = option.type.choices if isinstance(option.type, click.Choice) else ()
-    is_general = setting.command == ALL and setting.key == TOKENS
-    return is_general and setting.value in ALL_TOKENS and setting.value not in choices
-
-
 def _option_value(option: click.Parameter, setting: Setting, settings: ProjectSettings) -> Any:
     if isinstance(option, click.Option) and option.is_flag:
         return flag_of(setting.value)
     if setting.key == REPORTS:
-        from cachecost.configuration.project_settings import folder_within
-
         return str(folder_within(settings, word_of(setting.value)))
     words = assignments_of(setting.value) if setting.key == RULE else words_of(setting.value, option.multiple)
-    if setting.key == RULE:
-        from cachecost.configuration.project_settings import assumption_problems
-
-        if problem := assumption_problems(words):
-            raise WrongValue(problem)
+    if setting.key == RULE and (problem := assumption_problems(words)):
+        raise WrongValue(problem)
     if isinstance(option.type, click.Choice) and words[0] not in option.type.choices:
         choices = [str(choice) for choice in option.type.choices]
         raise WrongValue(f"expected one of {', '.join(choices)}; got {words[0]!r}{nearest(words[0], choices)}")
-    placed = [_placed_word(word, option, settings.folder) for word in words]
+    placed = [
+        str(settings.folder / word)
+        if isinstance(option.type, click.Path) or ("--strategy" in option.opts and is_yaml(Path(word)))
+        else word
+        for word in words
+    ]
     return placed if option.multiple else placed[0]
-
-
-def _placed_word(word: str, option: click.Parameter, folder: Path) -> str:
-    is_strategy_file = "--strategy" in option.opts and is_yaml(Path(word))
-    return str(folder / word) if isinstance(option.type, click.Path) or is_strategy_file else word

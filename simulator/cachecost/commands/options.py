@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache, cached_property, wraps
+from itertools import accumulate
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import ExitCode, Fault, nearest
 from cachecost.base.formatting import count_text
+from cachecost.base.times import seconds
 from cachecost.commands.catalogue import is_from_file
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.output_paths import PagePath, SharedOption
@@ -34,6 +37,8 @@ from cachecost.views.streams import write_utf8
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
+    from cachecost.sweep.workers import Workers
+
 
 class NameChoice(click.Choice[str]):
     """One of several names. The error for another value names the nearest."""
@@ -45,6 +50,27 @@ class NameChoice(click.Choice[str]):
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+def fold_options(name: str, make: Callable[..., Any], fields: Sequence[str], *options: Decorator) -> Decorator:
+    """Add `options` to a command, which gets the values of these `fields` as one argument, `name`.
+
+    What `make` raises comes before the errors of the command.
+    """
+
+    def fold(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_options(*args: Any, **values: Any) -> Any:
+            made = make(*(values.pop(field) for field in fields))
+            return command(*args, **{name: made}, **values)
+
+        decorated: Callable[..., Any] = with_options
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return fold
+
+
 skip_option = click.option(
     "--skip", "may_skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2."
 )
@@ -53,22 +79,35 @@ skip_option = click.option(
 class LogPath(click.Path):
     """A file or folder on a disk, or the URL of one, that exists."""
 
-    def __init__(self, allow_dash: bool = False) -> None:
-        super().__init__(path_type=Path, exists=True, allow_dash=allow_dash)
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, exists=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Raises NotInstalled and InputError for a URL, BadParameter for a path."""
         return input_path(value) if isinstance(value, str) and is_url(value) else super().convert(value, param, ctx)
 
 
-def logs_argument(metavar: str = "LOG...", allow_dash: bool = False) -> Decorator:
+class CommandLogs(Logs):
+    """The logs that a command is given, and whether files that cannot be read may be skipped (--skip)."""
+
+    def __init__(self, paths: Sequence[Path], format_: str, may_skip: bool) -> None:
+        super().__init__(paths, format_, print_diagnostic)
+        self.may_skip = may_skip
+
+    def exit_code(self, code: int = ExitCode.OK) -> int:
+        """The exit code of a command that ended with `code`; says last how many files were skipped."""
+        return code_with_skipped(self.skipped, self.may_skip, code)
+
+
+def logs_argument(metavar: str = "LOG...") -> Decorator:
     """Add the argument `logs`: one or more files or folders."""
-    return click.argument("logs", metavar=metavar, nargs=-1, required=True, type=LogPath(allow_dash))
+    return click.argument("logs", metavar=metavar, nargs=-1, required=True, type=LogPath())
 
 
-def logs_from(paths: Sequence[Path], format_: str = "auto") -> Logs:
-    """The logs of a command; what there is to say about them goes to stderr."""
-    return Logs(paths, format_, print_diagnostic)
+def logs_options(metavar: str = "LOG...") -> Decorator:
+    """Add LOG, --format and --skip; the command gets them as `logs`, CommandLogs."""
+    fields = ("logs", "format_", "may_skip")
+    return fold_options("logs", CommandLogs, fields, logs_argument(metavar), format_option, skip_option)
 
 
 def scenario_among(paths: Sequence[Path]) -> Path | None:
@@ -79,13 +118,8 @@ def scenario_among(paths: Sequence[Path]) -> Path | None:
     return scenarios[0] if scenarios else None
 
 
-def report_skipped(logs: Logs, may_skip: bool, code: int) -> int:
-    """The exit code of a command that ended with `code`; says last how many files were skipped."""
-    return code_with_skipped(logs.skipped, may_skip, code)
-
-
 def code_with_skipped(skipped: Sequence[Fault], may_skip: bool, code: int) -> int:
-    """As `report_skipped`, of the errors of the files that were skipped, in whole or in part."""
+    """The exit code of a command that ended with `code` and skipped files, in whole or in part; says how many."""
     if not skipped:
         return code
     files = count_text(len({fault.file for fault in skipped}), "file")
@@ -131,9 +165,6 @@ def columns() -> tuple[Any, ...]:
     return TextColumn("{task.description}", markup=False), BarColumn(), AmountColumn(), TimeColumn()
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
 @dataclass(frozen=True)
 class SharedOptions:
     """The options of every simulation as the user gave them, and the setup that they describe."""
@@ -162,6 +193,14 @@ class SharedOptions:
         return ReplaySetup(RuleBook(assumptions, self.as_of, own), PriceBook.load(self.prices, self.as_of), self.host)
 
 
+def parse_seconds(value: str, expected: str, zone: tzinfo = UTC) -> float:
+    """A time in seconds since the epoch. Raises BadParameter, which says what was `expected`."""
+    try:
+        return seconds(value, zone)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"expected {expected}; got '{value}'") from None
+
+
 def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
     """The value of a day option. Raises BadParameter."""
     if value is None:
@@ -170,6 +209,12 @@ def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) ->
         return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
     except ValueError:
         raise click.BadParameter(f"expected a date like 2026-03-07; got '{value}'") from None
+
+
+def _checked_shared_options(*values: Any) -> SharedOptions:
+    shared = SharedOptions(*values)
+    assert shared.setup  # reads the files of rules and prices
+    return shared
 
 
 A_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -182,17 +227,10 @@ rule_option = click.option(
     help="Change an assumption about an open rule; `cachecost rules --assumptions` lists them. Repeatable.",
 )
 rules_option = click.option(
-    "--rules",
-    "rules_file",
-    cls=SharedOption,
-    type=A_FILE,
-    help="Rules file (TOML) that overrides the built-in rules.",
+    "--rules", "rules_file", cls=SharedOption, type=A_FILE, help="Rules file (TOML) that overrides the built-in rules."
 )
 prices_option = click.option(
-    "--prices",
-    cls=SharedOption,
-    type=A_FILE,
-    help="Price file (TOML) that overrides the public prices.",
+    "--prices", cls=SharedOption, type=A_FILE, help="Price file (TOML) that overrides the public prices."
 )
 as_of_option = click.option(
     "--as-of",
@@ -213,55 +251,38 @@ host_option = click.option(
 )
 
 
-def shared_options(command: Command) -> Command:
-    """Add --rule, --rules, --prices, --as-of and --host; the command gets them, checked, as `shared`."""
-
-    @wraps(command)
-    def with_shared(
-        *args: Any,
-        rule: tuple[str, ...],
-        rules_file: Path | None,
-        prices: Path | None,
-        as_of: date | None,
-        host: str,
-        **own: Any,
-    ) -> Any:
-        shared = SharedOptions(rule, rules_file, prices, as_of, host)
-        assert shared.setup  # errors in these options come before those of the command
-        return command(*args, shared=shared, **own)
-
-    decorated: Any = with_shared
-    for option in (host_option, as_of_option, prices_option, rules_option, rule_option):
-        decorated = option(decorated)
-    return cast("Command", decorated)
-
+shared_options = fold_options(
+    "shared",
+    _checked_shared_options,
+    ("rule", "rules_file", "prices", "as_of", "host"),
+    *(rule_option, rules_option, prices_option, as_of_option, host_option),
+)
+"""Adds --rule, --rules, --prices, --as-of and --host; the command gets them, checked, as `shared`, SharedOptions."""
 
 COUNTERS_HELP = (
     "Source of token counts; auto is ctok for Claude models and native, a maker's own tokenizer, for others, each if "
     "it is installed, else tiktoken."
 )
+counter_option = click.option(
+    "--tokens", type=NameChoice(tuple(COUNTERS)), default=AUTO, show_default=True, help=COUNTERS_HELP
+)
+"""--tokens of a command that has no bills to count by."""
+tokens_option = click.option(
+    "--tokens",
+    type=NameChoice((CALIBRATED, *COUNTERS, "count_tokens")),
+    help=f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, "
+    "else auto]",
+)
+"""--tokens of a command that takes a log; None: by the log's bills, else as `auto`."""
 
 
-def counter_option(command: Command) -> Command:
-    """Add --tokens to a command that has no bills to count by."""
-    choice = NameChoice(tuple(COUNTERS))
-    return click.option("--tokens", type=choice, default=AUTO, show_default=True, help=COUNTERS_HELP)(command)
-
-
-def port_option(default: int) -> Callable[[Command], Command]:
+def port_option(default: int) -> Decorator:
     """Add --port to a command that serves on this machine."""
     words = "Port on 127.0.0.1; 0 picks a free one."
     return click.option("--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=words)
 
 
-def tokens_option(command: Command) -> Command:
-    """Add --tokens to a command that takes a log; None: by the log's bills, else as `auto`."""
-    choice = NameChoice((CALIBRATED, *COUNTERS, "count_tokens"))
-    default = "calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, else auto]"
-    return click.option("--tokens", type=choice, help=f"{COUNTERS_HELP} {default}")(command)
-
-
-def html_option(text: str) -> Callable[[Command], Command]:
+def html_option(text: str) -> Decorator:
     """Add --html FILE to a command that also writes a page."""
     return click.option("--html", type=PagePath(), help=text)
 
@@ -285,24 +306,19 @@ content_option = click.option(
     help="What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing recording that has other content.")
-csv_option = click.option(
-    "--csv",
-    "csv_file",
-    type=PagePath(),
-    help="Also write the rows of the table as CSV.",
-)
+csv_option = click.option("--csv", "csv_file", type=PagePath(), help="Also write the rows of the table as CSV.")
 full_option = click.option("--full", is_flag=True, help="Print the whole table, and what is assumed.")
 
 
-def _as_json(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
-    if value:
-        write_utf8()
-    return value
-
-
-def json_option_of(text: str) -> Callable[[Command], Command]:
+def json_option_of(text: str) -> Decorator:
     """Add --json to a command; `text` is its help."""
-    return click.option("--json", "as_json", is_flag=True, callback=_as_json, help=text)
+
+    def use_utf8(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+        if value:
+            write_utf8()
+        return value
+
+    return click.option("--json", "as_json", is_flag=True, callback=use_utf8, help=text)
 
 
 json_option = json_option_of("Print one JSON object instead of text.")
@@ -317,8 +333,47 @@ def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
         print_diagnostic(f"{path} written")
 
 
-def workers_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of where to compute; `default` says how many processes there are without --jobs."""
+def write_html(path: Path, page: str) -> None:
+    """Write a page, and say so on stderr."""
+    from cachecost.views.html.frame import write_page
+
+    write_page(path, page)
+    print_diagnostic(f"{path} written")
+
+
+def print_json(document: Any, indent: int | None = None, ensure_ascii: bool = False) -> None:
+    """Print one JSON object to stdout, in one line without `indent`."""
+    sys.stdout.write(json.dumps(document, indent=indent, ensure_ascii=ensure_ascii) + "\n")
+
+
+def option_words(values: Mapping[str, object]) -> list[str]:
+    """The options that have a value, as words of a command line."""
+    return [word for name, value in values.items() if value for word in (name, str(value))]
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """Where to compute: `backend` with a cluster's address, or `jobs` processes (None: the command's default)."""
+
+    backend: str
+    scheduler: str | None
+    timeout_s: float
+    jobs: int | None
+
+    def workers(self, default_jobs: int) -> Workers:
+        """Raises UsageError, InputError and NotInstalled."""
+        from cachecost.sweep.workers import Workers
+
+        workers = Workers(self.backend, self.jobs or default_jobs, self.scheduler, self.timeout_s)
+        workers.check()
+        return workers
+
+
+def workers_options(default: str) -> Decorator:
+    """Add the options of where to compute; the command gets them as `computing`, WorkerOptions.
+
+    `default` says how many processes there are without --jobs.
+    """
     backend = click.option(
         "--backend",
         type=NameChoice(["loky", "dask"]),
@@ -337,14 +392,13 @@ def workers_options(default: str) -> Callable[[Callable[..., Any]], Callable[...
     )
     words = f"Processes on this machine.  [default: {default}]"
     jobs = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=words)
-    return lambda command: backend(scheduler(timeout(jobs(command))))
+    fields = ("backend", "scheduler", "worker_timeout", "jobs")
+    return fold_options("computing", WorkerOptions, fields, backend, scheduler, timeout, jobs)
 
 
 def check_name(option: str, name: str, known: Sequence[str]) -> None:
     """Raises UsageError for a name that is not among the known ones, with the nearest."""
     if name not in known:
-        from cachecost.base.errors import nearest
-
         raise click.UsageError(f"{option}: expected one of {', '.join(known)}; got '{name}'{nearest(name, known)}")
 
 
@@ -439,12 +493,13 @@ class WorkBar:
 
     def count(self, items: Iterable[Item]) -> Iterable[Item]:
         """The items; each is a unit of the phase."""
-        return self._count(items) if self._display else items
 
-    def _count(self, items: Iterable[Item]) -> Iterator[Item]:
-        for item in items:
-            yield item
-            self.advance(1)
+        def counted() -> Iterator[Item]:
+            for item in items:
+                yield item
+                self.advance(1)
+
+        return counted() if self._display else items
 
     @contextmanager
     def reading(self, paths: Sequence[Path], what: str = "reading") -> Iterator[Iterable[Path]]:
@@ -458,19 +513,18 @@ class WorkBar:
         sizes = list(map(_size, paths))
         if any(sizes):
             self.begin(what, sum(sizes), BYTES)
+
+        def pass_on() -> Iterator[Path]:
+            for path, before in zip(paths, accumulate(sizes), strict=True):
+                yield path
+                self.set_done(before)
+
         token = WATCH.set(self.advance)
         try:
-            yield self._passed(paths, sizes)
+            yield pass_on()
         finally:
             WATCH.reset(token)
             self.begin("working")
-
-    def _passed(self, paths: Sequence[Path], sizes: Sequence[int]) -> Iterator[Path]:
-        before = 0
-        for path, size in zip(paths, sizes, strict=True):
-            yield path
-            before += size
-            self.set_done(before)
 
     def replays(self, number: int | None = None) -> Callable[[str, int], None]:
         """A phase of `number` replays of about equally many calls (None: nobody knows how many).

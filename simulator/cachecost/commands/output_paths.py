@@ -37,16 +37,35 @@ class PagePath(OutputPath):
         self.suffixes = suffixes
 
 
+SHARED_HEADING = "Rules and prices"
+
+
+class SharedOption(click.Option):
+    """An option that all simulating commands share."""
+
+
 class CheckedCommand(click.Command):
-    """A command that does not begin if it would write over what it reads."""
+    """A command that does not begin if it would write over what it reads. Its help lists shared options last."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. Raises InputError with each output that is not free."""
-        if outputs := _outputs(self.params, ctx):
-            inputs = [one for one in _inputs(self.params, ctx) if _exists(one)]
-            if faults := [*_faults(outputs, inputs), *_shared(outputs)]:
+        named = [(one, ctx.params.get(str(one.name))) for one in self.params]
+        outputs = [(one, path) for one, path in named if isinstance(one.type, OutputPath) and path is not None]
+        if outputs:
+            values = [value for one, value in named if not isinstance(one.type, OutputPath)]
+            if faults := [*_conflicts(outputs, list(_existing_inputs(values))), *_shared_places(outputs)]:
                 raise InputError(faults)
         return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the two sections, without empty ones."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        own = [option for option in options if not isinstance(option, SharedOption)]
+        shared = [option for option in options if isinstance(option, SharedOption)]
+        for heading, section in (("Options", own), (SHARED_HEADING, shared)):
+            if records := [record for option in section if (record := option.get_help_record(ctx))]:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 class CheckedGroup(click.Group):
@@ -55,23 +74,13 @@ class CheckedGroup(click.Group):
     command_class = CheckedCommand
 
 
-Output = tuple[click.Parameter, Path]
-
-
-def _outputs(params: Sequence[click.Parameter], ctx: click.Context) -> list[Output]:
-    named = ((param, ctx.params.get(str(param.name))) for param in params if isinstance(param.type, OutputPath))
-    return [(param, path) for param, path in named if path is not None]
-
-
-def _inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Iterator[Path]:
-    """What other parameters name: paths, and texts that may be one, such as `recording:FILE` and a strategy's file."""
-    for param in params:
-        value = None if isinstance(param.type, OutputPath) else ctx.params.get(str(param.name))
+def _existing_inputs(values: Iterable[Any]) -> Iterator[Path]:
+    """The paths among values of other options, and texts that may be one: `recording:FILE`, a strategy's file."""
+    for value in values:
         for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, Path):
-                yield one
-            elif isinstance(one, str):
-                yield from map(Path, {one, one.partition(":")[2]} - {""})
+            texts = {one, one.partition(":")[2]} - {""} if isinstance(one, str) else set()
+            paths = [one] if isinstance(one, Path) else map(Path, texts)
+            yield from filter(_exists, paths)
 
 
 def _exists(path: Path) -> bool:
@@ -81,30 +90,28 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _faults(outputs: Iterable[Output], inputs: Sequence[Path]) -> Iterator[Fault]:
+def _conflicts(outputs: Sequence[tuple[click.Parameter, Path]], inputs: Sequence[Path]) -> Iterator[Fault]:
+    """Outputs at places where something is that may not be written over."""
     for param, path in outputs:
-        if path.exists() and (why := _conflict(param.type, path, inputs)):
+        if not path.exists():
+            continue
+        kind, suffix, why = param.type, path.suffix.lower(), ""
+        is_folder_of_recordings = isinstance(kind, RecordingPath) and path.is_dir()
+        if any(_is_same(path, one) for one in inputs) and not is_folder_of_recordings:
+            why = "would overwrite what this command reads"
+        elif path.is_dir() and not is_folder_of_recordings:
+            held = next((one for one in inputs if one.is_file() and _is_same(path, one.parent)), None)
+            why = f"is the folder of {held.name}, which this command reads" if held else ""
+        elif isinstance(kind, PagePath) and not path.is_file():
+            why = "expected a file; got a device or a pipe"
+        elif isinstance(kind, PagePath):
+            is_input = suffix in INPUT_SUFFIXES and suffix not in kind.suffixes
+            why = "would overwrite a file of another kind" if is_input or path.name == BASELINE else ""
+        if why:
             yield Fault(f"{_name(param)} {path}:", f"{why}: {OTHER_PLACE}")
 
 
-def _conflict(kind: object, path: Path, inputs: Sequence[Path]) -> str:
-    """Why nothing may be written at a path that exists; "" where it may."""
-    if any(_is_same(path, one) for one in inputs) and not (isinstance(kind, RecordingPath) and path.is_dir()):
-        return "would overwrite what this command reads"
-    if path.is_dir() and not isinstance(kind, RecordingPath):
-        held = next((one for one in inputs if one.is_file() and _is_same(path, one.parent)), None)
-        return f"is the folder of {held.name}, which this command reads" if held else ""
-    return _page_conflict(kind, path) if isinstance(kind, PagePath) else ""
-
-
-def _page_conflict(kind: PagePath, path: Path) -> str:
-    if not path.is_file():
-        return "expected a file; got a device or a pipe"
-    is_input = path.suffix.lower() in INPUT_SUFFIXES and path.suffix.lower() not in kind.suffixes
-    return "would overwrite a file of another kind" if is_input or path.name == BASELINE else ""
-
-
-def _shared(outputs: Sequence[Output]) -> Iterator[Fault]:
+def _shared_places(outputs: Sequence[tuple[click.Parameter, Path]]) -> Iterator[Fault]:
     """Two outputs with one name, also where a disk does not tell small letters from capitals."""
     for (first, path), (second, other) in combinations(outputs, 2):
         if realpath(path).casefold() == realpath(other).casefold() or (_exists(other) and _is_same(path, other)):
@@ -121,24 +128,3 @@ def _is_same(path: Path, other: Path) -> bool:
 
 def _name(param: click.Parameter) -> str:
     return max(param.opts, key=len)
-
-
-SHARED_HEADING = "Rules and prices"
-
-
-class SharedOption(click.Option):
-    """An option that all simulating commands share."""
-
-
-class SectionedCommand(CheckedCommand):
-    """A command whose help lists shared options after its own."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the two sections, without empty ones."""
-        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        own = [option for option in options if not isinstance(option, SharedOption)]
-        shared = [option for option in options if isinstance(option, SharedOption)]
-        for heading, section in (("Options", own), (SHARED_HEADING, shared)):
-            if records := [record for option in section if (record := option.get_help_record(ctx))]:
-                with formatter.section(heading):
-                    formatter.write_dl(records)

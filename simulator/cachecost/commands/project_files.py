@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,9 +40,13 @@ def read_project_files(folder: Path, without: Path) -> dict[str, str]:
     """The text of each file that git knows and does not ignore in the project of `folder`, by its path as a command in
     the working folder writes it; where there is no git, of the files in `folder`. Those in `without` are left out.
     """
-    output = _git(folder, "rev-parse", "--show-toplevel")
-    root = Path(os.fsdecode(output).rstrip("\r\n")) if output else None
-    found = _listed_by_git(root) if root else _walk(folder)
+    found: Iterable[Path]
+    if output := _git(folder, "rev-parse", "--show-toplevel"):
+        root = Path(os.fsdecode(output).rstrip("\r\n"))
+        listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
+        found = (root / os.fsdecode(name) for name in sorted(listed.split(b"\0")) if name)
+    else:
+        found = _walk(folder)
     left_out = without.resolve()
     texts: dict[str, str] = {}
     for path in found:
@@ -49,8 +54,10 @@ def read_project_files(folder: Path, without: Path) -> dict[str, str]:
             break
         if path.suffix in NOT_SOURCE or left_out in path.resolve().parents:
             continue
-        if (text := _text(path)) is not None:
-            texts[_shown(path)] = text
+        with suppress(OSError):
+            content = path.read_bytes() if path.is_file() and path.stat().st_size <= LARGEST else b"\0"
+            if b"\0" not in content:
+                texts[_path_from_here(path)] = content.decode("utf-8", "replace")
     return texts
 
 
@@ -58,11 +65,6 @@ def head_commit(folder: Path) -> str | None:
     """The commit that is checked out; None without git, or before the first commit."""
     output = _git(folder, "rev-parse", "--verify", "HEAD")
     return output.decode("ascii", "replace").strip() if output else None
-
-
-def _listed_by_git(root: Path) -> list[Path]:
-    output = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
-    return [root / os.fsdecode(name) for name in sorted(output.split(b"\0")) if name]
 
 
 def _git(folder: Path, *words: str) -> bytes | None:
@@ -80,18 +82,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield from (Path(place) / name for name in sorted(names))
 
 
-def _text(path: Path) -> str | None:
-    """None where it is too large, no text, or cannot be read."""
-    try:
-        if not path.is_file() or path.stat().st_size > LARGEST:
-            return None
-        content = path.read_bytes()
-    except OSError:
-        return None
-    return None if b"\0" in content else content.decode("utf-8", "replace")
-
-
-def _shown(path: Path) -> str:
+def _path_from_here(path: Path) -> str:
     try:
         return Path(os.path.relpath(path.resolve(), Path.cwd().resolve())).as_posix()
     except ValueError:  # another drive of Windows
@@ -116,7 +107,12 @@ def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapp
     """
     path = settings_path(environment)
     file = OthersFile(path)
-    before = _parse(file)
+    content = file.content if file.content.strip() else b"{}"
+    try:
+        json_value(content)
+        before = dict(DECODER.decode(content))  # each top-level value as the bytes that stand in the file
+    except (ValueError, msgspec.DecodeError) as error:
+        raise InputError([Fault(str(file.path), f"expected a JSON object; got something else: {error}")]) from None
     after = with_advice(before, advice)
     changes = list(_changes(before, after))
     if not changes:
@@ -174,17 +170,6 @@ def ineffective_settings(
             yield f"{one.setting.variable} is set in the environment and wins over {one.setting.key}"
 
 
-def _parse(file: OthersFile) -> dict[str, Any]:
-    """The settings, each top-level value as the bytes that stand in the file. Raises InputError."""
-    if not file.content.strip():
-        return {}
-    try:
-        json_value(file.content)
-        return dict(DECODER.decode(file.content))
-    except (ValueError, msgspec.DecodeError) as error:
-        raise InputError([Fault(str(file.path), f"expected a JSON object; got something else: {error}")]) from None
-
-
 def _settings_file_text(settings: Mapping[str, Any]) -> bytes:
     rows = (f"  {json.dumps(key)}: ".encode() + _value_text(value) for key, value in settings.items())
     return b"{\n" + b",\n".join(rows) + b"\n}\n"
@@ -228,22 +213,6 @@ def find_lines(result: BudgetResult, scenarios: Sequence[Path], reports: Path) -
     files = read_project_files(project_folder(scenarios), without=reports)
     found = ((search, find_source_line(search, files)) for search in wanted)
     return {search: line for search, line in found if line is not None}
-
-
-def write_formats(report: dict[str, Any], files: Mapping[str, Path | None]) -> None:
-    """The formats that were asked for; a comment without content is an empty file. Raises InputError."""
-    from cachecost.views.check.formats import render_format
-
-    for name, path in files.items():
-        if path:
-            write_text(path, render_format(name, report))
-
-
-def write_badge(report: dict[str, Any], path: Path, shows: str) -> None:
-    """Raises InputError where it cannot be written."""
-    from cachecost.views.check.badge import badge_svg
-
-    write_text(path, badge_svg(report, shows))
 
 
 def read_history(path: Path) -> list[HistoryEntry]:

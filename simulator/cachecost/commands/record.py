@@ -11,9 +11,10 @@ import click
 
 from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
+from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, content_option, port_option, reading_bar, shared_options
-from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -22,7 +23,7 @@ UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--upstream", metavar="URL", default=UPSTREAM, show_default=True, help="URL of the API; may include a path."
 )
@@ -74,17 +75,15 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
-    done = recorded(_url(upstream, insecure), port, options, print_diagnostic, page)
+    done = recorded(parse_upstream(upstream, insecure), port, options, print_diagnostic, page)
     lost = f"; {done.lost:,} not recorded (see above)" if done.lost else ""
-    calls = "1 call" if done.calls == 1 else f"{done.calls:,} calls"
-    print_diagnostic(f"{calls} recorded in {done.path}{lost}")
+    print_diagnostic(f"{count_text(done.calls, 'call')} recorded in {done.path}{lost}")
     if done.calls:
-        for line in _fidelity(done.path, shared.setup):
-            print_diagnostic(f"  {line}")
+        _print_fidelity(done.path, shared.setup)
     return exit_code(check_failed=done.lost)
 
 
-def _url(text: str, may_be_insecure: bool) -> Any:
+def parse_upstream(text: str, may_be_insecure: bool) -> Any:
     """The upstream as a URL. The error never repeats it: it may hold a password. Raises UsageError."""
     import httpx2
 
@@ -106,16 +105,18 @@ def _url(text: str, may_be_insecure: bool) -> Any:
     return url
 
 
-def _fidelity(log: Path, setup: ReplaySetup) -> list[str]:
-    """The result of `cachecost validate` on the file; its tokens are those of the predictions."""
+def _print_fidelity(log: Path, setup: ReplaySetup) -> None:
+    """Print the result of `cachecost validate` on the file; its tokens are those of the predictions."""
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.tokens.factory import chosen_counter
-    from cachecost.views.fidelity.scores import score
+    from cachecost.views.fidelity.scores import Score
     from cachecost.views.fidelity.text import score_lines
 
     with reading_bar([log]):
         fidelity = Validation([log], setup, chosen_counter()).fidelity()
-    left = [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
-    more = len(fidelity.not_judged) - len(left)
-    judged = score_lines(score("all", fidelity.judgements)) if fidelity.judgements else []
-    return [*judged, *left, *([f"not judged: {more:,} more"] if more > 0 else [])]
+    lines = [*score_lines(Score("all", fidelity.judgements))] if fidelity.judgements else []
+    lines += [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
+    if (more := len(fidelity.not_judged) - 5) > 0:
+        lines.append(f"not judged: {more:,} more")
+    for line in lines:
+        print_diagnostic(f"  {line}")

@@ -1,19 +1,108 @@
-"""`cachecost recording`: concatenate, cut and split recordings, and print their schema."""
+"""`cachecost import` makes recordings of logs; `cachecost recording` concatenates, cuts and splits them."""
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
-from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import force_option, format_option, reading_bar
-from cachecost.commands.output_paths import CheckedGroup, RecordingPath
+from cachecost.base.errors import ExitCode, exit_code
+from cachecost.commands import options
+from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
+from cachecost.commands.output_paths import CheckedCommand, CheckedGroup, RecordingPath
+
+if TYPE_CHECKING:
+    from cachecost.conversations.importing import ImportReport
+
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")
+
+
+@click.command("import", cls=CheckedCommand)
+@options.logs_argument()
+@click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl), or a folder.")
+@options.content_option
+@click.option(
+    "--round-sizes",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="With --content digest: round sizes and token counts up to multiples of N.",
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --content digest: file with the key of the digests.  [default: a key derived from the log]",
+)
+@options.format_option
+@click.option("--source", help="Where the recording comes from, for its header.  [default: as in the log]")
+@click.option("--licence", help="Licence of the recording, for its header.  [default: as in the log]")
+@options.skip_option
+@options.force_option
+@options.json_option
+@options.shared_options
+def import_(
+    logs: tuple[Path, ...],
+    out: Path,
+    content: str,
+    round_sizes: int,
+    key: Path | None,
+    format_: str,
+    source: str | None,
+    licence: str | None,
+    may_skip: bool,
+    force: bool,
+    as_json: bool,
+    shared: options.SharedOptions,
+) -> int:
+    """Convert logs of any known format to recordings.
+
+    LOG is a file, a folder, or the URL of one (s3://, gs://, az://, https://). Of several files, those that cannot
+    be read are named on stderr and the others are imported; the exit code is then 2 unless --skip is given. An
+    existing recording with other content is kept unless --force is given.
+    """
+    from cachecost.base.formatting import count_text, exact
+    from cachecost.conversations.importing import ImportOptions, import_files
+    from cachecost.tokens.tokenizers import count_content
+
+    if content == "keep" and (key or round_sizes > 1):
+        raise click.UsageError("--key and --round-sizes are for --content digest")
+    stores, prices, host = cast("Literal['keep', 'digest']", content), shared.setup.prices, shared.host
+    import_options = ImportOptions(
+        stores, count_content, format_, source, licence, print_diagnostic, prices, host, round_sizes, key, force
+    )
+    with options.reading_bar(logs, "importing"), no_garbage_collection():
+        report = import_files(logs, out, import_options)
+    for fault in report.refused:
+        print_diagnostic(str(fault))
+    for why, number in sorted(report.unpriced_calls.items()):
+        print_diagnostic(f"{count_text(number, 'call')} not in the billed dollars: {why}")
+    if as_json:
+        options.print_json({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2, ensure_ascii=True)
+    else:
+        _print_report(report)
+    if report.refused and not report.imported:
+        return ExitCode.INVALID_INPUT
+    skipped = [*report.refused, *report.skipped]
+    return options.code_with_skipped(skipped, may_skip, exit_code(not_evaluated=report.unpriced_calls))
+
+
+def _print_report(report: ImportReport) -> None:
+    from cachecost.base.formatting import dollars, tokens
+
+    for one in report.imported:
+        asked = f", {one.inquiries} inquiries" if one.inquiries else ""
+        held = f"{one.calls} calls in {one.conversations} conversations{asked}"
+        click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
+    billed = report.billed_usage
+    if billed.total_input:
+        parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"
+        click.echo(f"billed {dollars(report.billed_usd)}: {parts}, {tokens(billed.output_tokens)} output")
+    if refused := len({fault.file for fault in report.refused}):
+        click.echo(f"{refused} of {max(report.files, refused)} refused (see above)")
 
 
 @click.group(cls=CheckedGroup)
@@ -24,8 +113,8 @@ def recording() -> None:
 @recording.command()
 @click.argument("logs", nargs=-1, required=True, type=a_recording)
 @out_option
-@force_option
-@format_option
+@options.force_option
+@options.format_option
 def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None:
     """Write the calls of LOGS as one recording, so that they share one cache.
 
@@ -33,12 +122,12 @@ def concat(logs: tuple[Path, ...], out: Path, force: bool, format_: str) -> None
     """
     from cachecost.conversations.editing import cutting
 
-    with reading_bar(logs):
+    with options.reading_bar(logs):
         written = cutting.concat(logs, out, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} calls of {len(logs)} recordings")
 
 
-def _ranges(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+def parse_calls(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     from cachecost.conversations.editing.cutting import parse_ranges
 
     try:
@@ -47,24 +136,19 @@ def _ranges(ctx: click.Context, param: click.Parameter, value: str | None) -> An
         raise click.BadParameter(str(error)) from None
 
 
-def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    from cachecost.base.times import seconds
-
-    try:
-        return None if value is None else seconds(value)
-    except ValueError:
-        raise click.BadParameter(f"expected an ISO 8601 time like 2026-03-07T10:00:00Z; got '{value}'") from None
+def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    return None if value is None else options.parse_seconds(value, "an ISO 8601 time like 2026-03-07T10:00:00Z")
 
 
 @recording.command()
 @click.argument("log", type=a_recording)
 @out_option
-@click.option("--calls", metavar="10-20", callback=_ranges, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
-@click.option("--from", "start", metavar="TIME", callback=_time, help="Calls at this time or later (ISO 8601).")
-@click.option("--to", "end", metavar="TIME", callback=_time, help="Calls before this time.")
+@click.option("--calls", metavar="10-20", callback=parse_calls, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
+@click.option("--from", "start", metavar="TIME", callback=parse_time, help="Calls at this time or later (ISO 8601).")
+@click.option("--to", "end", metavar="TIME", callback=parse_time, help="Calls before this time.")
 @click.option("--session", metavar="NAME", help="Calls of this session, as named in the log.")
-@force_option
-@format_option
+@options.force_option
+@options.format_option
 def cut(
     log: Path,
     out: Path,
@@ -84,7 +168,7 @@ def cut(
     selection = cutting.CallSelection(calls, start, end, session)
     if selection == cutting.CallSelection():
         raise click.UsageError("expected at least one of --calls, --from, --to and --session")
-    with reading_bar([log]):
+    with options.reading_bar([log]):
         written = cutting.cut(log, out, selection, format_, print_diagnostic, overwrite=force)
     click.echo(f"{out}  {written.calls} of {written.of} calls")
 
@@ -101,7 +185,7 @@ def split(log: Path, out: Path) -> None:
     from cachecost.base.formatting import count_text
     from cachecost.conversations.editing import cutting as splitting
 
-    with reading_bar([log]):
+    with options.reading_bar([log]):
         sessions = splitting.split(log, out, print_diagnostic)
     click.echo(f"{out}  {count_text(sessions, 'session')}")
 
@@ -109,4 +193,6 @@ def split(log: Path, out: Path) -> None:
 @recording.command()
 def schema() -> None:
     """Print the JSON Schema of a line of a recording."""
+    from importlib.resources import files
+
     click.echo((files("cachecost.conversations") / "recording.schema.json").read_text("utf-8"), nl=False)

@@ -56,15 +56,8 @@ def run(
         result = running.run(loaded, scenario.parent, bar.replays(replays), not no_report, explains_variants=False)
         bar.begin("writing the report")
         folder = out or _reports() / name_with_sets(loaded.name, sets)
-        report = (
-            None
-            if no_report
-            else write_report(
-                result,
-                folder,
-                shlex.join(["cachecost", "run", str(scenario), *(word for text in sets for word in ("--set", text))]),
-            )
-        )
+        words = ["cachecost", "run", str(scenario), *(word for text in sets for word in ("--set", text))]
+        report = None if no_report else write_report(result, folder, shlex.join(words))
     if as_json:
         sys.stdout.write(run_json(result))
     else:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,7 +19,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
-from cachecost.commands.output_paths import OutputPath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.live.clock import CLOCKS, Clock, clock_from
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.state import FORM, FaultSchedule, faults_from
@@ -28,12 +28,8 @@ from cachecost.providers.rules import data_date
 from cachecost.tokens.tokenizers import require_ctok
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
     from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import Answerer
-    from cachecost.live.server.state import ServerState
-    from cachecost.live.viewer.calls import CallSignal
     from cachecost.simulation.setup import ReplaySetup
 
 PORT = 8787
@@ -59,7 +55,7 @@ class _Options:
     seed: int
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @port_option(PORT)
 @click.option("--record", type=OutputPath(dir_okay=False), help="Record each call in this request log.")
 @click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
@@ -100,7 +96,8 @@ def serve(
         require_ctok()
     from cachecost.live.server.answers import answerer_from
 
-    begin = _begin(clock, shared.as_of, shared.host)
+    # A stepping clock begins with a day, not now, so that every run is the same.
+    begin = midnight(shared.as_of or data_date(shared.host)) if clock.startswith("+") else None
     options = _Options(
         _parse("--answers", lambda: answerer_from(answers)),
         _parse("--clock", lambda: clock_from(clock, begin)),
@@ -127,70 +124,49 @@ def _parse(option: str, make: Callable[[], Parsed]) -> Parsed:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _begin(clock: str, as_of: date | None, host: str) -> float | None:
-    """When the clock begins. A stepping clock begins with a day, not now, so that every run is the same."""
-    if not clock.startswith("+"):
-        return None
-    return midnight(as_of or data_date(host))
-
-
 def _serve(options: _Options, port: int) -> tuple[Meter, int]:
-    from cachecost.commands.view_sources import new_token
-    from cachecost.live.loopback import PortTaken, address_of, listen
+    """Serve until stopped: what was billed, and how many calls are missing in the log."""
+    from cachecost.commands.view import listen_at, new_token
+    from cachecost.live.loopback import address_of
     from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.endpoints import serve_until_stopped
     from cachecost.live.server.meter import Meter
-    from cachecost.live.server.page import BELOW, PageBesideApi, routes
-    from cachecost.live.viewer.calls import CallSignal
-
-    meter = Meter(options.setup)
-    signal = CallSignal()
-    meter.notes, meter.heard = lambda: notes_of(options.answerer), signal.tell
-    try:
-        taken = listen(port)
-    except PortTaken as error:
-        raise click.UsageError(str(error)) from None
-    with taken, CallLog(options.record) if options.record else nullcontext() as log:
-        if log is not None and log.cut:
-            print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
-        served = _serve_state(options, meter, log)
-        token, port = new_token(), taken.getsockname()[1]
-        app = PageBesideApi(app_of(served, routes(meter, token, port)), _page(meter, signal, options, token, port))
-        address = address_of(taken)
-        greet = partial(_greet, address, f"{address}{BELOW}{token}/", options)
-        serve_until_stopped(app, taken, served.pauses, greet, signal.stop)
-        lost = _print_end(served, log)
-    return meter, lost
-
-
-def _page(meter: Meter, signal: CallSignal, options: _Options, token: str, port: int) -> ASGIApp:
-    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE, NAME, MeterFeed
+    from cachecost.live.server.model import models_of
+    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE, NAME, MeterFeed, PageBesideApi, routes
+    from cachecost.live.server.state import ServerState
     from cachecost.live.viewer.app import viewer_app
+    from cachecost.live.viewer.calls import CallSignal
     from cachecost.live.viewer.live_source import LiveSource
     from cachecost.live.viewer.saved_page import read_static_files
 
-    setup = replace(options.setup, counters={})
-    source = LiveSource(MeterFeed(meter), signal, setup, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)
-    return viewer_app(source, read_static_files(), token, port, print_diagnostic, BELOW)
-
-
-def _serve_state(options: _Options, meter: Meter, log: CallLog | None) -> ServerState:
-    from cachecost.live.server.model import models_of
-    from cachecost.live.server.state import ServerState
-
-    setup = options.setup
-    return ServerState(
-        options.answerer,
-        meter,
-        options.clock,
-        log,
-        options.faults,
-        models_of(setup.rules, host_of(None, setup.host, "")),
-        options.first_token_s,
-        options.seed,
-        print_diagnostic,
-    )
+    setup, signal = options.setup, CallSignal()
+    meter = Meter(setup)
+    meter.notes, meter.heard = lambda: notes_of(options.answerer), signal.tell
+    models = models_of(setup.rules, host_of(None, setup.host, ""))
+    with listen_at(port) as taken, CallLog(options.record) if options.record else nullcontext() as log:
+        if log is not None and log.cut:
+            print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
+        timing = (options.first_token_s, options.seed, print_diagnostic)
+        served = ServerState(options.answerer, meter, options.clock, log, options.faults, models, *timing)
+        token, port = new_token(), taken.getsockname()[1]
+        plain = replace(setup, counters={})
+        source = LiveSource(MeterFeed(meter), signal, plain, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)
+        page = viewer_app(source, read_static_files(), token, port, print_diagnostic, BELOW)
+        app = PageBesideApi(app_of(served, routes(meter, token, port)), page)
+        address = address_of(taken)
+        greet = partial(_greet, address, f"{address}{BELOW}{token}/", options)
+        serve_until_stopped(app, taken, served.pauses, greet, signal.stop)
+        if log is None:
+            return meter, 0
+        lines = log.count_recorded()
+        lost = max(0, served.calls - served.unreadable - lines)
+        missing = f"; {lost:,} not recorded" if lost else ""
+        print_diagnostic(f"{count_text(lines, 'call')} recorded in {log.path}{missing}")
+        if served.unreadable:
+            refused = count_text(served.unreadable, "refused call")
+            print_diagnostic(f"{refused} not recorded: the body is not a valid request")
+    return meter, lost
 
 
 def _greet(address: str, page: str, options: _Options) -> None:
@@ -200,25 +176,12 @@ def _greet(address: str, page: str, options: _Options) -> None:
     print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
     print_diagnostic(f"OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={PLACEHOLDER}")
     print_diagnostic(f"GOOGLE_GEMINI_BASE_URL={address}\nGEMINI_API_KEY={PLACEHOLDER}")
-    print_diagnostic(f"Clock: {_clock_in_words(options)}. The calls and the bill so far: {page}")
+    if options.begin is not None:
+        begin = datetime.fromtimestamp(options.begin, UTC)
+        clock = f"{options.clock_option} a call, beginning {begin:%Y-%m-%d %H:%M} UTC"
+    else:
+        clock = "real time" if options.clock_option == "real" else f"{options.clock_option}, beginning now"
+    print_diagnostic(f"Clock: {clock}. The calls and the bill so far: {page}")
     if options.record:
         print_diagnostic(f"Recording to {options.record}")
     print_diagnostic("Ctrl-C stops the server and prints the bill.")
-
-
-def _clock_in_words(options: _Options) -> str:
-    if options.begin is None:
-        return "real time" if options.clock_option == "real" else f"{options.clock_option}, beginning now"
-    return f"{options.clock_option} a call, beginning {datetime.fromtimestamp(options.begin, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _print_end(served: ServerState, log: CallLog | None) -> int:
-    if log is None:
-        return 0
-    lines = log.count_recorded()
-    lost = max(0, served.calls - served.unreadable - lines)
-    print_diagnostic(f"{count_text(lines, 'call')} recorded in {log.path}{f'; {lost:,} not recorded' if lost else ''}")
-    if served.unreadable:
-        refused = count_text(served.unreadable, "refused call")
-        print_diagnostic(f"{refused} not recorded: the body is not a valid request")
-    return lost

@@ -6,13 +6,13 @@ import click
 
 from cachecost.commands.hook_run import LEAST_TOKENS, LEAST_USD, TOKENS_VARIABLE, USD_VARIABLE
 from cachecost.commands.hook_run import main as run_hook
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 from cachecost.commands.statusline_run import FORMAT_VARIABLE
 from cachecost.commands.statusline_run import main as run_statusline
 from cachecost.views.next.words import DEFAULT_FORMAT, FIELDS
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
     "--format",
     "form",
@@ -29,11 +29,9 @@ def statusline(form: str | None) -> int:
     return run_statusline(["--format", form] if form is not None else [])
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.option(
-    "--least-usd",
-    metavar="USD",
-    help=f"Silent below so many dollars.  [default: {USD_VARIABLE}, else {LEAST_USD}]",
+    "--least-usd", metavar="USD", help=f"Silent below so many dollars.  [default: {USD_VARIABLE}, else {LEAST_USD}]"
 )
 @click.option(
     "--least-tokens",

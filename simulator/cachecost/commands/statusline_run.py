@@ -1,8 +1,7 @@
 """The status line itself: from Claude Code's JSON on stdin to one line on stdout, without click.
 
-A deadline for the streams of commands that a client waits for: one that nobody writes or reads would hold it up.
-
-The session of one transcript, remembered in a small file, so that a status line reads only what was added.
+Reading stdin and writing have a deadline, as a client waits for the line. The session is remembered in a small file, so
+that only what was added to its transcript is read.
 """
 
 from __future__ import annotations
@@ -51,15 +50,7 @@ def begin_deadline() -> None:
     """From here on reading stdin, and later writing, ends the process with 0 after DEADLINE_S."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, _end)
-        resume_deadline()
-
-
-def pause_deadline() -> None:
-    _set_alarm(0.0)
-
-
-def resume_deadline() -> None:
-    _set_alarm(DEADLINE_S)
+        _set_alarm(DEADLINE_S)
 
 
 def _end(number: int, frame: object) -> None:
@@ -133,11 +124,13 @@ class SessionMemory:
         if not S_ISREG(status.st_mode):  # a pipe may never end
             raise OSError(f"{self._path}: is not a regular file")
         identity = status.st_ino, status.st_size, status.st_mtime_ns
-        known = self._known
-        if known is not None and known.identity == identity:
-            return known.state
-        has_grown = known is not None and self._has_grown(known, identity)
-        before, earlier = (known.reader, known.earlier_static) if known is not None and has_grown else (b"", None)
+        before, earlier = b"", None
+        if (known := self._known) is not None:
+            if known.identity == identity:
+                return known.state
+            inode, size, _ = known.identity
+            if inode == identity[0] and identity[1] > size and tail_digest(self._path, size) == known.tail:
+                before, earlier = known.reader, known.earlier_static  # it has grown
         state, reader, earlier = read_transcript(self._path, before, self.find, earlier)
         tail = tail_digest(self._path, identity[1])
         self._known = RememberedSession(
@@ -181,11 +174,8 @@ class SessionMemory:
         part = self._file.with_name(f".{self._file.name}.{os.getpid()}")
         with suppress(OSError, UnicodeEncodeError):
             if not self._file.exists():
-                self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                folder = self._file.parent
-                import time
-
-                oldest = time.time() - KEPT_S
+                folder, oldest = self._file.parent, time.time() - KEPT_S
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 for file in folder.glob("*.session"):
                     with suppress(OSError):
                         if file.stat().st_mtime < oldest:
@@ -204,10 +194,6 @@ class SessionMemory:
             found = decode(data) if checksum == _checksum(data) else None
             return found if found and (found.version, found.path) == (VERSION, str(self._path)) else None
         return None
-
-    def _has_grown(self, known: RememberedSession, identity: tuple[int, int, int]) -> bool:
-        inode, size, _ = known.identity
-        return inode == identity[0] and identity[1] > size and tail_digest(self._path, size) == known.tail
 
 
 def read_transcript(
@@ -257,7 +243,11 @@ MOST_BYTES = 4 << 20
 
 def main(arguments: Sequence[str]) -> int:
     """Print the line for the JSON on stdin. Always 0, and a neutral line where anything fails."""
-    line, problem = status_line(sys.stdin.buffer, _format_in(arguments), time.time())
+    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--format=") else [word])]
+    form = os.environ.get(FORMAT_VARIABLE) or DEFAULT_FORMAT
+    if "--format" in words[:-1]:
+        form = words[words.index("--format") + 1]
+    line, problem = status_line(sys.stdin.buffer, form, time.time())
     write_line(line)
     if problem:
         sys.stderr.write(f"cachecost statusline: {problem}\n")
@@ -269,7 +259,7 @@ def status_line(stream: BinaryIO, form: str, now: float) -> tuple[str, str]:
     try:
         check_format(form)
         facts = read_facts(stream)
-        return fill_format(form, _fields(facts, now)) if facts else NEUTRAL, ""
+        return fill_format(form, _field_values(facts, now)) if facts else NEUTRAL, ""
     except UnknownField as error:
         return NEUTRAL, str(error)
     except Exception:  # a status line never fails loudly
@@ -279,7 +269,7 @@ def status_line(stream: BinaryIO, form: str, now: float) -> tuple[str, str]:
 def read_facts(stream: BinaryIO) -> Facts:
     """The object that a client writes to stdin; empty where it writes none."""
     text = stream.read(MOST_BYTES + 1)
-    pause_deadline()
+    _set_alarm(0.0)
     if len(text) > MOST_BYTES or not text.strip():
         return {}
     found = msgspec.json.decode(text)
@@ -288,7 +278,7 @@ def read_facts(stream: BinaryIO) -> Facts:
 
 def write_line(text: str) -> None:
     """Write a line to stdout as UTF-8, whatever the locale: clients read it so."""
-    resume_deadline()
+    _set_alarm(DEADLINE_S)
     sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 
@@ -299,17 +289,7 @@ def clock_time(at: float) -> str:
     return time.strftime(form, time.localtime(at))
 
 
-def _format_in(arguments: Sequence[str]) -> str:
-    """The value of --format, else of the environment, else the default."""
-    for position, word in enumerate(arguments):
-        if word == "--format" and position + 1 < len(arguments):
-            return arguments[position + 1]
-        if word.startswith("--format="):
-            return word.removeprefix("--format=")
-    return os.environ.get(FORMAT_VARIABLE) or DEFAULT_FORMAT
-
-
-def _fields(facts: Facts, now: float) -> dict[str, str]:
+def _field_values(facts: Facts, now: float) -> dict[str, str]:
     """The values of the fields; empty ones where the session has no call yet. Raises OSError, InputError."""
     cache, model = object_at(facts, "prompt_cache"), text_at(object_at(facts, "model"), "id")
     cost = number_at(object_at(facts, "cost"), "total_cost_usd")

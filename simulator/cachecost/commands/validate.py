@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,32 +9,17 @@ from pathlib import Path
 import click
 
 from cachecost.base.errors import InputError, exit_code
+from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import (
-    NameChoice,
-    SharedOptions,
-    csv_option,
-    format_option,
-    json_option,
-    logs_argument,
-    logs_from,
-    report_skipped,
-    shared_options,
-    skip_option,
-    work_bar,
-    write_rows,
-)
-from cachecost.commands.output_paths import OutputPath, PagePath, SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.tokens.factory import TEXT_COUNTERS
 
 
-@click.command(cls=SectionedCommand)
-@logs_argument()
-@format_option
-@skip_option
+@click.command(cls=CheckedCommand)
+@options.logs_options()
 @click.option(
     "--tokens",
-    type=NameChoice(TEXT_COUNTERS),
+    type=options.NameChoice(TEXT_COUNTERS),
     help="Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
 )
 @click.option(
@@ -44,19 +28,17 @@ from cachecost.tokens.factory import TEXT_COUNTERS
 @click.option(
     "--assumptions", is_flag=True, help="Compare the assumptions about open rules: which do the bills support?"
 )
-@click.option("--html", type=PagePath(), help="Also write an HTML page with a residual chart.")
+@options.html_option("Also write an HTML page with a residual chart.")
 @click.option(
     "--out",
     type=OutputPath(),
     help="Folder for a page that shows which rules the bills support.  [default: not written]",
 )
-@csv_option
-@json_option
-@shared_options
+@options.csv_option
+@options.json_option
+@options.shared_options
 def validate(
-    logs: tuple[Path, ...],
-    format_: str,
-    may_skip: bool,
+    logs: options.CommandLogs,
     tokens: str | None,
     uncalibrated: bool,
     assumptions: bool,
@@ -64,7 +46,7 @@ def validate(
     out: Path | None,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Compare the predicted usage of each call of LOG with its billed usage.
 
@@ -75,16 +57,15 @@ def validate(
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.views.fidelity.text import fidelity_object, judgement_row
 
-    read = logs_from(logs, format_)
-    validation = Validation([one.path for one in read.files()], shared.setup, tokens, not uncalibrated, format_)
-    with work_bar() as bar:
+    validation = Validation([one.path for one in logs.files()], shared.setup, tokens, not uncalibrated, logs.format_)
+    with options.work_bar() as bar:
         with bar.reading([*validation.logs]):
             fidelity = validation.fidelity()
         bar.begin("comparing assumptions")
-        support = list(validation.readings()) if assumptions and not (fidelity.faults and read.single) else []
-    if fidelity.faults and read.single:
+        support = list(validation.readings()) if assumptions and not (fidelity.faults and logs.single) else []
+    if fidelity.faults and logs.single:
         raise InputError(fidelity.faults)
-    read.skip(InputError(fidelity.faults))
+    logs.skip(InputError(fidelity.faults))
     if assumptions:
         fidelity = replace(fidelity, readings=support)
     if out is not None:
@@ -97,18 +78,15 @@ def validate(
     if out is not None:
         from cachecost.views.fidelity.page import write_evidence
 
-        again = f"cachecost validate {_logs_in_command(logs)}{' --assumptions' if assumptions else ''} --out {out}"
+        folders = sorted({str(log if log.is_dir() else log.parent / f"*{log.suffix}") for log in logs.paths})
+        named = " ".join(map(str, logs.paths) if len(logs.paths) <= len(folders) else folders)
+        again = f"cachecost validate {named}{' --assumptions' if assumptions else ''} --out {out}"
         print_diagnostic(f"{write_evidence(fidelity, evidence, claims, out, again)} written")
-    write_rows(csv_file, map(judgement_row, fidelity.judgements))
+    options.write_rows(csv_file, map(judgement_row, fidelity.judgements))
     if as_json:
-        sys.stdout.write(json.dumps(fidelity_object(fidelity), indent=2) + "\n")
+        options.print_json(fidelity_object(fidelity), indent=2, ensure_ascii=True)
     else:
         from cachecost.views.fidelity.text import print_fidelity
 
         print_fidelity(fidelity, sys.stdout)
-    return report_skipped(read, may_skip, exit_code(not_evaluated=not fidelity.judgements))
-
-
-def _logs_in_command(logs: tuple[Path, ...]) -> str:
-    folders = sorted({str(log if log.is_dir() else log.parent / f"*{log.suffix}") for log in logs})
-    return " ".join(map(str, logs) if len(logs) <= len(folders) else folders)
+    return logs.exit_code(exit_code(not_evaluated=not fidelity.judgements))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import click
 
 from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
 from cachecost.commands.options import SharedOptions, format_option, shared_options
-from cachecost.commands.output_paths import SectionedCommand
+from cachecost.commands.output_paths import CheckedCommand
 
 if TYPE_CHECKING:
     from cachecost.commands.watch_loop import Follower
@@ -34,7 +33,7 @@ def parse_usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal
     return amount
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH|URL]")
 @click.option(
     "--alarm-usd",
@@ -79,8 +78,16 @@ def watch(
     Where stdout is no terminal, each call is one line, and alarms go to stderr. Nothing is ever sent to a model.
     """
     from cachecost.commands.watch_loop import WatchOptions, follow, print_once
+    from cachecost.conversations.input_files import is_url
+    from cachecost.live.watching.server import FileFollower, ServerFollower, is_loopback
 
-    follower = _follower(session, format_, shared)
+    follower: Follower
+    if session is None or not is_url(session):
+        follower = FileFollower(find_session_file(session), shared.setup, format_)
+    elif is_loopback(session):
+        follower = ServerFollower(session, shared.setup)
+    else:
+        raise click.UsageError(NOT_LOCAL.format(url=session))
     options = WatchOptions(alarm_usd, alarm_s, every)
     try:
         if once:
@@ -92,22 +99,9 @@ def watch(
     return ExitCode.OK
 
 
-def _follower(named: str | None, format_: str, shared: SharedOptions) -> Follower:
-    """What follows the session that is named. Raises UsageError, InputError, CannotEvaluate."""
-    from cachecost.conversations.input_files import is_url
-    from cachecost.live.watching.server import FileFollower, ServerFollower, is_loopback
-
-    if named is None or not is_url(named):
-        return FileFollower(_find_file(named), shared.setup, format_)
-    if not is_loopback(named):
-        raise click.UsageError(NOT_LOCAL.format(url=named))
-    return ServerFollower(named, shared.setup)
-
-
-def _find_file(named: str | None) -> Path:
+def find_session_file(named: str | None) -> Path:
     """The session file that is meant. Raises UsageError, InputError, CannotEvaluate."""
-    from cachecost.commands.session_choice import choose_session
-    from cachecost.conversations.logs import expand_folders
+    from cachecost.commands.sessions import choose_session, session_files
     from cachecost.live.watching.server import newest_file, newest_first, session_name
 
     path = Path(named) if named is not None else None
@@ -116,16 +110,9 @@ def _find_file(named: str | None) -> Path:
     if named is not None and path is not None and not path.exists():
         if os.sep in named or path.suffix:
             raise InputError([Fault(named, "no such file or folder")])
-        files = {session_name(file): file for file in newest_first(_machine_files())}
+        files = {session_name(file): file for file in newest_first(session_files([]))}
         return files[choose_session(named, list(files), "SESSION")]
-    newest = newest_file(expand_folders([path]) if path is not None else _machine_files())
+    newest = newest_file(session_files([] if path is None else [path]))
     if newest is None:
         raise CannotEvaluate(NO_SESSIONS)
     return newest
-
-
-def _machine_files() -> Iterator[Path]:
-    from cachecost.sessions.locations import locations
-
-    for location in locations():
-        yield from location.find(Path.home(), os.environ)

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, Protocol
 
 from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, WatchedSession, find_alarms, watched_moment
 from cachecost.base.formatting import inert
@@ -26,9 +26,6 @@ from cachecost.views.watch import (
     screen_lines,
     screen_text,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 REDRAW_S = 0.5
 """Between two pictures: a countdown goes on, and a resized terminal is filled."""
@@ -111,24 +108,20 @@ def print_once(follower: Follower, options: WatchOptions, stream: IO[str]) -> bo
 def follow(follower: Follower, options: WatchOptions) -> None:
     """Show what happens until a key or a signal ends it."""
     progress = WatchProgress(follower, options)
-    if sys.stdout.isatty():
-        _show_screen(progress, inert_console(sys.stdout, highlight=False))
-    else:
-        log, wait = WatchLog(), min(REDRAW_S, progress.options.every_s)
+    if not sys.stdout.isatty():
+        log, wait = WatchLog(), min(REDRAW_S, options.every_s)
         while True:
             if progress.look():
                 if log.begins(progress.watched):
                     progress.said.extend(one.key for one in progress.alarms(time.time()) if one.kind == REWRITE)
-                log.take(progress.watched, time.time())
+                log.print_new(progress.watched, time.time())
             now = time.time()
             for alarm in progress.new_alarms(now):
                 print_diagnostic(inert(alarm_words(alarm, now, local_time)))
             time.sleep(wait)
-
-
-def _show_screen(progress: WatchProgress, console: Console) -> None:
     from rich.live import Live
 
+    console = inert_console(sys.stdout, highlight=False)
     progress.look()
     with pressed_keys(), Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False) as live:
         while True:
@@ -152,7 +145,7 @@ class WatchLog:
         """Whether nothing was printed yet, or the file is another one with fewer calls."""
         return self.last is None or _last_number(watched) < self.last
 
-    def take(self, watched: WatchedSession, now: float) -> None:
+    def print_new(self, watched: WatchedSession, now: float) -> None:
         """Print the calls after the last one, then the cache and the next message."""
         is_first = self.begins(watched)
         new = [] if is_first else [one for one in watched.calls if one.number > (self.last or 0)]

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
-from cachecost.base.errors import ExitCode
+from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection
-from cachecost.commands.options import (
-    SharedOptions,
-    csv_option,
-    format_option,
-    full_option,
-    json_option,
-    logs_argument,
-    logs_from,
-    report_skipped,
-    shared_options,
-    skip_option,
-    tokens_option,
-    work_bar,
-    write_rows,
-)
-from cachecost.commands.output_paths import SectionedCommand
-from cachecost.commands.replay_job import ModelDays, print_dated_notes
+from cachecost.commands.output_paths import CheckedCommand
+from cachecost.commands.replay import ModelDays, print_dated_notes
 from cachecost.commands.workloads import only_supported
 from cachecost.live.clock import today
 
 
-@click.command(cls=SectionedCommand)
-@logs_argument()
-@format_option
-@skip_option
+@click.command(cls=CheckedCommand)
+@options.logs_options()
 @click.option("--jointly", metavar="A,B,…", help="Also replay these alternatives combined; names as in the table.")
 @click.option(
     "--action",
@@ -52,15 +34,13 @@ from cachecost.live.clock import today
     is_flag=True,
     help="Repeat under other assumptions about open rules, even for a long LOG.  [default: only up to 500 calls]",
 )
-@tokens_option
-@full_option
-@csv_option
-@json_option
-@shared_options
+@options.tokens_option
+@options.full_option
+@options.csv_option
+@options.json_option
+@options.shared_options
 def whatif(
-    logs: tuple[Path, ...],
-    format_: str,
-    may_skip: bool,
+    logs: options.CommandLogs,
     jointly: str | None,
     actions: tuple[str, ...],
     at: int | None,
@@ -69,7 +49,7 @@ def whatif(
     full: bool,
     csv_file: Path | None,
     as_json: bool,
-    shared: SharedOptions,
+    shared: options.SharedOptions,
 ) -> int:
     """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
@@ -82,33 +62,23 @@ def whatif(
     from cachecost.simulation.workload import read_workload
     from cachecost.views.whatif import print_brief, print_whatif, whatif_object
 
-    read = logs_from(logs, format_)
     names = [name.strip() for name in (jointly or "").split(",") if name.strip()]
-    with work_bar() as bar, no_garbage_collection():
-        with bar.reading(logs):
-            workload = only_supported(read_workload(read, shared.setup, tokens), "whatif")
-        steps = bar.replay_steps()
-        alternatives = what_if(
-            workload,
-            names,
-            actions,
-            at,
-            assumptions or None,
-            steps.step,
-            steps.expect,
-            None if shared.as_of else today(),
-        )
+    with options.work_bar() as bar, no_garbage_collection():
+        with bar.reading(logs.paths):
+            workload = only_supported(read_workload(logs, shared.setup, tokens), "whatif")
+        steps, day = bar.replay_steps(), None if shared.as_of else today()
+        alternatives = what_if(workload, names, actions, at, assumptions or None, steps.step, steps.expect, day)
     if not as_json:
         models = ModelDays(shared.host)
         for call in workload.calls:
             models.add(call)
         print_dated_notes(models, workload.setup)
     as_object = whatif_object(alternatives)
-    write_rows(csv_file, as_object["alternatives"])
+    options.write_rows(csv_file, as_object["alternatives"])
     if as_json:
-        sys.stdout.write(json.dumps(as_object, ensure_ascii=False) + "\n")
+        options.print_json(as_object)
     elif full:
         print_whatif(alternatives, sys.stdout)
     else:
-        print_brief(alternatives, read.arguments, sys.stdout)
-    return report_skipped(read, may_skip, ExitCode.OK)
+        print_brief(alternatives, logs.arguments, sys.stdout)
+    return logs.exit_code()

@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,18 +19,14 @@ from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text
 from cachecost.commands.catalogue import scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import SECONDS_BEFORE_SHOWN
+from cachecost.commands.options import SECONDS_BEFORE_SHOWN, WorkBar
 from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 
 if TYPE_CHECKING:
-    from cachecost.caches.breakpoints import PrefixCache
-    from cachecost.caches.hosts import SimulatedHosts
-    from cachecost.commands.options import WorkBar
     from cachecost.live.agent_runs.recorder import AgentRecorder
     from cachecost.scenario import Scenario
     from cachecost.scenario.loading import RecordedScenario
-    from cachecost.simulation.engine import CallPreparer
     from cachecost.simulation.workload import LeftOut
 
 
@@ -201,29 +197,18 @@ def print_left_out(left_out: LeftOut, command: str) -> None:
         print_diagnostic(note)
 
 
-def _ignore(replays: int) -> None:
-    """No replay is shown."""
-
-
 @dataclass(frozen=True, slots=True)
 class WatchedWorkload(Workload):
-    """A workload that says when a replay begins; workloads that are made from it do so, too."""
+    """A workload whose replays a bar counts; workloads that are made from it do so, too."""
 
-    begins: Callable[[int], None] = _ignore
-    expects: Callable[[int], None] = _ignore
+    bar: WorkBar = field(default_factory=WorkBar)
 
     def expect(self, replays: int) -> None:
-        self.expects(replays)
+        self.bar.expect(replays)
 
-    def simulation(
-        self,
-        cache: PrefixCache | None = None,
-        preparer: CallPreparer | None = None,
-        hosts: SimulatedHosts | None = None,
-        kind: type[Simulation] = Simulation,
-    ) -> Simulation:
-        self.begins(1)
-        return Workload.simulation(self, cache, preparer, hosts, kind)
+    def simulation(self, *args: Any, **kinds: Any) -> Simulation:
+        self.bar.advance(1)
+        return Workload.simulation(self, *args, **kinds)
 
 
 def watched(workload: Workload, bar: WorkBar) -> Workload:
@@ -231,4 +216,4 @@ def watched(workload: Workload, bar: WorkBar) -> Workload:
     if not bar.is_shown:
         return workload
     bar.begin(f"explaining {count_text(len(workload.calls), 'call')}", None, "replay")
-    return WatchedWorkload(workload.name, workload.calls, workload.setup, workload.strategy, bar.advance, bar.expect)
+    return WatchedWorkload(workload.name, workload.calls, workload.setup, workload.strategy, bar)

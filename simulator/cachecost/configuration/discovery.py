@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -61,36 +61,19 @@ def find_files(environment: Mapping[str, str], home: Path, start: Path) -> Found
     if named:
         return FoundFiles(((Path(named),),), (Path(named),))
     try:
-        looked = tuple(_folders(start, home))
-        trusted = {0, _owner(start), _user(start)}
+        looked, at, last = [start], start.resolve(), home.resolve()
+        while at not in (last, at.parent) and not (at / ".git").exists():
+            looked.append(looked[-1] / "..")
+            at = at.parent
+        trusted = {0, _owner(start), os.getuid() if hasattr(os, "getuid") else _owner(start)}
     except OSError:  # the current folder is gone
         return FoundFiles((), ())
-    files = (tuple(_files(folder, trusted)) for folder in looked)
-    return FoundFiles(tuple(filter(None, files)), looked)
-
-
-def _files(folder: Path, owners: Container[int]) -> Iterator[Path]:
-    """The files in a folder that one of these users owns: in a shared folder as /tmp anybody can put one."""
-    for name in (OWN, SHARED):
-        path = folder / name
-        if path.is_file() and _owner(path) in owners:
-            yield path
+    files = []
+    for folder in looked:  # in a shared folder as /tmp anybody can put a file
+        paths = (folder / name for name in (OWN, SHARED))
+        files.append(tuple(path for path in paths if path.is_file() and _owner(path) in trusted))
+    return FoundFiles(tuple(filter(None, files)), tuple(looked))
 
 
 def _owner(path: Path) -> int:
     return path.lstat().st_uid
-
-
-def _user(start: Path) -> int:
-    """The user of this process, where the system has users."""
-    return os.getuid() if hasattr(os, "getuid") else _owner(start)
-
-
-def _folders(start: Path, home: Path) -> list[Path]:
-    """`start` and the folders above it that belong to the project."""
-    folder, at, last = start, start.resolve(), home.resolve()
-    folders = [folder]
-    while at not in (last, at.parent) and not (at / ".git").exists():
-        folder, at = folder / "..", at.parent
-        folders.append(folder)
-    return folders

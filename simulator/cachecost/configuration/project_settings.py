@@ -154,17 +154,9 @@ SETTABLE: Mapping[str, tuple[str, ...]] = {
 }
 """Keys of a command's table, named as its options."""
 
+WORKERS = {"backend": CONNECTS, "scheduler": CONNECTS, "worker-timeout": CONNECTS, "jobs": PROCESSES}
 REFUSED: Mapping[str, Mapping[str, str]] = {
-    "bill": {
-        "apply": WRITES,
-        "yes": CONFIRMS,
-        "html": WRITES,
-        "csv": WRITES,
-        "backend": CONNECTS,
-        "scheduler": CONNECTS,
-        "worker-timeout": CONNECTS,
-        "jobs": PROCESSES,
-    },
+    "bill": {"apply": WRITES, "yes": CONFIRMS, "html": WRITES, "csv": WRITES, **WORKERS},
     "view": {"save": WRITES, "against": RUNS_GIT},
     "import": {"out": WRITES, "force": WRITES, "key": SECRET},
     "replay": {"html": WRITES, "csv": WRITES},
@@ -182,17 +174,7 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     },
     "mcp": {"root": "it decides what an agent may read, so it is given by who starts the server"},
     "run": {"set": OVERRIDES, "out": WRITES},
-    "sweep": {
-        "grid": OVERRIDES,
-        "draw": OVERRIDES,
-        "set": OVERRIDES,
-        "backend": CONNECTS,
-        "scheduler": CONNECTS,
-        "worker-timeout": CONNECTS,
-        "jobs": PROCESSES,
-        "out": WRITES,
-        "resume": WRITES,
-    },
+    "sweep": {**dict.fromkeys(("grid", "draw", "set"), OVERRIDES), **WORKERS, "out": WRITES, "resume": WRITES},
     "optimize": {"html": WRITES, "csv": WRITES, "emit": WRITES},
     "whatif": {"csv": WRITES},
     "validate": {"html": WRITES, "out": WRITES, "csv": WRITES},
@@ -277,7 +259,9 @@ def assignments_of(value: Any) -> list[str]:
 def word_of(value: Any) -> str:
     """A text, number or day as it is written on a command line. Raises WrongValue."""
     if isinstance(value, str):
-        return _text(value)
+        if "\0" in value or len(value) > MOST_WORD:
+            raise WrongValue(f"expected a text of at most {MOST_WORD:,} characters, without a null character")
+        return value
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
@@ -308,12 +292,6 @@ def show_value(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def _text(value: str) -> str:
-    if "\0" in value or len(value) > MOST_WORD:
-        raise WrongValue(f"expected a text of at most {MOST_WORD:,} characters, without a null character")
-    return value
-
-
 TABLE = ("tool", "cachecost")
 
 
@@ -334,7 +312,7 @@ class ProjectSettings:
         self.path = path
         self._text = text
         self._faults: list[Fault] = []
-        self.settings = tuple(self._read(table or {}))
+        self.settings = tuple(self._read_top(table or {}))
         if self._faults:
             raise InputError(sorted(self._faults, key=lambda fault: fault.line or 0))
 
@@ -374,10 +352,6 @@ class ProjectSettings:
     def _lines(self) -> dict[tuple[str, ...], int]:
         return key_lines(self._text)
 
-    @property
-    def _top(self) -> tuple[str, ...]:
-        return TABLE if self.path and self.path.name == SHARED else ()
-
     def _fault(self, way: tuple[str, ...], message: str) -> Fault:
         return Fault(str(self.path), f"{'.'.join(way)}: {message}", line_of(self._lines, way))
 
@@ -396,18 +370,24 @@ class ProjectSettings:
             seen.add(key)
             yield key, inner, value
 
-    def _read(self, table: Mapping[str, Any]) -> Iterator[Setting]:
+    def _read_top(self, table: Mapping[str, Any]) -> Iterator[Setting]:
         groups = {name.split()[0] for name in commands()}
-        for key, way, value in self._entries(table, self._top):
-            is_general = key in GENERAL and not (key in groups and isinstance(value, dict))
-            if key == VOLUMES:
-                yield from self._read_volumes(way, value)
-            elif is_general:
+        top = TABLE if self.path and self.path.name == SHARED else ()
+        for key, way, value in self._entries(table, top):
+            if key == VOLUMES and isinstance(value, dict):
+                yield from (Setting(VOLUMES, name, number, (*way, name)) for name, number in value.items())
+            elif key == VOLUMES:
+                self._report(way, "expected a table, SCENARIO = SESSIONS PER DAY a line")
+            elif key in GENERAL and not (key in groups and isinstance(value, dict)):
                 yield from self._allowed(Setting(ALL, key, value, way))
             elif key in groups:
                 yield from self._read_command(key, way, value)
+            elif where := [command for command in commands() if key in SETTABLE.get(command, ())]:
+                self._report(way, f"is not for all commands; set it in the table of one: {', '.join(where)}")
+            elif reasons := {refused[key] for refused in REFUSED.values() if key in refused}:
+                self._report(way, f"cannot be set in a file: {reasons.pop()}")
             else:
-                self._report(way, _unknown(key, groups))
+                self._report(way, f"unknown key{_named(key, [*GENERAL, VOLUMES, *sorted(groups)])}")
 
     def _allowed(self, setting: Setting) -> Iterator[Setting]:
         """The setting, unless only the command line may have its value."""
@@ -416,12 +396,6 @@ class ProjectSettings:
             self._report(setting.way, f"{setting.value} cannot be set in a file: {reason}")
         else:
             yield setting
-
-    def _read_volumes(self, way: tuple[str, ...], value: Any) -> Iterator[Setting]:
-        if isinstance(value, dict):
-            yield from (Setting(VOLUMES, name, number, (*way, name)) for name, number in value.items())
-        else:
-            self._report(way, "expected a table, SCENARIO = SESSIONS PER DAY a line")
 
     def _read_command(self, command: str, way: tuple[str, ...], table: Any) -> Iterator[Setting]:
         if not isinstance(table, dict):
@@ -435,49 +409,37 @@ class ProjectSettings:
                 self._report(inner, f"cannot be set in a file: {reason}")
             elif key in SETTABLE.get(command, ()):
                 yield from self._allowed(Setting(command, key, value, inner))
+            elif key in (*GENERAL, VOLUMES):
+                self._report(inner, "is for all commands; set it at the top")
+            elif known := [*SETTABLE.get(command, ()), *sorted(subcommands)]:
+                self._report(inner, f"unknown key{_named(key, known)}")
             else:
-                self._report(inner, _unknown_of(key, [*SETTABLE.get(command, ()), *sorted(subcommands)]))
+                self._report(inner, "unknown key; nothing of this command is set in a file")
 
 
 def read_settings(found: FoundFiles) -> ProjectSettings:
     """The settings of the nearest file that has any. Raises InputError."""
     for files in found.folders:
-        tables = [(path, *_table(path)) for path in files]
-        own = [(path, text, table) for path, text, table in tables if table is not None]
+        own: list[tuple[Path, str, Mapping[str, Any]]] = []
+        for path in files:
+            if path.is_file() and not may_be_ours(path):
+                continue
+            value, text = read_toml_text(path, MOST_BYTES)
+            table: Any = value
+            if path.name == SHARED:
+                tool = value.get("tool", {})
+                table = tool.get("cachecost") if isinstance(tool, dict) else None
+                if table is not None and not isinstance(table, dict):
+                    line = line_of(key_lines(text), TABLE)
+                    raise InputError([Fault(str(path), f"{'.'.join(TABLE)}: expected a table", line)])
+            if table is not None:
+                own.append((path, text, table))
         if len(own) > 1:
             both = f"{OWN} and [{'.'.join(TABLE)}] of {SHARED} both hold settings"
             raise InputError([Fault(str(path), f"{both}; keep one of them") for path, _, _ in own])
         if own:
             return ProjectSettings(*own[0])
     return ProjectSettings()
-
-
-def _table(path: Path) -> tuple[str, Mapping[str, Any] | None]:
-    """The text of a file, and our table in it; None where it has none. Raises InputError."""
-    if path.is_file() and not may_be_ours(path):
-        return "", None
-    value, text = read_toml_text(path, MOST_BYTES)
-    if path.name != SHARED:
-        return text, value
-    tool = value.get("tool", {})
-    table = tool.get("cachecost") if isinstance(tool, dict) else None
-    if table is not None and not isinstance(table, dict):
-        raise InputError([Fault(str(path), f"{'.'.join(TABLE)}: expected a table", line_of(key_lines(text), TABLE))])
-    return text, table
-
-
-def _unknown_of(key: str, known: list[str]) -> str:
-    if key in (*GENERAL, VOLUMES):
-        return "is for all commands; set it at the top"
-    return f"unknown key{_named(key, known)}" if known else "unknown key; nothing of this command is set in a file"
-
-
-def _unknown(key: str, groups: set[str]) -> str:
-    if where := [command for command in commands() if key in SETTABLE.get(command, ())]:
-        return f"is not for all commands; set it in the table of one: {', '.join(where)}"
-    if reasons := {table[key] for table in REFUSED.values() if key in table}:
-        return f"cannot be set in a file: {reasons.pop()}"
-    return f"unknown key{_named(key, [*GENERAL, VOLUMES, *sorted(groups)])}"
 
 
 def _named(key: str, known: list[str]) -> str:
@@ -498,10 +460,21 @@ def scenario_defaults_of(project: ProjectSettings, environment: Mapping[str, str
     for setting in filter(None, map(project.general, (*KEYS, RULE))):
         if environment.get(OVERRULING.get(setting.key, "")):
             continue
+        place: dict[Way, SourcePlace] = {(): SourcePlace(str(project.path), project.line(setting))}
         try:
-            made.update(_placed_values(project, setting))
+            if setting.key != RULE:
+                word = word_of(setting.value)
+                word = str(project.folder / word) if setting.key == "prices" else word
+                made[KEYS[setting.key],] = PlacedValue(word, place)
+                continue
+            words = assignments_of(setting.value)
+            if problem := assumption_problems(words):
+                raise WrongValue(problem)
         except WrongValue as error:
             faults.append(project.fault(setting, str(error)))
+            continue
+        read, _ = read_assumptions(dict(word.split("=", 1) for word in words))
+        made |= {("rules", name): PlacedValue(getattr(read, name), place) for name in sorted(read.given)}
     if faults:
         raise InputError(faults)
     return made
@@ -513,20 +486,6 @@ def assumption_problems(words: Sequence[str]) -> str:
         return f"expected NAME=VALUE; got {bare[0]!r}"
     _, problems = read_assumptions(dict(word.split("=", 1) for word in words))
     return "; ".join(problems.values())
-
-
-def _placed_values(project: ProjectSettings, setting: Setting) -> Iterator[tuple[Way, PlacedValue]]:
-    place: dict[Way, SourcePlace] = {(): SourcePlace(str(project.path), project.line(setting))}
-    if setting.key != RULE:
-        word = word_of(setting.value)
-        word = str(project.folder / word) if setting.key == "prices" else word
-        yield (KEYS[setting.key],), PlacedValue(word, place)
-        return
-    words = assignments_of(setting.value)
-    if problem := assumption_problems(words):
-        raise WrongValue(problem)
-    read, _ = read_assumptions(dict(word.split("=", 1) for word in words))
-    yield from ((("rules", name), PlacedValue(getattr(read, name), place)) for name in sorted(read.given))
 
 
 GIT = ".git"
@@ -545,23 +504,22 @@ def scenario_files(project: ProjectSettings) -> tuple[Path, ...]:
     except WrongValue as error:
         raise InputError([project.fault(setting, str(error))]) from None
     files = tuple(dict.fromkeys(path for place in places for path in _scenarios_at(place)))
-    if faults := list(_missing(project, setting, places)):
+    faults = []
+    if not places:
+        message = "expected a folder of scenarios, or a list of files and folders; got none"
+        faults.append(project.fault(setting, message))
+    for place in places:
+        if place.is_dir() and not _scenarios_at(place):
+            faults.append(project.fault(setting, f"expected scenarios (*.yaml) in {place}; there is none"))
+        elif not place.exists():
+            faults.append(project.fault(setting, f"expected a file or folder; there is no {place}"))
+    if faults:
         raise InputError(faults)
     return files
 
 
 def _scenarios_at(place: Path) -> list[Path]:
     return sorted(place.glob("*.yaml")) if place.is_dir() else [place]
-
-
-def _missing(project: ProjectSettings, setting: Setting, places: list[Path]) -> Iterator[Fault]:
-    if not places:
-        yield project.fault(setting, "expected a folder of scenarios, or a list of files and folders; got none")
-    for place in places:
-        if place.is_dir() and not _scenarios_at(place):
-            yield project.fault(setting, f"expected scenarios (*.yaml) in {place}; there is none")
-        elif not place.exists():
-            yield project.fault(setting, f"expected a file or folder; there is no {place}")
 
 
 def reports_folder(project: ProjectSettings) -> Path | None:

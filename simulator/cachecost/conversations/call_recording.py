@@ -22,8 +22,6 @@ in the body. Missing fields are absent, in a usage 0. Body fields that do not sh
 
 Content-free means: keyed digests, sizes, token counts, times, the API's own words. Name, source, licence, models and
 hosts are written as given.
-
-Rebuilds the calls of several files in one tree of threads, so that equal prefixes are shared.
 """
 
 from __future__ import annotations
@@ -39,12 +37,12 @@ import msgspec
 
 from cachecost.base.atomic_files import write_lines
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.json_object import parse_json
-from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
+from cachecost.conversations.model import BlockWriter, encode_record
 from cachecost.conversations.start_times import StartTimes
 from cachecost.prompts.blocks import ENCODE, Part, Thread, is_simple
-from cachecost.prompts.request import Breakpoint, Request
+from cachecost.prompts.request import Request
 from cachecost.providers.usage import Usage
 
 FORMAT = 1
@@ -79,7 +77,7 @@ def sniff(head: bytes) -> str | None:
 
 def write(
     title: Title,
-    calls: Iterable[RecordedCall],
+    calls: Iterable[Call],
     target: str | Path | BinaryIO,
     blocks: BlockWriter | None = None,
     overwrite: bool = True,
@@ -94,8 +92,7 @@ def write(
 
 def _encode(record: dict[str, Any]) -> bytes:
     """As `encode_record`; a block that is JSON already, and what of a call is certain to have no fraction, are not
-    walked.
-    """
+    walked."""
     content = record.get("content")
     if type(content) is msgspec.Raw:
         return b'{"block":%d,"role":%b,"content":%b}\n' % (record["block"], ENCODE(record["role"]), content)
@@ -105,7 +102,7 @@ def _encode(record: dict[str, Any]) -> bytes:
     return encode_record(record)
 
 
-def records(title: Title, calls: Iterable[RecordedCall], table: BlockWriter) -> Iterator[dict[str, Any]]:
+def records(title: Title, calls: Iterable[Call], table: BlockWriter) -> Iterator[dict[str, Any]]:
     """The lines of a recording as objects, in order."""
     yield {
         "format": FORMAT,
@@ -134,14 +131,20 @@ class _CallWriter:
         self._params: dict[str, dict[str, Any]] = {}
         self._written_in: dict[Thread, int] = {}
 
-    def lines(self, call: RecordedCall) -> Iterator[dict[str, Any]]:
+    def lines(self, call: Call) -> Iterator[dict[str, Any]]:
         """The line of a call, after those of the blocks and the head that are new with it."""
         self._calls += 1
         head, lines = self._head(call.request)
         yield from lines
-        after, new = self._new(call.request.thread)
+        new: list[Thread] = []
+        node = call.request.thread
+        while node not in self._written_in and node.parent is not None:
+            new.append(node)
+            node = node.parent
+        after = [self._written_in[node], node.length] if node.message is not None else None
+        self._written_in |= dict.fromkeys(new, self._calls)
         messages: list[list[Any]] = []
-        for node in new:
+        for node in reversed(new):
             assert node.message is not None
             numbers, lines = self.table.add(node.message.blocks)
             yield from lines
@@ -151,24 +154,26 @@ class _CallWriter:
         yield self._call_fields(call, head, after, messages, response)
 
     def _head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
+        """The number of the model, parameters, tools and system prompt of a request, and the lines that are new."""
         parts = (request.model, request.tools, request.system, json.dumps(request.params) if request.params else "{}")
         if parts in self._head_of:
             return self._head_of[parts], []
-        number, lines = self._write_head(request)
-        self._head_of[parts] = number
-        return number, lines
-
-    def _write_head(self, request: Request) -> tuple[int, list[dict[str, Any]]]:
         tools, tool_lines = self._part(request.tools)
         system, system_lines = self._part(request.system)
-        places = {"tool_places": request.tools.places, "system_places": request.system.places}
-        told = self._params_of(request)
-        head = {"model": request.model, "params": told, "tools": tools, "system": system, **places}
-        key = json.dumps(head)
+        if parts[3] not in self._params:
+            self._params[parts[3]] = self.table.params(request.params)
+        head = {
+            "model": request.model,
+            "params": self._params[parts[3]],
+            "tools": tools,
+            "system": system,
+            "tool_places": request.tools.places,
+            "system_places": request.system.places,
+        }
         known = len(self._heads)
-        number = self._heads.setdefault(key, known + 1)
-        said = {name: value for name, value in head.items() if value}
-        return number, [*tool_lines, *system_lines, *([{"head": number, **said}] if number > known else [])]
+        number = self._head_of[parts] = self._heads.setdefault(json.dumps(head), known + 1)
+        line = {"head": number, **{name: value for name, value in head.items() if value}}
+        return number, [*tool_lines, *system_lines, *([line] if number > known else [])]
 
     def _part(self, part: Part) -> tuple[list[int], list[dict[str, Any]]]:
         if part in self._parts:
@@ -177,34 +182,15 @@ class _CallWriter:
         self._parts[part] = numbers
         return numbers, lines
 
-    def _params_of(self, request: Request) -> dict[str, Any]:
-        key = json.dumps(request.params)
-        if key not in self._params:
-            self._params[key] = self.table.params(request.params)
-        return self._params[key]
-
-    def _new(self, thread: Thread) -> tuple[list[int] | None, list[Thread]]:
-        """Where the messages begin (call, how many of its messages), and the messages that no earlier call has."""
-        new: list[Thread] = []
-        node: Thread = thread
-        while node.message is not None and node not in self._written_in:
-            new.append(node)
-            assert node.parent is not None
-            node = node.parent
-        self._written_in |= dict.fromkeys(new, self._calls)
-        after = [self._written_in[node], node.length] if node.message is not None else None
-        return after, new[::-1]
-
     def _call_fields(
-        self,
-        call: RecordedCall,
-        head: int,
-        after: list[int] | None,
-        messages: list[list[Any]],
-        response: list[int],
+        self, call: Call, head: int, after: list[int] | None, messages: list[list[Any]], response: list[int]
     ) -> dict[str, Any]:
-        """The line of a call: what is None or an empty list is not said."""
+        """The line of a call: what is None or an empty list is left out."""
         word, request, free = self.free.word if self.free else str, call.request, self.free
+        usage, thread = call.returned_usage, None
+        if sent := request.message_thread:
+            numbers = {"breakpoints": sent.breakpoints, "idle_s": sent.idle_s}
+            thread = {"id": word(sent.id), **{name: number for name, number in numbers.items() if number}}
         fields = {
             "call": self._calls,
             "head": head,
@@ -221,34 +207,27 @@ class _CallWriter:
             "service": "batch" if call.is_batch else None,
             "after": after,
             "messages": messages or None,
-            "breakpoints": [_breakpoint(one) for one in request.breakpoints] or None,
+            "breakpoints": [
+                [str(one.layer), *([one.node.length - 1] if one.node else []), one.index, one.ttl]
+                for one in request.breakpoints
+            ]
+            or None,
             "automatic": request.automatic,
             "fault": free.fault(request.fault) if free and request.fault else request.fault,
-            "message_thread": _message_thread(request, free),
-            "usage": None if (usage := call.returned_usage) is None else _tokens(usage),
-            "iterations": [_iteration(one, free) for one in call.iterations] or None,
+            "message_thread": thread,
+            "usage": None if usage is None else _tokens(usage),
+            "iterations": [
+                {
+                    "type": free.params(one.kind) if free else one.kind,
+                    **({"model": one.model} if one.model else {}),
+                    **_tokens(one.usage),
+                }
+                for one in call.iterations
+            ]
+            or None,
             "response": response or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
-
-
-def _message_thread(request: Request, free: ContentFree | None) -> dict[str, Any] | None:
-    thread = request.message_thread
-    if thread is None:
-        return None
-    numbers = {"breakpoints": thread.breakpoints, "idle_s": thread.idle_s}
-    return {"id": free.word(thread.id) if free else thread.id, **{name: n for name, n in numbers.items() if n}}
-
-
-def _breakpoint(breakpoint: Breakpoint) -> list[Any]:
-    if breakpoint.node is None:
-        return [str(breakpoint.layer), breakpoint.index, breakpoint.ttl]
-    return [str(breakpoint.layer), breakpoint.node.length - 1, breakpoint.index, breakpoint.ttl]
-
-
-def _iteration(one: Iteration, free: ContentFree | None) -> dict[str, Any]:
-    kind = free.params(one.kind) if free else one.kind
-    return {"type": kind, **({"model": one.model} if one.model else {}), **_tokens(one.usage)}
 
 
 def _tokens(usage: Usage) -> dict[str, Any]:
@@ -261,29 +240,27 @@ def _tokens(usage: Usage) -> dict[str, Any]:
 
 
 class ThreadJoiner:
-    """Gives calls of several files one root. What they shared before they still share; equal parts are one object."""
+    """Gives calls of several files one root, so that equal prefixes are shared; equal parts are one object."""
 
     def __init__(self) -> None:
         self._parts: dict[Part, Part] = {}
         self._threads: dict[Thread, Thread] = {}
         self._root = Thread()
 
-    def call(self, call: RecordedCall) -> RecordedCall:
+    def call(self, call: Call) -> Call:
         """The call with its thread and the places of its breakpoints in the common tree."""
-        return replace(call, request=self._request(call.request))
-
-    def _request(self, request: Request) -> Request:
-        breakpoints = tuple(
-            replace(breakpoint, node=breakpoint.node and self._thread(breakpoint.node))
-            for breakpoint in request.breakpoints
-        )
-        return replace(
+        request = call.request
+        joined = replace(
             request,
             thread=self._thread(request.thread),
             tools=self._parts.setdefault(request.tools, request.tools),
             system=self._parts.setdefault(request.system, request.system),
-            breakpoints=breakpoints,
+            breakpoints=tuple(
+                replace(breakpoint, node=breakpoint.node and self._thread(breakpoint.node))
+                for breakpoint in request.breakpoints
+            ),
         )
+        return replace(call, request=joined)
 
     def _thread(self, thread: Thread) -> Thread:
         """The node of the common tree; costs work only for messages that are new."""

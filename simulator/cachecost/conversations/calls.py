@@ -86,7 +86,7 @@ class KnownLengths:
         return tuple(found)
 
 
-def billed_lengths(call: RecordedCall) -> KnownLengths:
+def billed_lengths(call: Call) -> KnownLengths:
     """The lengths that the bill of a recorded call shows. A bill of several passes shows only that of the answer."""
     billed = call.billed
     if billed is None or call.iterations:
@@ -147,16 +147,39 @@ _set = msgspec.structs.force_setattr
 
 
 @value
+class Iteration:
+    """One of the passes that the usage of a call lists: "message", "compaction", "advisor_message" …
+
+    `model` is that of the pass; "" is the call's own.
+    """
+
+    kind: str
+    usage: Usage
+    model: str = ""
+
+
+@value
 class Call:
-    """A request and everything about it that is not in the body.
+    """A request and everything about it that is not in the body: of a log or recording with its bill, or simulated.
 
     `start` is in seconds since the epoch, `timestamp` the same in ISO 8601 (None: unknown), `first_token_s` the seconds
     until the first token, when the entry that the call writes can be read. `day` picks rules and prices (None: that of
-    the shipped data, or `as_of`). The output is `output_tokens` where known, else the sum over `output`. `response`
-    holds the blocks of the answer where they are known: server tools and summaries in it make the call several passes.
-    `number` is the call's place in its file, where the file is not in time order (0: it is). `most_read` is how many
-    tokens the call can read at most, because its bill shows that what comes after them was lost (None: no limit).
-    `rounding_s`: how many seconds later than `start` it may have begun, as its log has whole seconds only.
+    the timestamp, else of the shipped data or `as_of`). The output is `output_tokens` where known (from the bill where
+    that is not given), else the sum over `output`. `response` holds the blocks of the answer where they are known:
+    server tools and summaries in it make the call several passes; where the reader keeps no content it holds only an
+    answer with server tools. `number` is the call's place in its file, where the file is not in time order (0: it is).
+    `most_read` is how many tokens the call can read at most, because its bill shows that what comes after them was lost
+    (None: no limit). `rounding_s`: how many seconds later than `start` it may have begun, as its log has whole seconds.
+
+    `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine). `source` is who
+    recorded the call, `session` the conversation that the log says it belongs to, `project` the folder that the agent
+    worked in, `agent` the sub-agent that made the call, `id` identifies copies of one call in several files; each is ""
+    where the log does not say (`agent` also for the main thread). `lengths` are those that the log states of a call
+    without a bill. `file` and `line` are where the call was recorded, `before` is the line of the call of that file
+    that the recording says it continues (0: it does not say).
+
+    `is_simulated`: made by a strategy or answered by the simulated API. `purpose` is "main", or why a strategy sends
+    the call; `inquiry` the number of the side question that it answers (None: none).
     """
 
     request: Request
@@ -173,105 +196,6 @@ class Call:
     number: int = 0
     most_read: int | None = None
     rounding_s: float = 0.0
-
-    @property
-    def ready_s(self) -> float:
-        """Seconds from `start` until what the call writes may be readable for a call of the same log: until its first
-        token, less what the rounding of their stamps can hide."""
-        return max(0.0, self.first_token_s - self.rounding_s) if self.rounding_s else self.first_token_s
-
-    @property
-    def has_failed(self) -> bool:
-        return False
-
-    @property
-    def why_unknown(self) -> str:
-        """Why the log does not show what was sent, or what the API made of it; empty where it does."""
-        return ""
-
-    @property
-    def may_be_refused(self) -> bool:
-        """Whether a call that the log does not show in full may be one that its host refuses."""
-        return False
-
-    @property
-    def tool_uses(self) -> ToolUses:
-        """The uses of server tools that its answer shows."""
-        count = sum(block.kind in SEARCHES for block in self.response or self.output)
-        return (("web_search", count),) if count else ()
-
-    @property
-    def pass_bills(self) -> tuple[Usage, ...]:
-        """The bill of each pass of a call that the API compacted in; empty for any other call."""
-        return ()
-
-    @property
-    def simulated_response(self) -> tuple[Block, ...]:
-        """The response to simulate."""
-        return self.response
-
-    @property
-    def purpose(self) -> str:
-        """`main`, or why a strategy sends the call."""
-        return "main"
-
-    @property
-    def turn(self) -> int:
-        return 0
-
-    @property
-    def inquiry(self) -> int | None:
-        """The number of the side question that the call answers (None: it answers none)."""
-        return None
-
-    @property
-    def session(self) -> str:
-        """The conversation that the log says the call belongs to; this and the next four as in `RecordedCall`."""
-        return ""
-
-    @property
-    def project(self) -> str:
-        return ""
-
-    @property
-    def agent(self) -> str:
-        return ""
-
-    @property
-    def file(self) -> str:
-        return ""
-
-    @property
-    def line(self) -> int:
-        return 0
-
-
-@value
-class Iteration:
-    """One of the passes that the usage of a call lists: "message", "compaction", "advisor_message" …
-
-    `model` is that of the pass; "" is the call's own.
-    """
-
-    kind: str
-    usage: Usage
-    model: str = ""
-
-
-@value
-class RecordedCall(Call):
-    """A call from a log or a recording, with its bill.
-
-    `day` and `output_tokens` need not be given: they follow from the timestamp and the bill. `billed` is the usage that
-    came back, `status` the HTTP status (None: not recorded, so fine). `response` is whole where the reader keeps
-    content; else it holds only an answer with server tools, which take part in the cache. `source` is who recorded the
-    call, `session` the conversation that the log says it belongs to, `project` the folder that the agent worked in,
-    `agent` the sub-agent that made the call, `id` identifies copies of one call in several files; each is "" where the
-    log does not say (`agent` also for the main thread). `lengths` are those that the log states of a call without a
-    bill. `file` and `line` are where the call was recorded, `before` is the line of the call of that file that the
-    recording says it goes on from (0: it does not say).
-    """
-
     billed: Usage | None = None
     iterations: tuple[Iteration, ...] = ()
     status: int | None = None
@@ -286,8 +210,14 @@ class RecordedCall(Call):
     """The output tokens of a usage without input tokens: as every call has input, it is no bill (`billed` is None)."""
     file: str = ""
     line: int = 0
+    purpose: str = "main"
+    turn: int = 0
+    inquiry: int | None = None
+    is_simulated: bool = False
 
     def __post_init__(self) -> None:
+        if self.is_simulated:
+            return
         made: Any = self
         request = self.request
         if self.billed is not None and request.answering_model != request.model:
@@ -312,6 +242,12 @@ class RecordedCall(Call):
         return sum(filter(None, lengths)) if lengths and None not in lengths else None
 
     @property
+    def ready_s(self) -> float:
+        """Seconds from `start` until what the call writes may be readable for a call of the same log: until its first
+        token, less what the rounding of their stamps can hide."""
+        return max(0.0, self.first_token_s - self.rounding_s) if self.rounding_s else self.first_token_s
+
+    @property
     def returned_usage(self) -> Usage | None:
         """The usage that came back, also one that says nothing of the input."""
         return self.billed if self.output_billed is None else Usage(output_tokens=self.output_billed)
@@ -322,7 +258,11 @@ class RecordedCall(Call):
 
     @property
     def tool_uses(self) -> ToolUses:
-        return self.billed.tool_uses if self.billed else super().tool_uses
+        """The uses of server tools that its bill or answer shows."""
+        if self.billed:
+            return self.billed.tool_uses
+        count = sum(block.kind in SEARCHES for block in self.response or self.output)
+        return (("web_search", count),) if count else ()
 
     @property
     def has_known_length(self) -> bool:
@@ -345,6 +285,9 @@ class RecordedCall(Call):
 
     @property
     def why_unknown(self) -> str:
+        """Why the log does not show what was sent, or what the API made of it; empty where it does."""
+        if self.is_simulated:
+            return ""
         if self.is_bill_only:
             return BILL_ONLY
         if self.request.params.get("compaction") and not self.pass_bills:
@@ -353,7 +296,8 @@ class RecordedCall(Call):
 
     @property
     def may_be_refused(self) -> bool:
-        return self.billed is None and not self.is_bill_only
+        """Whether a call that the log does not show in full may be one that its host refuses."""
+        return not self.is_simulated and self.billed is None and not self.is_bill_only
 
     @property
     def simulated_response(self) -> tuple[Block, ...]:
@@ -367,32 +311,26 @@ class RecordedCall(Call):
         return (*summaries, *(rest if len(bills) > len(summaries) else ()))
 
 
-@value
-class PlannedCall(Call):
-    """A call that a strategy would make, and why. Session, project and agent are those of its conversation."""
-
-    purpose: str = "main"
-    turn: int = 0
-    inquiry: int | None = None
-    session: str = ""
-    project: str = ""
-    agent: str = ""
+def strip_recording(call: Call) -> Call:
+    """The call as a strategy plans it: of what was recorded, only where and when it is sent."""
+    request, host, workspace = call.request, call.host, call.workspace
+    return Call(request, call.start, host=host, workspace=workspace, is_batch=call.is_batch, is_simulated=True)
 
 
-def date_call(call: PlannedCall) -> PlannedCall:
+def date_call(call: Call) -> Call:
     """The call with the day and the timestamp of its start."""
     return replace(call, day=day_of(call.start), timestamp=iso_milliseconds(call.start))
 
 
-def name_call(call: PlannedCall, session: str, project: str, agent: str) -> PlannedCall:
+def name_call(call: Call, session: str, project: str, agent: str) -> Call:
     """The call as one of this conversation."""
     return replace(call, session=session, project=project, agent=agent)
 
 
-def derive_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> PlannedCall:
+def derive_call(call: Call, request: Request, start: float, output_tokens: int | None, purpose: str) -> Call:
     """A call that was not recorded, sent the way `call` was; only the length of its answer is known."""
     is_timed = call.timestamp is not None
-    return PlannedCall(
+    return Call(
         request,
         start,
         day_of(start) if is_timed else call.day,
@@ -405,6 +343,7 @@ def derive_call(call: Call, request: Request, start: float, output_tokens: int |
         purpose=purpose,
         turn=call.turn,
         inquiry=call.inquiry,
+        is_simulated=True,
     )
 
 
@@ -437,7 +376,7 @@ class BillTotal(msgspec.Struct):
     def dollars(self) -> Decimal:
         return sum((prices.total_cost(usage) for prices, usage in self._priced.values()), self.charged)
 
-    def add(self, call: RecordedCall) -> None:
+    def add(self, call: Call) -> None:
         """Add a call to the sums."""
         self.calls += 1
         if call.has_failed:
@@ -453,13 +392,13 @@ class BillTotal(msgspec.Struct):
         if self.prices:
             self._price(call, parts, self.prices)
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[Call]) -> Iterator[Call]:
         """Yield the calls unchanged, and add each to the sums."""
         for call in calls:
             self.add(call)
             yield call
 
-    def _price(self, call: RecordedCall, parts: list[tuple[str, Usage]], book: PriceBook) -> None:
+    def _price(self, call: Call, parts: list[tuple[str, Usage]], book: PriceBook) -> None:
         charged = call.billed.charged_usd if call.billed else None
         if charged is not None:
             self.charged += charged
@@ -479,7 +418,7 @@ class BillTotal(msgspec.Struct):
             known = self._priced.get(id(prices))
             self._priced[id(prices)] = prices, usage if known is None else known[1] + usage
 
-    def _prices(self, call: RecordedCall, model: str, usage: Usage, book: PriceBook) -> Prices:
+    def _prices(self, call: Call, model: str, usage: Usage, book: PriceBook) -> Prices:
         moment = moment_of(None if call.timestamp is None else call.start, call.day)
         terms = terms_of(call.request.params, call.is_batch)
         return book.quote(host_of(call.host, self.host, model), model, moment, terms).of(usage.total_input)

@@ -1,15 +1,10 @@
-"""The distributions a number of a synthetic conversation can have.
+"""Seeded synthetic conversations, also ones that branch: same spec, same conversation, to the byte; and the
+distributions that their numbers can have.
 
-In YAML: a number · [low, high] (uniform, both included) · {mean, sd, min?, max?} (lognormal with
-that mean and standard deviation) · {choices: […], weights?: […]}.
-
-A distribution is one class in this file, listed in `SHAPES`: its YAML, its JSON Schema, its mean and its draw. The draw
-takes its random numbers from a `RandomSource`, so the same formula gives one number from `random.Random` and, in
-sweep/montecarlo, an array with one number per seed.
-
-Synthetic conversations that branch: a person goes back to an earlier message and goes on another way.
-
-Seeded conversations from distributions: same spec, same conversation, to the byte.
+In YAML: a number · [low, high] (uniform, both included) · {mean, sd, min?, max?} (lognormal with that mean and standard
+deviation) · {choices: […], weights?: […]}. A distribution is one class in this file, listed in `SHAPES`: its YAML, its
+JSON Schema, its mean and its draw. The draw takes its random numbers from a `RandomSource`, so the same formula gives
+one number from `random.Random` and, in sweep/montecarlo, an array with one number per seed.
 """
 
 from __future__ import annotations
@@ -305,7 +300,7 @@ class Branch:
         self._messages = 0
         self._before_turn: list[int] = []
 
-    def take(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Go on by one event. One without blocks is no message."""
         if isinstance(event, Human):
             self._before_turn.append(self._messages)
@@ -408,15 +403,12 @@ class SyntheticSpec:
     def is_random(self) -> bool:
         """Whether another seed is another conversation: some number of it is drawn."""
         asked, forks = self.inquiries, self.forks
-        drawn = [self.calls, self.tools, *_numbers(self.sizes), *_numbers(self.pauses)]
+        drawn = [getattr(part, one.name) for part in (self.sizes, self.pauses) for one in fields(part)]
+        drawn += [self.calls, self.tools]
         drawn += [asked.batch, asked.question, asked.answer] if asked else []
         drawn += [forks.back] if forks else []
         rates = [*([asked.rate] if asked else []), *([forks.rate] if forks else [])]
-        return any(isinstance(each, DistributionShape) for each in drawn) or any(0 < rate < 1 for rate in rates)
-
-
-def _numbers(spec: SyntheticSizes | SyntheticPauses) -> list[Distribution | None]:
-    return [getattr(spec, each.name) for each in fields(spec)]
+        return any(isinstance(one, DistributionShape) for one in drawn) or any(0 < rate < 1 for rate in rates)
 
 
 def synthetic(spec: SyntheticSpec) -> Conversation:
@@ -453,21 +445,19 @@ class _Generator:
     def events(self) -> Iterator[Event]:
         spec, asking = self.spec, self.spec.inquiries
         questions = 2 * asking.rate * average(asking.batch) if asking else 0.0
-        self._take(round(spec.turns * (2 + (average(spec.calls) - 1) * (2 * average(spec.tools) + questions))))
+        self._count_blocks(round(spec.turns * (2 + (average(spec.calls) - 1) * (2 * average(spec.tools) + questions))))
         self.blocks = 0
         branch = Branch(self.spec.forks) if self.spec.forks else None
         for turn in range(self.spec.turns):
-            if branch is None:
-                yield from self._turn(turn)
-                continue
-            if back := branch.go_back(turn, self.at, self._random(f"{turn}/fork")):
+            if branch and (back := branch.go_back(turn, self.at, self._random(f"{turn}/fork"))):
                 yield back
             for event in self._turn(turn):
-                branch.take(event)
+                if branch:
+                    branch.add_event(event)
                 yield event
 
     def _turn(self, turn: int) -> Iterator[Event]:
-        self._take(2)
+        self._count_blocks(2)
         random = self._random(f"{turn}")
         yield Human(self.at, self._blocks(f"{turn}", "user", (("text", self.spec.sizes.human),), random))
         calls = max(1, draw_whole(self.spec.calls, random))
@@ -479,7 +469,7 @@ class _Generator:
     def _loop(self, place: str) -> Iterator[Event]:
         random, sizes = self._random(place), self.spec.sizes
         tools = max(1, draw_whole(self.spec.tools, random))
-        self._take(2 * tools)
+        self._count_blocks(2 * tools)
         reply = self._reply(place, [("text", sizes.text), *[("tool_use", sizes.tool_use)] * tools], random)
         yield reply
         self._wait(self.spec.pauses.loop, random)
@@ -501,7 +491,7 @@ class _Generator:
             return
         self.batch += 1
         questions = max(1, draw_whole(asking.batch, random))
-        self._take(2 * questions)
+        self._count_blocks(2 * questions)
         for n in range(questions):
             question = self._block(f"{place}/{n}", "text", "user", draw_whole(asking.question, random))
             answer = self._block(f"{place}/{n}", "text", "assistant", draw_whole(asking.answer, random))
@@ -525,7 +515,7 @@ class _Generator:
         if self.at >= LATEST:
             raise OutOfLimits("pauses that end before the year 9000", "longer ones")
 
-    def _take(self, blocks: int) -> None:
+    def _count_blocks(self, blocks: int) -> None:
         """Count blocks before they are made. Raises OutOfLimits."""
         self.blocks += blocks
         if self.blocks > self.most:

@@ -1,15 +1,11 @@
-"""Imports any known format as cachecost recordings. Each file is written whole or not at all.
-
-The result of an import, file by file.
-
-Blocks of unknown types: kept unchanged, counted as JSON, and reported.
-"""
+"""Imports any known format as cachecost recordings. Each file is written whole or not at all."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from hashlib import blake2b
@@ -22,7 +18,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.input_files import Warn, input_path, quiet
 from cachecost.conversations.logs import InputFile, Logs, merge_calls
 from cachecost.conversations.model import BlockWriter, Content, ContentFree, Count, key_from, key_of
@@ -108,7 +104,7 @@ class UnknownBlocks:
     found: Counter[str] = field(default_factory=Counter)
     _seen: set[Thread | Part] = field(default_factory=set)
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[Call]) -> Iterator[Call]:
         """Yield the calls unchanged, and count their unknown blocks."""
         for call in calls:
             for blocks in self._new(call):
@@ -122,17 +118,17 @@ class UnknownBlocks:
         for kind, times in sorted(self.found.items()):
             warn(f"{count_text(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
 
-    def _new(self, call: RecordedCall) -> Iterator[tuple[Block, ...]]:
+    def _new(self, call: Call) -> Iterator[tuple[Block, ...]]:
         request, seen = call.request, self._seen
         for part in (request.tools, request.system):
             if part not in seen:
                 seen.add(part)
                 yield part.blocks
-        node: Thread | None = request.thread
-        while node is not None and node.message is not None and node not in seen:
+        for node in request.thread.back():
+            if node in seen:
+                return
             seen.add(node)
-            yield node.message.blocks
-            node = node.parent
+            yield node.message_blocks
 
 
 def is_known(kind: str) -> bool:
@@ -172,13 +168,9 @@ class ImportOptions:
         """What writes the blocks of the recording of these files."""
         if self.content == "keep":
             return BlockWriter()
-        return BlockWriter(ContentFree(self._key(paths), self.round_to), self.count)
-
-    def _key(self, paths: Sequence[Path]) -> bytes:
-        if self.key_file is not None:
-            return key_from(self.key_file)
-        keys = [key_of(path) for path in paths]
-        return keys[0] if len(keys) == 1 else blake2b(b"".join(keys), digest_size=len(keys[0])).digest()
+        keys = [key_from(self.key_file)] if self.key_file is not None else [key_of(path) for path in paths]
+        key = keys[0] if len(keys) == 1 else blake2b(b"".join(keys), digest_size=len(keys[0])).digest()
+        return BlockWriter(ContentFree(key, self.round_to), self.count)
 
 
 def import_files(
@@ -200,31 +192,24 @@ def import_files(
     except InputError as error:
         return ImportReport(refused=error.faults, skipped=logs.skipped)
     report = ImportReport(files=len(found), skipped=logs.skipped)
-    for lack in dict.fromkeys(filter(None, map(_lacks, found))):
+    formats = []
+    for one in found:
+        with suppress(InputError):  # an unknown format is an error later on
+            formats.append(one.format[0])
+    for lack in dict.fromkeys(filter(None, map(lacks, formats))):
         options.warn(lack)
     groups = [found] if target.is_file and len(found) > 1 else [[one] for one in found]
     for group in groups:
-        _import_group(group, target, options, report)
+        # a merged file is whole or not written: only files whose calls can all be read are in it
+        readable = [made for one in group if (made := _read_whole(one, report))] if len(group) > 1 else group
+        try:
+            if readable:
+                report.imported.append(_import(readable, target, options))
+        except CannotWrite:
+            raise
+        except InputError as error:
+            report.refused.extend(error.faults)
     return report
-
-
-def _lacks(one: InputFile) -> str:
-    """What the format of a file lacks; empty if the format is unknown, which is an error later on."""
-    try:
-        return lacks(one.format[0])
-    except InputError:
-        return ""
-
-
-def _import_group(group: list[InputFile], target: _Target, options: ImportOptions, report: ImportReport) -> None:
-    found = _readable(group, report) if len(group) > 1 else group
-    try:
-        if found:
-            report.imported.append(_import(found, target, options))
-    except CannotWrite:
-        raise
-    except InputError as error:
-        report.refused.extend(error.faults)
 
 
 class _ReadFile:
@@ -236,7 +221,7 @@ class _ReadFile:
         self._said: list[str] = []
         self._calls = list(one.calls(self._said.append))
 
-    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
+    def calls(self, warn: Warn) -> Iterator[Call]:
         """As `InputFile.calls`."""
         for words in self._said:
             warn(words)
@@ -246,15 +231,12 @@ class _ReadFile:
 _Source = InputFile | _ReadFile
 
 
-def _readable(group: list[InputFile], report: ImportReport) -> list[_ReadFile]:
-    """The files whose calls can all be read. A merged file is whole or not written, so they are read before."""
-    kept = []
-    for one in group:
-        try:
-            kept.append(_ReadFile(one))
-        except InputError as error:
-            report.refused.extend(error.faults)
-    return kept
+def _read_whole(one: InputFile, report: ImportReport) -> _ReadFile | None:
+    try:
+        return _ReadFile(one)
+    except InputError as error:
+        report.refused.extend(error.faults)
+        return None
 
 
 def _count_once(count: Count) -> Count:
@@ -270,46 +252,30 @@ def _count_once(count: Count) -> Count:
 
 
 def _import(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
-    format_, _ = group[0].format
-    if len(group) == 1 and format_ in CONVERSATIONS:
-        one = group[0]
-        name, reason = one.format
-        read = CONVERSATIONS[name].read(one.path, options.warn)
-        title = options.header(read.name, read.source, read.licence)
-        place = target.place(title.name, [one.path])
-        whole = replace(read, source=title.source, licence=title.licence)
-        model.write(whole, place, options.blocks([one.path]), options.overwrite, private_mode([one.path]))
-        return ImportedFile(
-            str(one.path), name, reason, str(place), title.name, len(read.replies), 1, len(read.inquiries)
-        )
-    return _import_calls(group, target, options)
-
-
-def _import_calls(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
-    header = (
-        _header_of(paths[0])
-        if name == "calls" and len(group) == 1
-        else Title(paths[0].stem if len(paths) == 1 else target.out.stem)
-    )
+    if len(group) == 1 and name in CONVERSATIONS:
+        read = CONVERSATIONS[name].read(paths[0], options.warn)
+        title = options.header(read.name, read.source, read.licence)
+        place = target.place(title.name, paths)
+        whole = replace(read, source=title.source, licence=title.licence)
+        model.write(whole, place, options.blocks(paths), options.overwrite, private_mode(paths))
+        counts = len(read.replies), 1, len(read.inquiries)
+        return ImportedFile(str(paths[0]), name, reason, str(place), title.name, *counts)
+    header = Title(paths[0].stem if len(paths) == 1 else target.out.stem)
+    if name == "calls" and len(group) == 1:  # its reader is imported where it is needed, for start-up counts
+        from cachecost.conversations.readers import call_recording as reader
+
+        header = reader.title(paths[0])
     title = options.header(header.name, header.source, header.licence)
     place = target.place(title.name, paths)
-    bill, tree = BillTotal(options.prices, options.host), CallTree()
-    unknown = UnknownBlocks()
-    read = unknown.add_all(merge_calls([one.calls(options.warn) for one in group], options.warn))
-    stream = tree.add_all(bill.add_all(read))
+    bill, tree, unknown = BillTotal(options.prices, options.host), CallTree(), UnknownBlocks()
+    calls = unknown.add_all(merge_calls([one.calls(options.warn) for one in group], options.warn))
+    stream = tree.add_all(bill.add_all(calls))
     call_recording.write(title, stream, place, options.blocks(paths), options.overwrite, private_mode(paths))
     unknown.report(options.warn)
-    whole = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
-    return ImportedFile(whole, name, reason, str(place), title.name, bill.calls, tree.conversations, bill=bill)
-
-
-def _header_of(path: Path) -> Title:
-    """What the header of a recording says; its reader is imported where it is needed, for start-up counts."""
-    from cachecost.conversations.readers import call_recording as reader
-
-    return reader.title(path)
+    file = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
+    return ImportedFile(file, name, reason, str(place), title.name, bill.calls, tree.conversations, bill=bill)
 
 
 class _Target:
@@ -320,25 +286,21 @@ class _Target:
         self.is_file = out.suffix == ".jsonl"
         self.taken: set[Path] = set()
         if not self.is_file:
-            self._make()
-
-    def _make(self) -> None:
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError([Fault(str(self.out), f"cannot be made: {error.strerror}")]) from error
+            try:
+                out.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError([Fault(str(out), f"cannot be made: {error.strerror}")]) from error
 
     def place(self, name: str, sources: Sequence[Path]) -> Path:
-        """Where the recording of `sources` goes. Raises InputError if it is one of them."""
-        place = self.out if self.is_file else self._free(re.sub(r"[/\\]|^\.+|^$", "_", name))
+        """Where the recording of `sources` goes: NAME.jsonl, or NAME-2.jsonl … where this import has used the name. An
+        older file is replaced. Raises InputError if it is one of the sources."""
+        place = self.out
+        if not self.is_file:
+            name = re.sub(r"[/\\]|^\.+|^$", "_", name)
+            names = (name if number == 1 else f"{name}-{number}" for number in count_from(1))
+            place = next(one for name in names if (one := self.out / f"{name}.jsonl") not in self.taken)
+            self.taken.add(place)
         same = next((source for source in sources if place.exists() and place.samefile(source)), None)
         if same is not None:
             raise InputError([Fault(str(same), "its recording would overwrite it: choose another place")])
-        return place
-
-    def _free(self, name: str) -> Path:
-        """NAME.jsonl, or NAME-2.jsonl … where this import has used the name. An older file is replaced."""
-        names = (name if n == 1 else f"{name}-{n}" for n in count_from(1))
-        place = next(place for place in (self.out / f"{name}.jsonl" for name in names) if place not in self.taken)
-        self.taken.add(place)
         return place

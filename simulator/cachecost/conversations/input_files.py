@@ -1,7 +1,5 @@
-"""Input files, local or at a URL, read as bytes and unpacked if they are gzip or zstd.
-
-What the bill of a session needs of each call: usage, time, model, and what happened since the call before it.
-"""
+"""Input files, local or at a URL, read as bytes and unpacked if they are gzip or zstd; and what the bill of a session
+needs of each call: usage, time, model, and what happened since the call before it."""
 
 from __future__ import annotations
 
@@ -113,6 +111,19 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     def total_input(self) -> int:
         tokens = self.tokens
         return tokens[0] + tokens[1] + tokens[2] + tokens[3]
+
+
+def token_counts(usage: Usage) -> tuple[int, int, int, int, int]:
+    """The counts of a usage in the order of a bill."""
+    return (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens)
+
+
+def billed_call(
+    line: int, model: str, usage: Usage, start: float | None = None, end: float | None = None, **facts: Any
+) -> BilledCall:
+    """A call with this usage; its number follows when all calls are known."""
+    uses, charged = usage.tool_uses, usage.charged_usd
+    return BilledCall(0, line, model, token_counts(usage), start, end, tool_uses=uses, charged_usd=charged, **facts)
 
 
 class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
@@ -264,8 +275,8 @@ def open_input(path: Path) -> Any:
         if head[:2] != GZIP and head != ZSTD:
             return stream
         stream.close()
-        from cachecost.conversations.remote_files import GzipInput, open_zstd
+        from cachecost.conversations.remote_files import open_gzip, open_zstd
 
-        return GzipInput(path) if head != ZSTD else open_zstd(path)
+        return open_zstd(path) if head == ZSTD else open_gzip(path)
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error

@@ -1,7 +1,5 @@
-"""Foreign JSON input, read field by field; errors are collected, not raised.
-
-Steps: the API calls of an agent's transcript as far as usage, times and flags go; and their content-free form.
-"""
+"""Foreign JSON input, read field by field, with errors that are collected; and what is read with it: the content-free
+form of a transcript, whose steps are API calls as far as usage, times and flags go."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from typing import Any
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, nearest
-from cachecost.base.times import LATEST, iso, seconds
-from cachecost.conversations.input_files import Warn, byte_lines
+from cachecost.base.times import LATEST, iso_or_none, seconds
+from cachecost.conversations.input_files import Warn, byte_lines, token_counts
 from cachecost.prompts.request import show_found
 from cachecost.providers.usage import Usage, usage_of
 
@@ -62,7 +60,7 @@ class JsonObject:
         if type(value) is str:
             self.known_keys.add(name)
             return value
-        return str(self.get(name, "a text", _is_text, default or "", default is None))
+        return str(self.get(name, "a text", lambda value: isinstance(value, str), default or "", default is None))
 
     def whole(self, name: str, default: int | None = None, required: bool = False) -> int | None:
         value: int | None = self.get(name, "a whole number from 0", limits.is_tokens, default, required)
@@ -96,7 +94,13 @@ class JsonObject:
         return value
 
     def wholes(self, name: str, required: bool = True) -> list[int]:
-        value: list[int] = self.get(name, "an array of whole numbers", _are_wholes, [], required)
+        value: list[int] = self.get(
+            name,
+            "an array of whole numbers",
+            lambda value: isinstance(value, list) and all(map(limits.is_id, value)),
+            [],
+            required,
+        )
         return value
 
     def time(self, name: str) -> float:
@@ -146,14 +150,6 @@ class JsonObject:
         for name in self.data:
             if name not in self.known_keys:
                 self.fault(name, f"unknown key{nearest(name, sorted(self.known_keys))}")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _are_wholes(value: object) -> bool:
-    return isinstance(value, list) and all(map(limits.is_id, value))
 
 
 def are_pairs(value: object) -> bool:
@@ -231,8 +227,6 @@ BETWEEN = ("human", "compaction", "edit", "model", "client", "error", "fork")
 edit, another model, another version of the client, an API error, and that another step went on from the same one."""
 MICROSECONDS = 6
 
-
-NO_TOKENS = (0, 0, 0, 0, 0)
 NO_USAGE = Usage()
 
 
@@ -242,7 +236,7 @@ class TranscriptStep:
 
     A reader changes it until it has read all lines of the answer.
 
-    Times are seconds since the epoch, None where none is told: `after` that of the record before the request,
+    Times are seconds since the epoch, None where none is known: `after` that of the record before the request,
     `answered` and `ended` those of the first and the last record of the answer.
     """
 
@@ -283,28 +277,24 @@ def steps_to_records(
     `name`, `source`, `licence` and models are written as given.
     """
     yield {"format": FORMAT, "kind": KIND, "name": name, "source": source, "licence": licence}
-    yield from map(_record, steps)
-
-
-def _record(step: TranscriptStep) -> dict[str, Any]:
-    usage = step.usage
-    values = {
-        "step": step.number,
-        "chain": step.chain,
-        "before": step.before,
-        "model": step.model,
-        "answered": None if step.answered is None else iso(step.answered),
-        "waited_s": _difference(step.after, step.answered),
-        "took_s": _difference(step.answered, step.ended),
-        "blocks": step.blocks or None,
-        "thinking": step.thinking or None,
-        "between": list(step.between) or None,
-        "modes": list(step.modes) or None,
-        "summed": step.summed or None,
-        "tool_uses": [[tool, uses] for tool, uses in usage.tool_uses] or None,
-        "usage": [usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens],
-    }
-    return {name: value for name, value in values.items() if value is not None}
+    for step in steps:
+        values = {
+            "step": step.number,
+            "chain": step.chain,
+            "before": step.before,
+            "model": step.model,
+            "answered": iso_or_none(step.answered),
+            "waited_s": _difference(step.after, step.answered),
+            "took_s": _difference(step.answered, step.ended),
+            "blocks": step.blocks or None,
+            "thinking": step.thinking or None,
+            "between": list(step.between) or None,
+            "modes": list(step.modes) or None,
+            "summed": step.summed or None,
+            "tool_uses": [[tool, uses] for tool, uses in step.usage.tool_uses] or None,
+            "usage": list(token_counts(step.usage)),
+        }
+        yield {name: value for name, value in values.items() if value is not None}
 
 
 def _difference(one: float | None, other: float | None) -> float | None:
@@ -315,87 +305,60 @@ def parse_steps(lines: Iterable[JsonObject]) -> list[TranscriptStep]:
     """The steps of a content-free form, header first; `line` is a line of it. Errors go to the lines' list."""
     steps: list[TranscriptStep] = []
     for position, line in enumerate(lines):
-        if position == 0:
-            _check_header(line)
-        else:
-            steps.append(_step(line, position))
+        if position:
+            steps.append(_parse_step(line, position))
+            continue
+        version = line.data.get("format")
+        if version != FORMAT or isinstance(version, bool):
+            line.fault("format", f"expected {FORMAT}; got {show_found(version)}, which this version cannot read")
+            continue
+        line.known_keys.update(("format", "kind"))
+        for name, default in (("name", None), ("source", ""), ("licence", "")):
+            line.text(name, default)
+        line.refuse_unknown_keys()
     return steps
 
 
-def _check_header(line: JsonObject) -> None:
-    version = line.data.get("format")
-    if version != FORMAT or isinstance(version, bool):
-        line.fault("format", f"expected {FORMAT}; got {show_found(version)}, which this version cannot read")
-        return
-    line.known_keys.update(("format", "kind"))
-    for name, default in (("name", None), ("source", ""), ("licence", "")):
-        line.text(name, default)
-    line.refuse_unknown_keys()
-
-
-def _step(line: JsonObject, number: int) -> TranscriptStep:
+def _parse_step(line: JsonObject, number: int) -> TranscriptStep:
+    """Its fields are read in the order of the class: so are their errors."""
     if line.whole("step", required=True) not in (None, number):
         line.fault("step", f"expected {number}; got {line.data['step']}")
     moment = line.moment("answered")
     answered = seconds(moment) if moment else None
-    found = line.get("tool_uses", "an array of [tool, number]", _are_uses, (), required=False)
-    step = TranscriptStep(
-        number,
-        line.line or 0,
-        line.text("chain"),
-        _before(line, number),
-        line.text("model"),
-        usage_of(
-            line.get("usage", "five whole numbers from 0", _are_five, NO_TOKENS),
-            tuple((tool, uses) for tool, uses in found),
-        ),
-        _move(answered, line.number("waited_s"), -1),
-        answered,
-        _move(answered, line.number("took_s"), 1),
-        line.whole("blocks", 0) or 0,
-        line.flag("thinking"),
-        _words(line, "between", BETWEEN),
-        tuple(line.get("modes", "an array of texts", are_texts, (), required=False)),
-        line.flag("summed"),
-    )
+    uses = line.get("tool_uses", "an array of [tool, number]", _are_uses, (), required=False)
+    chain, before = line.text("chain"), line.whole("before")
+    if before is not None and not 1 <= before < number:
+        line.fault("before", f"no line before this one has step {before}")
+        before = None
+    model = line.text("model")
+    usage = usage_of(line.get("usage", "five whole numbers from 0", _are_five, (0,) * 5), tuple(map(tuple, uses)))
+    step = TranscriptStep(number, line.line or 0, chain, before, model, usage, answered=answered)
+    waited, took = line.number("waited_s"), line.number("took_s")
+    if answered is not None:
+        step.after = None if waited is None else round(answered - waited, MICROSECONDS)
+        step.ended = None if took is None else round(answered + took, MICROSECONDS)
+    step.blocks, step.thinking = line.whole("blocks", 0) or 0, line.flag("thinking")
+    known = f"an array of {', '.join(BETWEEN)}"
+    step.between = tuple(line.get("between", known, _are_between, (), required=False))
+    step.modes = tuple(line.get("modes", "an array of texts", are_texts, (), required=False))
+    step.summed = line.flag("summed")
     line.refuse_unknown_keys()
     return step
 
 
-def _before(line: JsonObject, number: int) -> int | None:
-    before = line.whole("before")
-    if before is not None and not 1 <= before < number:
-        line.fault("before", f"no line before this one has step {before}")
-        return None
-    return before
+def are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _move(time: float | None, by: float | None, sign: int) -> float | None:
-    return None if time is None or by is None else round(time + sign * by, MICROSECONDS)
-
-
-def _words(line: JsonObject, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    expected = f"an array of {', '.join(known)}"
-    return tuple(
-        line.get(
-            name,
-            expected,
-            lambda value: isinstance(value, list) and all(isinstance(one, str) and one in known for one in value),
-            (),
-            required=False,
-        )
-    )
+def _are_between(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and one in BETWEEN for one in value)
 
 
 def _are_uses(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and type(one[1]) is int and one[1] >= 0
-        for one in value
+    return are_pairs(value) and all(
+        isinstance(tool, str) and type(uses) is int and uses >= 0
+        for tool, uses in value  # type: ignore[attr-defined]
     )
-
-
-def are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _are_five(value: object) -> bool:

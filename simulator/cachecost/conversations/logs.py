@@ -5,8 +5,6 @@ file that can be read counts and the others are left out, with their errors. The
 time order, each call once, whose conversations grow from one root: what the requests have in common is in one cache,
 across files and sessions, and nothing else is; a file without times has a cache of its own. Each call says in which
 file and line it was recorded.
-
-Many files as one stream of calls: all files of a folder, in time order, each call once.
 """
 
 from __future__ import annotations
@@ -18,13 +16,14 @@ from functools import cached_property
 from heapq import merge
 from itertools import chain
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text, inert
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.detect import (
     CALLS,
@@ -69,7 +68,7 @@ class InputFile:
     def is_empty(self) -> bool:
         return self.path.is_file() and not self.path.stat().st_size
 
-    def calls(self, warn: Warn) -> Iterator[RecordedCall]:
+    def calls(self, warn: Warn) -> Iterator[Call]:
         """Its calls in time order. Raises InputError with every fault, and where it holds a conversation."""
         name, reason = self.format
         if name not in CALLS:
@@ -81,12 +80,27 @@ class InputFile:
 def find_input_files(paths: Sequence[Path], format_: str, warn: Warn, skipped: list[Fault]) -> Iterator[InputFile]:
     """The files among `paths` and below its folders, each once, in the order given, those of a folder sorted.
 
-    Files that no reader knows are added to `skipped`, with a warning. Empty files are ignored, with a warning.
+    Files that no reader knows are added to `skipped`, with a warning. Empty files are ignored, with a warning. Raises
+    InputError where --format names no reader.
     """
     for path, folder in _expand(paths):
         found = InputFile(path, format_)
-        if _is_log(found, warn, skipped) and not (folder and is_companion(path, found.format[0], folder)):
-            yield found
+        if found.is_empty:
+            warn(f"{path}: empty, ignored")
+            continue
+        try:
+            name, _ = found.format
+        except Unrecognized as error:
+            skipped += error.faults
+            warn(f"{path}: {UNRECOGNIZED}, skipped ({error.hint})")
+        except InputError as error:
+            if format_ != "auto":
+                raise
+            skipped += error.faults
+            warn(f"{error}, skipped")
+        else:
+            if not (folder and is_companion(path, name, folder)):
+                yield found
 
 
 def expand_folders(paths: Sequence[Path]) -> Iterator[Path]:
@@ -98,39 +112,17 @@ def _expand(paths: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
     """Each file, and the folder among `paths` that it is in (None: it was named)."""
     seen = set()
     for path in paths:
-        folder = path if path.is_dir() else None
-        for one in _files_in(path) if folder else [path]:
+        is_folder = path.is_dir()
+        for one in sorted(path.rglob("*")) if is_folder else [path]:
+            if is_folder and (not one.is_file() or one.name.startswith(".") or one.name.endswith(NEVER_LOGS)):
+                continue
             status = one.stat()
             if (where := (status.st_dev, status.st_ino)) not in seen:
                 seen.add(where)
-                yield one, folder
+                yield one, path if is_folder else None
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.name.startswith(".") and not path.name.endswith(NEVER_LOGS):
-            yield path
-
-
-def _is_log(one: InputFile, warn: Warn, skipped: list[Fault]) -> bool:
-    """Whether a reader knows the file; if not, that is said. Raises InputError where --format names no reader."""
-    if one.is_empty:
-        warn(f"{one.path}: empty, ignored")
-        return False
-    try:
-        return bool(one.format)
-    except Unrecognized as error:
-        skipped += error.faults
-        warn(f"{one.path}: {UNRECOGNIZED}, skipped ({error.hint})")
-    except InputError as error:
-        if one.format_ != "auto":
-            raise
-        skipped += error.faults
-        warn(f"{error}, skipped")
-    return False
-
-
-def merge_calls(streams: Sequence[Iterable[RecordedCall]], warn: Warn) -> Iterator[RecordedCall]:
+def merge_calls(streams: Sequence[Iterable[Call]], warn: Warn) -> Iterator[Call]:
     """The calls of all streams in the order they start. A call that several streams hold comes once.
 
     Copies share id and input; without an id, they share time, request, answer and bill. The copy with the most output
@@ -141,13 +133,13 @@ def merge_calls(streams: Sequence[Iterable[RecordedCall]], warn: Warn) -> Iterat
     if len(streams) == 1:
         yield from streams[0]
         return
-    found = [sorted(stream, key=_start) for stream in streams]
-    kept = [sorted(stream, key=_start) for stream in _without_copies(found)]
+    found = [sorted(stream, key=attrgetter("start")) for stream in streams]
+    kept = [sorted(stream, key=attrgetter("start")) for stream in _without_copies(found)]
     if copies := sum(map(len, found)) - sum(map(len, kept)):
         warn(f"{count_text(copies, 'repeated call')} in several files: each call is counted once")
     timed = [stream for stream in kept if _has_times(stream)]
     untimed = [stream for stream in kept if stream and not _has_times(stream)]
-    in_order = merge(*timed, key=_start)
+    in_order = merge(*timed, key=attrgetter("start"))
     if not untimed:
         yield from in_order
         return
@@ -155,7 +147,7 @@ def merge_calls(streams: Sequence[Iterable[RecordedCall]], warn: Warn) -> Iterat
     yield from join_in_order([list(in_order), *untimed])
 
 
-def join_in_order(streams: Iterable[Sequence[RecordedCall]]) -> Iterator[RecordedCall]:
+def join_in_order(streams: Iterable[Sequence[Call]]) -> Iterator[Call]:
     """The calls of one stream after those of another; one without times begins when the one before it has ended."""
     last: float | None = None
     for stream in streams:
@@ -166,34 +158,35 @@ def join_in_order(streams: Iterable[Sequence[RecordedCall]]) -> Iterator[Recorde
             last = call.start + later
 
 
-def _without_copies(streams: Sequence[Sequence[RecordedCall]]) -> Iterator[Iterator[RecordedCall]]:
+def _without_copies(streams: Sequence[Sequence[Call]]) -> Iterator[Iterator[Call]]:
     """Each stream without the calls that another one, or itself, has with more output or earlier."""
     keys = CopyKeys(streams)
-    whole: dict[object, RecordedCall] = {}
-    first: dict[object, RecordedCall] = {}
+    whole: dict[object, Call] = {}
+    first: dict[object, Call] = {}
     named = [[(call, keys.key(call, number)) for call in stream] for number, stream in enumerate(streams)]
     for call, key in chain.from_iterable(named):
         if key is None:
             continue
-        if _place(call) < _place(first.setdefault(key, call)):
+        if _time(call) < _time(first.setdefault(key, call)):
             first[key] = call
         known = whole.setdefault(key, call)
-        if (-_output(call), _place(call)) < (-_output(known), _place(known)):
+        outputs = [one.billed.output_tokens if one.billed else 0 for one in (call, known)]
+        if (-outputs[0], _time(call)) < (-outputs[1], _time(known)):
             whole[key] = call
-    return (
-        (_at(call, first.get(key, call)) for call, key in stream if whole.get(key, call) is call) for stream in named
-    )
+    for stream in named:
+        yield (
+            call if _time(at := first.get(key, call)) == _time(call) else _at_time_of(at, call)
+            for call, key in stream
+            if whole.get(key, call) is call
+        )
 
 
-def _place(call: RecordedCall) -> float:
-    return inf if call.timestamp is None else call.start
-
-
-def _at(call: RecordedCall, first: RecordedCall) -> RecordedCall:
-    """The call at the time of its first copy."""
-    if _place(first) == _place(call):
-        return call
+def _at_time_of(first: Call, call: Call) -> Call:
     return replace(call, start=first.start, timestamp=first.timestamp, day=first.day)
+
+
+def _time(call: Call) -> float:
+    return inf if call.timestamp is None else call.start
 
 
 class CopyKeys:
@@ -204,7 +197,7 @@ class CopyKeys:
     own, a copy only of the second one elsewhere.
     """
 
-    def __init__(self, streams: Sequence[Sequence[RecordedCall]]) -> None:
+    def __init__(self, streams: Sequence[Sequence[Call]]) -> None:
         met: dict[tuple[object, ...], int] = {}
         self._several: set[tuple[object, ...]] = set()
         for number, stream in enumerate(streams):
@@ -213,41 +206,28 @@ class CopyKeys:
                     self._several.add(_moment(call))
         self._times: Counter[tuple[object, ...]] = Counter()
 
-    def key(self, call: RecordedCall, stream: int) -> object:
+    def key(self, call: Call, stream: int) -> object:
         """Equal for all copies of a call of the `stream`-th file; None for a call without any."""
         if call.id:
             billed = call.billed
             return (call.id, replace(billed, output_tokens=0) if billed else None)
         if call.timestamp is None or _moment(call) not in self._several:
             return None
-        content = _content(call)
+        request = call.request  # all that is known of a call but where it was recorded
+        messages = tuple(node.message.digest for node in request.thread.back() if node.message)
+        answer = tuple(block.digest for block in call.response)
+        place = call.host, call.workspace, call.session, call.agent, call.source, call.status, call.first_token_s
+        content = (*_moment(call), *place, request.tools.digest, request.system.digest, messages, answer)
         self._times[stream, content] += 1
         return (content, self._times[stream, content])
 
 
-def _has_times(stream: Sequence[RecordedCall]) -> bool:
+def _has_times(stream: Sequence[Call]) -> bool:
     return any(call.timestamp is not None for call in stream)
 
 
-def _moment(call: RecordedCall) -> tuple[object, ...]:
+def _moment(call: Call) -> tuple[object, ...]:
     return call.timestamp, call.request.model, call.request.thread.blocks, call.billed
-
-
-def _content(call: RecordedCall) -> tuple[object, ...]:
-    """All that is known of a call but where it was recorded."""
-    request = call.request
-    messages = tuple(node.message.digest for node in request.thread.back() if node.message)
-    answer = tuple(block.digest for block in call.response)
-    place = call.host, call.workspace, call.session, call.agent, call.source, call.status, call.first_token_s
-    return (*_moment(call), *place, request.tools.digest, request.system.digest, messages, answer)
-
-
-def _start(call: RecordedCall) -> float:
-    return call.start
-
-
-def _output(call: RecordedCall) -> int:
-    return call.billed.output_tokens if call.billed else 0
 
 
 NO_LOGS = "has no file of a known format"
@@ -289,7 +269,6 @@ class Logs:
 
         Raises InputError if there are none.
         """
-
         if self.single is not None:
             return [InputFile(self.single, self.format_)]
         found = list(find_input_files(self.paths, self.format_, self.warn, self.skipped))
@@ -304,7 +283,7 @@ class Logs:
             self.warn(str(fault))
 
 
-def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[RecordedCall]:
+def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[Call]:
     """The calls of all logs as one stream in time order (see above). A single file is read while it is iterated over.
 
     Raises InputError where a single file cannot be read, or none of several is known.
@@ -314,19 +293,25 @@ def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[RecordedCall]:
     return iter(_merged(logs, _calls_of_files(logs, logs.files(), keep_content)))
 
 
-def read_sessions(logs: Logs) -> tuple[list[Conversation], list[RecordedCall]]:
+def read_sessions(logs: Logs) -> tuple[list[Conversation], list[Call]]:
     """The conversations of all logs, and the calls that they were found in. Raises InputError as `read_logs` does."""
     from cachecost.conversations.sessions import conversations_of, read_conversations
 
     if logs.single is not None:
         return read_conversations(logs.single, logs.format_, logs.warn)
     files = logs.files()
-    recorded = [one for one in files if one.format[0] in CONVERSATIONS]
-    calls = _merged(logs, _calls_of_files(logs, [one for one in files if one not in recorded], True))
-    return [*_conversations_of_files(logs, recorded), *conversations_of(calls, logs.warn)], calls
+    recorded: list[Conversation] = []
+    calls = _merged(logs, _calls_of_files(logs, [one for one in files if one.format[0] not in CONVERSATIONS], True))
+    for one in files:
+        if one.format[0] in CONVERSATIONS:
+            try:
+                recorded.append(CONVERSATIONS[one.format[0]].read(one.path, logs.warn))
+            except InputError as error:
+                logs.skip(error)
+    return [*recorded, *conversations_of(calls, logs.warn)], calls
 
 
-def _calls_of_files(logs: Logs, files: Sequence[InputFile], keep_content: bool) -> Iterator[list[RecordedCall]]:
+def _calls_of_files(logs: Logs, files: Sequence[InputFile], keep_content: bool) -> Iterator[list[Call]]:
     """The calls of each file that can be read whole; a file that cannot is skipped."""
     formats = dict.fromkeys(one.format[0] for one in files)
     for lack in dict.fromkeys(filter(None, map(lacks, formats))):
@@ -341,28 +326,16 @@ def _calls_of_files(logs: Logs, files: Sequence[InputFile], keep_content: bool) 
             logs.skip(error)
 
 
-def _conversations_of_files(logs: Logs, files: Sequence[InputFile]) -> Iterator[Conversation]:
-    for one in files:
-        try:
-            yield CONVERSATIONS[one.format[0]].read(one.path, logs.warn)
-        except InputError as error:
-            logs.skip(error)
-
-
-def _merged(logs: Logs, streams: Iterator[list[RecordedCall]]) -> list[RecordedCall]:
+def _merged(logs: Logs, streams: Iterator[list[Call]]) -> list[Call]:
     """The calls of several files, numbered anew and grown from one root."""
     from cachecost.conversations.call_recording import ThreadJoiner
 
-    joiner = ThreadJoiner()
-    found = list(streams)
-    return [_renumbered(joiner.call(call)) for call in merge_calls(found, logs.warn)]
-
-
-def _renumbered(call: RecordedCall) -> RecordedCall:
-    """The call without its number in its file: among several files, calls are numbered in time order.
-
-    When a file without times was recorded is not known, so it shares no cache with the others.
-    """
-    if call.timestamp is None:
-        return replace(call, number=0, workspace=f"{call.workspace} {call.file}".strip())
-    return replace(call, number=0) if call.number else call
+    joiner, found = ThreadJoiner(), list[Call]()
+    for call in merge_calls(list(streams), logs.warn):
+        joined = joiner.call(call)
+        if call.timestamp is None:  # when its file was recorded is not known, so it shares no cache with the others
+            joined = replace(joined, number=0, workspace=f"{call.workspace} {call.file}".strip())
+        elif call.number:
+            joined = replace(joined, number=0)
+        found.append(joined)
+    return found

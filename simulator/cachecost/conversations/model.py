@@ -1,12 +1,8 @@
-"""A conversation as it happened, before any strategy decides what to send and where to place breakpoints.
+"""A conversation as it happened, before any strategy decides what to send, and our recording of it.
 
-Times are seconds since the epoch (UTC). Blocks carry their role, so an event is a message to be.
-
-Removes content: keyed digests replace everything that a person or a model wrote.
-
-The block table of a recording: each block is written once, where it is first used.
-
-Our recording of a conversation: JSON Lines, with content or content-free.
+Times are seconds since the epoch (UTC). Blocks carry their role, so an event is a message to be. A recording is JSON
+Lines, in which each block is written once, where it is first used; a content-free one has keyed digests in place of
+everything that a person or a model wrote.
 """
 
 from __future__ import annotations
@@ -267,7 +263,7 @@ class ContentFree:
     def params(self, value: Any) -> Any:
         """Request parameters: the API's own words and numbers stay, all else becomes digests."""
         if isinstance(value, dict):
-            return dict(self._pair(key, inner) for key, inner in value.items())
+            return dict(self._param(key, inner) for key, inner in value.items())
         if isinstance(value, list):
             return [self.params(inner) for inner in value]
         if isinstance(value, str) and value not in KNOWN_WORDS:
@@ -280,7 +276,7 @@ class ContentFree:
             return f"Tool '{self.word(named[1])}' cannot {named[2]}"
         return text if BODY_REFUSED.fullmatch(text) else self.word(text)
 
-    def _pair(self, key: str, value: Any) -> tuple[str, Any]:
+    def _param(self, key: str, value: Any) -> tuple[str, Any]:
         if key in KNOWN_KEYS and (key != "schema" or value is None):
             return key, self.params(value)
         hidden = self.word(compact({"": value}).decode("utf-8", "surrogatepass"))
@@ -332,50 +328,40 @@ class BlockWriter:
         return made
 
     def _fields(self, block: Block) -> dict[str, Any]:
-        if self.free is None and (content := packed_content(block)):
-            return {"role": block.role, "content": msgspec.Raw(content)}
-        if self.free:
-            return _block_fields(block, block.digest, *self._count(block), free=self.free)
-        return _block_fields(block, block.digest, block.counts, block.prose, free=None)
-
-    def _count(self, block: Block) -> tuple[Mapping[str, int], str]:
-        if block.content is None or block.tokens is not None or self.count is None:
-            return block.counts, block.prose
-        return self.count(block)
+        """What is written of a block besides its number: what does not follow from its content."""
+        free = self.free
+        if free is None and (packed := packed_content(block)):
+            return {"role": block.role, "content": msgspec.Raw(packed)}
+        counts, prose, content = block.counts, block.prose, None if free else block.content
+        if free and self.count and block.content is not None and block.tokens is None:
+            counts, prose = self.count(block)
+        base = None if content is None else plain_block(block.role, content)
+        digest, size, tokens = block.digest, block.size, block.tokens
+        if free:
+            digest, size, counts, prose = free.digest(digest), free.size(size), free.counts(counts), free.prose(prose)
+            tokens = None if tokens is None else free.size(tokens)
+        flags = {"image": "has_image", "citations": "has_citations", "empty": "is_empty_text"}
+        is_set = {name: getattr(block, field) for name, field in flags.items()}
+        follows = {name: base is not None and getattr(base, field) for name, field in flags.items()}
+        fields: dict[str, Any] = {
+            "kind": block.kind if base is None or base.kind != block.kind else None,
+            "role": block.role,
+            "digest": digest.hex() if base is None or base.digest != digest else None,
+            "size": size if base is None or base.size != size else None,
+            "tokens": tokens,
+            "counts": dict(sorted(counts.items())) or None,
+            "prose": prose if prose != DEFAULT_PROSE else None,
+            **{name: flag if flag != follows[name] else None for name, flag in is_set.items()},
+            "brought": list(block.brought) or None if content is not None else None,
+            "content": content,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def _within(value: Any, names: Iterable[str]) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
-
-
-def _block_fields(
-    block: Block, digest: bytes, counts: Mapping[str, int], prose: str, free: ContentFree | None
-) -> dict[str, Any]:
-    content = None if free else block.content
-    base = None if content is None else plain_block(block.role, content)
-    size, tokens = (block.size, block.tokens) if free is None else _round(block, free)
-    counts, prose = (free.counts(counts), free.prose(prose)) if free else (counts, prose)
-    fields: dict[str, Any] = {
-        "kind": block.kind if base is None or base.kind != block.kind else None,
-        "role": block.role,
-        "digest": (free.digest(digest) if free else digest).hex() if base is None or base.digest != digest else None,
-        "size": size if base is None or base.size != size else None,
-        "tokens": tokens,
-        "counts": dict(sorted(counts.items())) or None,
-        "prose": prose if prose != DEFAULT_PROSE else None,
-        "image": block.has_image if block.has_image != (base is not None and base.has_image) else None,
-        "citations": block.has_citations if block.has_citations != (base is not None and base.has_citations) else None,
-        "empty": block.is_empty_text if block.is_empty_text != (base is not None and base.is_empty_text) else None,
-        "brought": list(block.brought) or None if content is not None else None,
-        "content": content,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _round(block: Block, free: ContentFree) -> tuple[int, int | None]:
-    return free.size(block.size), None if block.tokens is None else free.size(block.tokens)
 
 
 class BlockReader:
@@ -389,8 +375,7 @@ class BlockReader:
         number = line.whole("block", required=True)
         if number in self.blocks:
             line.fault("block", f"{number} is already defined")
-        block = _block(line)
-        self.blocks[number or 0] = block
+        self.blocks[number or 0] = _parse_block(line)
         line.refuse_unknown_keys()
 
     def get(self, line: JsonObject, name: str, required: bool = True) -> tuple[Block, ...]:
@@ -402,20 +387,28 @@ class BlockReader:
         return tuple(self.blocks[number] for number in numbers if number in self.blocks)
 
 
-def _block(line: JsonObject) -> Block:
+def _parse_block(line: JsonObject) -> Block:
     role = line.one_of("role", (*ROLES, ""))
     content = line.mapping("content", required=False) if line.has("content") else None
     base = plain_block(role, content) if content is not None else None
     if isinstance(base, PackedBlock) and PLAIN_FIELDS.issuperset(line.data):
         return base  # as most are; it keeps its content packed
+    kind, digest = line.text("kind", base.kind if base else None), base.digest if base else b""
+    if base is None or line.has("digest"):
+        digest = bytes.fromhex(line.get("digest", f"{2 * DIGEST_BYTES} hex digits", _is_digest, "00" * DIGEST_BYTES))
+    size, tokens = line.whole("size", base.size if base else None, required=base is None) or 0, line.whole("tokens")
+    counts = NO_COUNTS
+    if line.has("counts"):
+        values = line.within(line.mapping("counts"), "counts")
+        counts = {name: values.whole(name) or 0 for name in values.data}
     return Block(
-        line.text("kind", base.kind if base else None),
+        kind,
         role,
-        _digest(line, base),
-        line.whole("size", base.size if base else None, required=base is None) or 0,
+        digest,
+        size,
         base.content if base else None,
-        line.whole("tokens"),
-        _counts(line),
+        tokens,
+        counts,
         line.text("prose", DEFAULT_PROSE),
         line.flag("image", bool(base and base.has_image)),
         line.flag("citations", bool(base and base.has_citations)),
@@ -424,22 +417,8 @@ def _block(line: JsonObject) -> Block:
     )
 
 
-def _digest(line: JsonObject, base: Block | None) -> bytes:
-    if base and not line.has("digest"):
-        return base.digest
-    text = line.get("digest", f"{2 * DIGEST_BYTES} hex digits", _is_digest, "00" * DIGEST_BYTES)
-    return bytes.fromhex(text)
-
-
 def _is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")
-
-
-def _counts(line: JsonObject) -> Mapping[str, int]:
-    if not line.has("counts"):
-        return NO_COUNTS
-    counts = JsonObject(line.mapping("counts"), line.faults, line.file, line.line, f"{line.place}counts.")
-    return {name: counts.whole(name) or 0 for name in counts.data}
 
 
 FORMAT = 1
@@ -447,9 +426,6 @@ Content = Literal["keep", "digest"]
 CONTENTS = ("keep", "digest")
 KINDS = ("conversation",)
 EVENTS: dict[type, str] = {Human: "human", Reply: "reply", Results: "results", Inquiry: "inquiry"}
-
-
-# ---------------------------------------------------------------------------------------- writing
 
 
 def write(
@@ -469,23 +445,13 @@ def write(
 
 def records(conversation: Conversation, table: BlockWriter) -> Iterator[dict[str, Any]]:
     """The lines of a recording as objects, in order."""
+    free = table.free
     tools, tool_lines = table.add(conversation.tools.blocks)
     system, system_lines = table.add(conversation.system.blocks)
-    yield _header(conversation, table, tools, system)
-    yield from tool_lines + system_lines
-    for event in conversation.events:
-        if not isinstance(event, ConversationState):
-            raise ValueError(f"{conversation.name}: built from calls; write the calls (call_recording.write)")
-        numbers, lines = table.add(_blocks(event))
-        yield from lines
-        yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **_details(event, table.free)}
-
-
-def _header(conversation: Conversation, table: BlockWriter, tools: list[int], system: list[int]) -> dict[str, Any]:
-    return {
+    yield {
         "format": FORMAT,
         "kind": "conversation",
-        "content": "digest" if table.free else "keep",
+        "content": "digest" if free else "keep",
         "name": conversation.name,
         "model": conversation.model,
         "source": conversation.source,
@@ -494,23 +460,24 @@ def _header(conversation: Conversation, table: BlockWriter, tools: list[int], sy
         "tools": tools,
         "system": system,
     }
-
-
-def _blocks(event: ConversationState) -> tuple[Block, ...]:
-    return (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
-
-
-def _details(event: ConversationState, free: ContentFree | None) -> dict[str, Any]:
-    if isinstance(event, Reply):
-        details = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
-        return {name: value for name, value in details.items() if value is not None}
-    if isinstance(event, Inquiry):
-        return {
-            "answer_type": free.answer_type(event) if free else event.answer_type,
-            "tool_use": free.word(event.tool_use) if free else event.tool_use,
-            "batch": event.batch,
-        }
-    return {}
+    yield from tool_lines + system_lines
+    for event in conversation.events:
+        if not isinstance(event, ConversationState):
+            raise ValueError(f"{conversation.name}: built from calls; write the calls (call_recording.write)")
+        details: dict[str, Any] = {}
+        if isinstance(event, Reply):
+            stated = {"first_token_s": event.first_token_s, "output_tokens": event.output_tokens}
+            details = {name: value for name, value in stated.items() if value is not None}
+        elif isinstance(event, Inquiry):
+            details = {
+                "answer_type": free.answer_type(event) if free else event.answer_type,
+                "tool_use": free.word(event.tool_use) if free else event.tool_use,
+                "batch": event.batch,
+            }
+        blocks = (event.question, event.answer) if isinstance(event, Inquiry) else event.blocks
+        numbers, lines = table.add(blocks)
+        yield from lines
+        yield {"event": EVENTS[type(event)], "at": iso(event.at), "blocks": numbers, **details}
 
 
 def encode_record(record: dict[str, Any]) -> bytes:
@@ -521,9 +488,6 @@ def encode_record(record: dict[str, Any]) -> bytes:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
-
-
-# ---------------------------------------------------------------------------------------- reading
 
 
 def sniff(head: bytes) -> str | None:
@@ -564,7 +528,14 @@ class _RecordingParser:
     def parse_line(self, line: JsonObject) -> bool:
         """Read a line; False if nothing after it can be understood."""
         if self.header is None:
-            return self._head(line)
+            number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
+            if number is None:
+                return False
+            if number != FORMAT or isinstance(number, bool):
+                line.fault("format", f"expected {FORMAT}; got {show_found(number)}, which this version cannot read")
+                return False
+            self.header = line if line.one_of("kind", KINDS) == line.data.get("kind") else None
+            return self.header is not None
         if "block" in line.data:
             self.table.add(line)
         elif "event" in line.data:
@@ -575,16 +546,6 @@ class _RecordingParser:
         else:
             line.fault("line", "expected a block or an event")
         return True
-
-    def _head(self, line: JsonObject) -> bool:
-        number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
-        if number is None:
-            return False
-        if number != FORMAT or isinstance(number, bool):
-            line.fault("format", f"expected {FORMAT}; got {show_found(number)}, which this version cannot read")
-            return False
-        self.header = line if line.one_of("kind", KINDS) == line.data.get("kind") else None
-        return self.header is not None
 
     def conversation(self) -> Conversation | None:
         """The whole; None if no header was understood. The header's own faults are found here."""
@@ -610,11 +571,7 @@ class _RecordingParser:
         return Part(blocks) if blocks else NOTHING
 
 
-def _reply(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Reply:
-    return Reply(at, blocks, line.number("first_token_s"), line.whole("output_tokens"))
-
-
-def _inquiry(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Inquiry | None:
+def _parse_inquiry(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Inquiry | None:
     answer_type = line.text("answer_type", "boolean")
     tool_use = line.text("tool_use", "")
     batch = line.whole("batch", 0) or 0
@@ -625,7 +582,7 @@ def _inquiry(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Inquiry 
 
 READERS: dict[str, Callable[[JsonObject, float, tuple[Block, ...]], ConversationState | None]] = {
     "human": lambda line, at, blocks: Human(at, blocks),
-    "reply": _reply,
+    "reply": lambda line, at, blocks: Reply(at, blocks, line.number("first_token_s"), line.whole("output_tokens")),
     "results": lambda line, at, blocks: Results(at, blocks),
-    "inquiry": _inquiry,
+    "inquiry": _parse_inquiry,
 }

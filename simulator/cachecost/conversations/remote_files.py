@@ -1,9 +1,8 @@
-"""Logs in object storage and on web servers, read through fsspec. Imported only where a URL is named.
+"""Inputs that are no plain files: gzip and zstd files, pipes and devices, and logs in object storage and on web
+servers, which are read through fsspec. Few inputs are one of these, so this module is imported only for them.
 
 A `RemotePath` is a path like any other: what reads logs needs not know where they are. Its name is the URL without
 secrets: a password, or a query, which may hold a signature, is used to read and never shown.
-
-Gzip and zstd files, and pipes and devices. Few inputs are one of these, so this module is imported only for them.
 """
 
 from __future__ import annotations
@@ -13,12 +12,10 @@ import os
 import re
 import zlib
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
 from errno import EACCES, EIO, ENOENT, ETIMEDOUT
-from gzip import BadGzipFile
 from hashlib import blake2b
 from importlib import import_module
-from io import BufferedReader, FileIO, RawIOBase
+from io import SEEK_SET, BufferedReader, FileIO, RawIOBase
 from pathlib import Path, PosixPath
 from stat import S_IFDIR, S_IFREG
 from typing import Any
@@ -28,48 +25,17 @@ from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.extras import require
 from cachecost.base.limits import UNPACKED
 
-
-class GzipInput(gzip.GzipFile):
-    """A gzip file. Damage anywhere, and more data than `UNPACKED`, raise InputError."""
-
-    def __init__(self, path: Path) -> None:
-        stream: Any = path.open("rb")
-        self.myfileobj = stream  # closed with this file
-        super().__init__(fileobj=stream)
-        self._path = path
-        self._count = ByteCount(path)
-
-    def read(self, size: int | None = -1) -> bytes:
-        with self._input_errors():
-            return self._count.add(super().read(size))
-
-    def read1(self, size: int = -1) -> bytes:
-        with self._input_errors():
-            return self._count.add(super().read1(size))
-
-    def readline(self, size: int | None = -1) -> bytes:
-        with self._input_errors():
-            return self._count.add(super().readline(size))
-
-    @contextmanager
-    def _input_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError([Fault(str(self._path), f"damaged gzip: {error}")]) from None
-
-
 ZSTD_MODULES = ("compression.zstd", "zstandard")
 """Python's own from 3.14; before, a package that nothing here depends on."""
 NO_ZSTD = "is packed with zstd: unpack it (zstd -d), or install zstandard"
 
 
-class ZstdInput(RawIOBase):
-    """A zstd file. Damage anywhere, and more data than `UNPACKED`, raise InputError."""
+class PackedInput(RawIOBase):
+    """A file that `module` unpacks. Damage anywhere, and more data than `UNPACKED`, raise InputError."""
 
-    def __init__(self, path: Path, module: Any) -> None:
-        self._path = path
-        self._module = module
+    def __init__(self, path: Path, module: Any, name: str, errors: tuple[type[Exception], ...]) -> None:
+        self._path, self._name = path, name
+        self._errors: tuple[type[Exception], ...] = (EOFError, *errors)
         self._open: list[Any] = [path.open("rb")]
         self._open.append(module.open(self._open[0], "rb"))
         self._count = ByteCount(path)
@@ -77,11 +43,19 @@ class ZstdInput(RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        """A transcript that was read before is continued where it ended."""
+        return True
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        return int(self._open[-1].seek(offset, whence))
+
     def readinto(self, buffer: Any) -> int:
         try:
-            data = self._count.add(self._open[-1].read(len(buffer)))
-        except (EOFError, self._module.ZstdError) as error:
-            raise InputError([Fault(str(self._path), f"damaged zstd: {error}")]) from None
+            data = self._open[-1].read(len(buffer))
+        except self._errors as error:
+            raise InputError([Fault(str(self._path), f"damaged {self._name}: {error}")]) from None
+        self._count.more(len(data))
         buffer[: len(data)] = data
         return len(data)
 
@@ -91,6 +65,11 @@ class ZstdInput(RawIOBase):
         super().close()
 
 
+def open_gzip(path: Path) -> BufferedReader:
+    """A gzip file, open for reading."""
+    return BufferedReader(PackedInput(path, gzip, "gzip", (gzip.BadGzipFile, zlib.error)), BUFFER)
+
+
 def open_zstd(path: Path) -> BufferedReader:
     """A zstd file, open for reading. Raises InputError where nothing can unpack it."""
     for name in ZSTD_MODULES:
@@ -98,7 +77,7 @@ def open_zstd(path: Path) -> BufferedReader:
             module = import_module(name)
         except ImportError:
             continue
-        return BufferedReader(ZstdInput(path, module))
+        return BufferedReader(PackedInput(path, module, "zstd", (module.ZstdError,)), BUFFER)
     raise InputError([Fault(str(path), NO_ZSTD)])
 
 
@@ -122,12 +101,8 @@ class ByteCount:
         self._path = path
         self._left = UNPACKED.value()
 
-    def add(self, data: bytes) -> bytes:
-        """Count `data` and return it. Raises InputError beyond the limit."""
-        self.more(len(data))
-        return data
-
     def more(self, size: int) -> None:
+        """Count `size` bytes more. Raises InputError beyond the limit."""
         self._left -= size
         if self._left < 0:
             raise InputError([Fault(str(self._path), str(UNPACKED.error()))])
@@ -141,6 +116,8 @@ MODULES = {
 }
 """The modules that read the URLs of each scheme."""
 WEB = ("http", "https")
+BUFFER = 1 << 16
+"""Bytes that are unpacked at once."""
 PIECE = 4 << 20
 """Bytes of a request: large enough for few requests, small enough to look at the beginning of many files."""
 UNKNOWN_SIZE = -1

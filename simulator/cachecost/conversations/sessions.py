@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.formatting import count_text
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.conversations.readers.detect import CALLS, CONVERSATIONS, detect, read_calls
@@ -37,7 +37,7 @@ Place = tuple[str, str | None, str, bool, str]
 class Turn:
     """A call in the tree of calls: `before` is the one it goes on from, `follows` counts itself and all after it."""
 
-    call: RecordedCall
+    call: Call
     number: int
     before: Turn | None = None
     after: list[Turn] = field(default_factory=list)
@@ -58,9 +58,7 @@ class Turn:
         return self.before is not None and self.before.thread.common(self.thread) is self.before.thread
 
 
-def read_conversations(
-    path: Path, format_: str = "auto", warn: Warn = quiet
-) -> tuple[list[Conversation], list[RecordedCall]]:
+def read_conversations(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[Call]]:
     """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
 
     Raises InputError with every fault.
@@ -72,7 +70,7 @@ def read_conversations(
     return conversations_of(calls, lambda words: warn(f"{path}: {words}")), calls
 
 
-def conversations_of(calls: Iterable[RecordedCall], warn: Warn = quiet) -> list[Conversation]:
+def conversations_of(calls: Iterable[Call], warn: Warn = quiet) -> list[Conversation]:
     """The conversations that `calls` (in time order) are, in the order they begin. What is left out goes to `warn`."""
     tree = CallTree()
     for call in calls:
@@ -95,7 +93,7 @@ class CallTree:
         self._through: dict[tuple[Place, Thread], Turn] = {}
         self._latest: dict[tuple[Place, tuple[str, bytes, bytes]], Turn] = {}
 
-    def add(self, call: RecordedCall) -> None:
+    def add(self, call: Call) -> None:
         if call.has_failed or call.request.fault:
             self.notes["failed or refused call", ": not part of a conversation"] += 1
             return
@@ -106,7 +104,7 @@ class CallTree:
             self.notes["call", f" skipped: {call.why_unknown}"] += 1
             return
         turn = Turn(call, len(self.turns))
-        place = _place(call)
+        place = call.workspace, call.host, call.session, call.is_batch, call.agent
         turn.before = self._before(turn, place)
         if turn.before is not None:
             turn.before.after.append(turn)
@@ -118,7 +116,7 @@ class CallTree:
                 break
             self._through[place, node] = turn
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def add_all(self, calls: Iterable[Call]) -> Iterator[Call]:
         """Yield the calls unchanged, and add each to the tree."""
         for call in calls:
             self.add(call)
@@ -152,25 +150,17 @@ class CallTree:
         begins = [turn for turn in self.turns if turn.before is None]
         found = []
         while begins:
-            main, asides, forks = _follow(begins.pop())
-            begins += forks
+            main, asides = [begins.pop()], list[Turn]()
+            while after := main[-1].after:
+                following = max(after, key=lambda one: (not _stands_aside(one), one.follows, one.number))
+                others = [one for one in after if one is not following or _stands_aside(one)]
+                asides += [one for one in others if not one.after]
+                begins += [one for one in others if one.after]
+                if following in others:
+                    break
+                main.append(following)
             found.append((main, asides))
         yield from sorted(found, key=lambda one: one[0][0].number)
-
-
-def _follow(first: Turn) -> tuple[list[Turn], list[Turn], list[Turn]]:
-    """The main thread from `first` on, its side calls, and the calls that begin forks."""
-    main, asides, forks = [first], list[Turn](), list[Turn]()
-    while main[-1].after:
-        turn = main[-1]
-        following = max(turn.after, key=lambda one: (not _stands_aside(one), one.follows, one.number))
-        others = [one for one in turn.after if one is not following or _stands_aside(one)]
-        asides += [one for one in others if not one.after]
-        forks += [one for one in others if one.after]
-        if following in others:
-            break
-        main.append(following)
-    return main, asides, forks
 
 
 def _stands_aside(turn: Turn) -> bool:
@@ -180,10 +170,6 @@ def _stands_aside(turn: Turn) -> bool:
     mine, theirs = turn.call.request, turn.before.call.request
     heads = (mine.tools.digest, mine.system.digest) != (theirs.tools.digest, theirs.system.digest)
     return heads or any(mine.params.get(name) != theirs.params.get(name) for name in SIDE_PARAMETERS)
-
-
-def _place(call: RecordedCall) -> Place:
-    return call.workspace, call.host, call.session, call.is_batch, call.agent
 
 
 def _root(turn: Turn) -> Turn:
@@ -231,50 +217,42 @@ class _ConversationBuilder:
             self._events.append(Aside(call.start, call.request, _reply(call, call.response)))
 
     def _add(self, turn: Turn, index: int) -> None:
-        call = turn.call
-        if index and _request_settings(call) != _request_settings(self._main[index - 1].call):
+        call, at, earlier = turn.call, turn.call.start, self._main[index - 1] if index else None
+        if earlier and _request_settings(call) != _request_settings(earlier.call):
             request = call.request
-            self._events.append(Switch(call.start, request.model, request.tools, request.system, request.params))
-        at = turn.call.start
-        keep = self._main[index - 1].thread.common(turn.thread).length if index else 0
-        goes_on = index > 0 and turn.goes_on
+            self._events.append(Switch(at, request.model, request.tools, request.system, request.params))
+        keep = earlier.thread.common(turn.thread).length if earlier else 0
+        goes_on = earlier is not None and turn.goes_on
         new = _messages_after(turn.thread, keep)
         if goes_on and new and new[0].role == "assistant":
             keep, new = keep + 1, new[1:]
         last = new.pop() if new and new[-1].role == "user" else None
-        if new or (index and not goes_on):
-            self._events.append(ThreadRewrite(at, keep, tuple(new), self._why(turn, index, keep)))
+        if new or (earlier and not goes_on):
+            why = "start" if turn.before is None else "fork"
+            if earlier:
+                is_cut = keep == 0 or turn.thread.length < earlier.thread.length
+                why = "insertion" if goes_on else "compaction" if is_cut else "edit"
+            self._events.append(ThreadRewrite(at, keep, tuple(new), why))
         if last is not None:
             has_results = any(block.kind == "tool_result" for block in last.blocks)
             self._events.append((Results if has_results else Human)(at, last.blocks))
-        self._events.append(_reply(call, self._answer(index)))
-
-    def _why(self, turn: Turn, index: int, keep: int) -> str:
-        if index == 0:
-            return "start" if turn.before is None else "fork"
-        if turn.goes_on:
-            return "insertion"
-        shorter = turn.thread.length < self._main[index - 1].thread.length
-        return "compaction" if keep == 0 or shorter else "edit"
-
-    def _answer(self, index: int) -> tuple[Block, ...]:
-        """The answer as the next call sends it: what the client made of it is what goes on."""
+        answer = call.response
         following = self._main[index + 1] if index + 1 < len(self._main) else None
-        if following is None or not following.goes_on:
-            return self._main[index].call.response
-        new = _messages_after(following.thread, self._main[index].thread.length)
-        return new[0].blocks if new and new[0].role == "assistant" else ()
+        if following is not None and following.goes_on:  # as it is sent: what the client made of it goes on
+            sent = _messages_after(following.thread, turn.thread.length)
+            answer = sent[0].blocks if sent and sent[0].role == "assistant" else ()
+        self._events.append(_reply(call, answer))
 
 
 def _order_key(turn: Turn) -> tuple[float, int]:
     return turn.call.start, turn.number
 
 
-def _reply(call: RecordedCall, blocks: tuple[Block, ...]) -> Reply:
+def _reply(call: Call, blocks: tuple[Block, ...]) -> Reply:
     return Reply(call.start, blocks, call.ready_s or None, call.output_tokens)
 
 
-def _request_settings(call: RecordedCall) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
+def _request_settings(call: Call) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
     """How a call is sent: everything but messages and breakpoints."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params

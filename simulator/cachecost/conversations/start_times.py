@@ -1,12 +1,7 @@
-"""When calls start: from their timestamps, or 2 s apart (rule 11).
+"""The times of calls: when they start, lines of a log in a buffer, calls as billed calls, and a file in time order.
 
-Reads a file into one buffer, piece by piece, and finds its lines there without copying them.
-
-Recorded calls as billed calls: for logs whose requests are known, and formats without a reader for bills.
-
-Calls whose stamps do not tell which of them came first: stamps that are equal, or of whole seconds.
-
-The calls of a recording in time order, independent of their order in the file.
+A call starts at its timestamp, or 2 s after the one before it (rule 11). Where stamps do not tell which of two calls
+came first, as they are equal or of whole seconds, the one that goes on from the other starts later.
 """
 
 from __future__ import annotations
@@ -22,12 +17,22 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import LINE
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import APART, RecordedCall
-from cachecost.conversations.input_files import BOM, COMMENT, WATCH, BilledCall, SessionFile, Warn, open_input, too_long
+from cachecost.conversations.calls import APART, Call
+from cachecost.conversations.input_files import (
+    BOM,
+    COMMENT,
+    WATCH,
+    BilledCall,
+    SessionFile,
+    Warn,
+    billed_call,
+    open_input,
+    token_counts,
+    too_long,
+)
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.prices import terms_of
-from cachecost.providers.usage import Usage
 
 PIECE = 1 << 20
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
@@ -103,11 +108,11 @@ class RecordedSessions:
         self._files: dict[tuple[str, str], SessionFile] = {}
         self._at_thread: dict[tuple[str, str, Thread], int] = {}
 
-    def add_all(self, calls: Iterable[RecordedCall]) -> list[BilledCall | None]:
+    def add_all(self, calls: Iterable[Call]) -> list[BilledCall | None]:
         """The billed calls, in order; None for a call that has no bill or failed."""
         return [self.add(call) for call in calls]
 
-    def add(self, call: RecordedCall) -> BilledCall | None:
+    def add(self, call: Call) -> BilledCall | None:
         returned = call.returned_usage
         if returned is None or call.has_failed:
             return None
@@ -117,50 +122,26 @@ class RecordedSessions:
         if file is None:
             file = self._files[key] = SessionFile(path, REQUESTS, call.project, [])
             file.has_requests = not call.is_bill_only
-        made = _billed_call(call, returned, len(file.calls) + 1)
-        made.before = self._before(key, call)
+        start = call.start if call.timestamp is not None else None
+        made = billed_call(call.line, call.request.model, returned, start, agent=call.agent, id=call.id)
+        made.number, made.session, made.host = len(file.calls) + 1, call.session or call.file, call.host or ""
+        made.modes = terms_of(call.request.params, call.is_batch).modes
+        made.extra = tuple((one.model, token_counts(one.usage)) for one in call.iterations if one.kind in APART)
+        passes = sum(one.kind == "message" for one in call.iterations)
+        made.is_summed = passes > 1 or any(block.kind == SERVER_TOOLS for block in call.response)
+        made.answered = None if start is None else start + call.first_token_s
+        if call.is_bill_only:
+            made.before = len(file.calls)
+        else:  # the latest call whose messages this one begins with
+            nodes = ((*key, node) for node in call.request.thread.back())
+            made.before = next((self._at_thread[node] for node in nodes if node in self._at_thread), 0)
+            self._at_thread[(*key, call.request.thread)] = made.number
         file.calls.append(made)
         return made
-
-    def _before(self, key: tuple[str, str], call: RecordedCall) -> int:
-        """The latest call whose messages this one begins with; the one before it where only bills are known."""
-        if call.is_bill_only:
-            return len(self._files[key].calls)
-        thread = call.request.thread
-        found = next((self._at_thread[(*key, node)] for node in thread.back() if (*key, node) in self._at_thread), 0)
-        self._at_thread[(*key, thread)] = len(self._files[key].calls) + 1
-        return found
 
     @property
     def files(self) -> list[SessionFile]:
         return list(self._files.values())
-
-
-def _billed_call(call: RecordedCall, billed: Usage, number: int) -> BilledCall:
-    extra = tuple((one.model, _tokens(one.usage)) for one in call.iterations if one.kind in APART)
-    sums = [one for one in call.iterations if one.kind == "message"]
-    has_server_tools = any(block.kind == SERVER_TOOLS for block in call.response)
-    return BilledCall(
-        number,
-        call.line,
-        call.request.model,
-        _tokens(billed),
-        call.start if call.timestamp is not None else None,
-        agent=call.agent,
-        session=call.session or call.file,
-        id=call.id,
-        modes=terms_of(call.request.params, call.is_batch).modes,
-        is_summed=len(sums) > 1 or has_server_tools,
-        host=call.host or "",
-        extra=extra,
-        answered=call.start + call.first_token_s if call.timestamp is not None else None,
-        tool_uses=billed.tool_uses,
-        charged_usd=billed.charged_usd,
-    )
-
-
-def _tokens(usage: Usage) -> tuple[int, int, int, int, int]:
-    return (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens)
 
 
 ROUNDED_S = 1.0
@@ -176,13 +157,13 @@ def is_whole(start: float) -> bool:
     return start == start // 1
 
 
-def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def separate_equal(calls: Iterable[Call]) -> Iterator[Call]:
     """Calls in time order; those with equal stamps that go on from each other start one after another.
 
     Calls without a stamp stay as they are. A call is held back while others with its stamp may come before its first
     token.
     """
-    stamp, held = _Stamp(NEXT_EXACT_S), list[RecordedCall]()
+    stamp, held = _Stamp(NEXT_EXACT_S), list[Call]()
     for call in calls:
         if held and call.start != stamp.start:
             yield from held
@@ -196,12 +177,12 @@ def separate_equal(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
     yield from held
 
 
-def read_rounded(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+def read_rounded(calls: Iterable[Call]) -> Iterator[Call]:
     """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded.
 
     Calls without a stamp stay as they are. A call is held back while later ones may start before its first token.
     """
-    stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[RecordedCall]()
+    stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[Call]()
     for call in calls:
         placed = call if call.timestamp is None else replace(stamp.place(call), rounding_s=ROUNDED_S)
         held = [_ready_by(one, placed.start) if _goes_on(placed, one) else one for one in held]
@@ -217,12 +198,12 @@ class _Stamp:
     def __init__(self, step_s: float, most_s: float = inf) -> None:
         self.start: float | None = None
         self._step_s, self._most_s = step_s, most_s
-        self._first: RecordedCall | None = None
+        self._first: Call | None = None
         """A call that is not noted yet: most stamps have only one."""
         self._at_thread: dict[Thread, float] = {}
         self._at_line: dict[int, float] = {}
 
-    def place(self, call: RecordedCall) -> RecordedCall:
+    def place(self, call: Call) -> Call:
         if self.start != call.start:
             self.start, self._first = call.start, call
             return call
@@ -237,30 +218,27 @@ class _Stamp:
         self._note(call)
         return call
 
-    def _note(self, call: RecordedCall) -> None:
+    def _note(self, call: Call) -> None:
         thread, line = call.request.thread, call.line
         self._at_thread[thread] = max(call.start, self._at_thread.get(thread, call.start))
         self._at_line[line] = max(call.start, self._at_line.get(line, call.start))
 
 
-def _nearest(call: RecordedCall, starts: dict[Thread, float]) -> float | None:
+def _nearest(call: Call, starts: dict[Thread, float]) -> float | None:
     """The start of the last call whose messages and answer this one goes on from."""
-    node: Thread | None = call.request.thread
-    while node is not None and node.parent is not None:
-        is_answer = node.message is not None and node.message.role == "assistant"
-        if is_answer and node.parent in starts:
+    for node in call.request.thread.back():
+        if node.message is not None and node.message.role == "assistant" and node.parent in starts:
             return starts[node.parent]
-        node = node.parent
     return None
 
 
-def _ready_by(call: RecordedCall, moment: float) -> RecordedCall:
+def _ready_by(call: Call, moment: float) -> Call:
     """The call, with what it writes readable at that moment."""
     needed = call.first_token_s - max(0.0, moment - call.start)
     return replace(call, rounding_s=needed) if needed > call.rounding_s else call
 
 
-def _goes_on(call: RecordedCall, earlier: RecordedCall) -> bool:
+def _goes_on(call: Call, earlier: Call) -> bool:
     """Whether a call goes on from an earlier one: as recorded, or with all its messages and an answer to it."""
     return _nearest(call, {earlier.request.thread: 0.0}) is not None or 0 < call.before == earlier.line
 
@@ -272,7 +250,7 @@ def parse_time(timestamp: str) -> float:
     """ISO 8601 -> seconds since the epoch; a time without a zone is UTC. Raises NotAMessage."""
     try:
         return seconds(timestamp)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise NotAMessage("timestamp", "an ISO 8601 time", timestamp) from None
 
 
@@ -304,7 +282,7 @@ Times = Callable[[Path], Iterator[float]]
 Kind = TypeVar("Kind")
 
 
-def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: Times | None) -> Iterator[RecordedCall]:
+def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | None) -> Iterator[Call]:
     """The calls of a file in time order; if the file has another order, each call has its `number` in the file.
 
     The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
@@ -313,23 +291,21 @@ def order_by_time(calls: Iterable[RecordedCall], path: Path, warn: Warn, times: 
     if order is not None and order.is_rising:
         found = _check_rising(calls, path)
         yield from read_rounded(found) if order.is_whole else separate_equal(found)
+        return
+    read = list(calls)
+    if len(read) > 1 and all(call.timestamp is not None and call.start == read[0].start for call in read):
+        warn(f"{path}: all {len(read):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
+        for place, call in enumerate(read):  # rules and prices stay those of their day
+            read[place] = replace(call, start=call.start + place * SECONDS_BETWEEN_UNTIMED, timestamp=None)
     else:
-        sorted_calls = list(_sort(list(calls), path, warn))
-        if all(is_whole(call.start) for call in sorted_calls):
-            yield from read_rounded(sorted_calls)
-        else:
-            yield from _by_start(list(separate_equal(sorted_calls)))
-
-
-def _sort(found: list[RecordedCall], path: Path, warn: Warn) -> Iterator[RecordedCall]:
-    if len(found) > 1 and all(call.timestamp is not None and call.start == found[0].start for call in found):
-        warn(f"{path}: all {len(found):,} calls have the same timestamp: ignored, taken as 2 s apart in file order")
-        yield from _drop_times(found)
+        read = _by_start(read)
+    if all(is_whole(call.start) for call in read):
+        yield from read_rounded(read)
     else:
-        yield from _by_start(found)
+        yield from _by_start(list(separate_equal(read)))
 
 
-def _by_start(found: list[RecordedCall]) -> list[RecordedCall]:
+def _by_start(found: list[Call]) -> list[Call]:
     """The calls by their start; if that is another order than theirs, each has its `number` in the file."""
     if all(one.start <= other.start for one, other in pairwise(found)):
         return found
@@ -349,7 +325,7 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
         yield one
 
 
-def _check_rising(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
+def _check_rising(calls: Iterable[Call], path: Path) -> Iterator[Call]:
     """Calls whose times were checked before. Raises InputError if one has another time now."""
     last = -inf
     for call in calls:
@@ -364,28 +340,17 @@ class _TimeOrder:
     start at once; `is_whole`: all start at whole seconds."""
 
     def __init__(self, path: Path, times: Times) -> None:
-        self.is_rising, self.is_whole = True, True
-        token = WATCH.set(lambda size: None)
-        try:
-            self._read(times(path))
-        finally:
-            WATCH.reset(token)
-
-    def _read(self, starts: Iterator[float]) -> None:
+        self.is_rising, self.is_whole = False, True
         first: float | None = None
         last: float | None = None
-        for start in starts:
-            self.is_whole = self.is_whole and is_whole(start)
-            if last is not None and start < last:
-                self.is_rising = False
-                return
-            first = start if first is None else first
-            last = start
+        token = WATCH.set(lambda size: None)
+        try:
+            for start in times(path):
+                self.is_whole = self.is_whole and is_whole(start)
+                if last is not None and start < last:
+                    return
+                first = start if first is None else first
+                last = start
+        finally:
+            WATCH.reset(token)
         self.is_rising = first != last
-
-
-def _drop_times(calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
-    """The calls without their times; rules and prices stay those of their day."""
-    for place, call in enumerate(calls):
-        start = call.start + place * SECONDS_BETWEEN_UNTIMED
-        yield replace(call, start=start, timestamp=None)

@@ -27,8 +27,6 @@ one, makes a wrong bill. The conventions, with their sources (November 2026):
 
 OpenAI's TTLs are mapped: 30 minutes to 5m, 12 hours to 1h. A write without a TTL counts as 5m; otel, Bedrock's log and
 most of Langfuse never state it.
-
-The field names of each provider's and tool's usage. usage_shapes.py interprets them.
 """
 
 from __future__ import annotations
@@ -105,116 +103,112 @@ OPENAI = UsageShape(
     ),
     total_decides=True,
 )
-LANGCHAIN = UsageShape(
-    input=("input_tokens",),
-    output=("output_tokens",),
-    read=tuple(f"input_token_details/{tier}cache_read" for tier in ("", "priority_", "flex_")),
-    write=("input_token_details/cache_creation",),
-    five=(f"input_token_details/{M5}",),
-    hour=(f"input_token_details/{H1}",),
-)
-GEMINI = UsageShape(
-    input=("promptTokenCount", "prompt_token_count"),
-    output=("candidatesTokenCount", "candidates_token_count", "responseTokenCount", "response_token_count"),
-    read=("cachedContentTokenCount", "cached_content_token_count"),
-    more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
-    more_output=("thoughtsTokenCount", "thoughts_token_count"),
-)
-GEMINI_CLI = UsageShape(
-    input=("input",),
-    output=("output",),
-    read=("cached",),
-    more_input=("tool",),
-    more_output=("thoughts",),
-)
-QWEN_CODE = UsageShape(
-    input=("promptTokenCount", "input_token_count"),
-    output=("candidatesTokenCount", "output_token_count"),
-    read=("cachedContentTokenCount", "cached_content_token_count"),
-    total=("totalTokenCount", "total_token_count"),
-    more_output=("thoughtsTokenCount", "thoughts_token_count"),
-    doubtful=True,
-)
-BEDROCK = UsageShape(
-    input=("inputTokens", "inputTokenCount"),
-    output=("outputTokens", "outputTokenCount"),
-    read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
-    write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
-    hour=("cacheDetails/1h",),
-    includes=False,
-)
-CLAUDE_CODE = UsageShape(
-    input=("input_tokens",),
-    output=("output_tokens",),
-    read=("cache_read_tokens",),
-    write=("cache_creation_tokens",),
-    includes=False,
-)
-AI_SDK = UsageShape(
-    input=("inputTokens",),
-    output=("outputTokens",),
-    read=("inputTokenDetails/cacheReadTokens", "cachedInputTokens"),
-    write=("inputTokenDetails/cacheWriteTokens",),
-    total=("totalTokens",),
-    doubtful=True,
-)
-LANGFUSE = UsageShape(
-    input=("input", "input_tokens", "prompt_tokens"),
-    output=("output", "output_tokens", "completion_tokens"),
-    read=(
-        *("cache_read_input_tokens", "input_cache_read", "input_cached_tokens", "input_cache_read_tokens"),
-        *("cached_content_token_count", "input_flex_cache_read", "input_priority_cache_read", "cached_tokens"),
-        *("cache_read.input_tokens", "cache_read_tokens", "cached_modality_"),
-    ),
-    write=(
-        *("cache_creation_input_tokens", "input_cache_creation", "input_cache_creation_tokens", "input_cache_write"),
-        *("input_cache_write_tokens", "cache_creation.input_tokens", "cache_write_tokens", "cache_creation_tokens"),
-    ),
-    five=("input_cache_creation_5m", f"input_{M5}", f"cache_creation_{M5}"),
-    hour=("input_cache_creation_1h", f"input_{H1}", f"cache_creation_{H1}"),
-    total=("total", "total_tokens"),
-    more_input=("input_",),
-    more_output=("output_",),
-    includes=False,
-    doubtful=True,
-)
-OTEL = UsageShape(
-    input=(
-        *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-        *("ai.usage.inputTokens", "ai.usage.promptTokens"),
-    ),
-    output=(
-        *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
-        *("ai.usage.outputTokens", "ai.usage.completionTokens"),
-    ),
-    read=(
-        *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
-        *("gen_ai.usage.details.cache_read_input_tokens", "gen_ai.usage.cache_read_tokens"),
-        *("gen_ai.usage.input_tokens.cached", "llm.token_count.prompt_details.cache_read"),
-        *("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-    ),
-    write=(
-        *("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
-        *("gen_ai.usage.details.cache_creation_input_tokens", "gen_ai.usage.cache_write_tokens"),
-        *("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens"),
-        *("gen_ai.usage.input_tokens.cache_write", "llm.token_count.prompt_details.cache_write"),
-        "ai.usage.inputTokenDetails.cacheWriteTokens",
-    ),
-    total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens"),
-    doubtful=True,
-)
 SHAPES: dict[str, UsageShape] = {
     "openai": OPENAI,
     "litellm": OPENAI,
-    "langchain": LANGCHAIN,
-    "gemini": GEMINI,
-    "gemini-cli": GEMINI_CLI,
-    "qwen-code": QWEN_CODE,
-    "bedrock": BEDROCK,
-    "ai-sdk": AI_SDK,
-    "claude-code": CLAUDE_CODE,
-    "langfuse": LANGFUSE,
-    "otel": OTEL,
+    "langchain": UsageShape(
+        input=("input_tokens",),
+        output=("output_tokens",),
+        read=tuple(f"input_token_details/{tier}cache_read" for tier in ("", "priority_", "flex_")),
+        write=("input_token_details/cache_creation",),
+        five=(f"input_token_details/{M5}",),
+        hour=(f"input_token_details/{H1}",),
+    ),
+    "gemini": UsageShape(
+        input=("promptTokenCount", "prompt_token_count"),
+        output=("candidatesTokenCount", "candidates_token_count", "responseTokenCount", "response_token_count"),
+        read=("cachedContentTokenCount", "cached_content_token_count"),
+        more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+        more_output=("thoughtsTokenCount", "thoughts_token_count"),
+    ),
+    "gemini-cli": UsageShape(
+        input=("input",),
+        output=("output",),
+        read=("cached",),
+        more_input=("tool",),
+        more_output=("thoughts",),
+    ),
+    "qwen-code": UsageShape(
+        input=("promptTokenCount", "input_token_count"),
+        output=("candidatesTokenCount", "output_token_count"),
+        read=("cachedContentTokenCount", "cached_content_token_count"),
+        total=("totalTokenCount", "total_token_count"),
+        more_output=("thoughtsTokenCount", "thoughts_token_count"),
+        doubtful=True,
+    ),
+    "bedrock": UsageShape(
+        input=("inputTokens", "inputTokenCount"),
+        output=("outputTokens", "outputTokenCount"),
+        read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
+        write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
+        hour=("cacheDetails/1h",),
+        includes=False,
+    ),
+    "ai-sdk": UsageShape(
+        input=("inputTokens",),
+        output=("outputTokens",),
+        read=("inputTokenDetails/cacheReadTokens", "cachedInputTokens"),
+        write=("inputTokenDetails/cacheWriteTokens",),
+        total=("totalTokens",),
+        doubtful=True,
+    ),
+    "claude-code": UsageShape(
+        input=("input_tokens",),
+        output=("output_tokens",),
+        read=("cache_read_tokens",),
+        write=("cache_creation_tokens",),
+        includes=False,
+    ),
+    "langfuse": UsageShape(
+        input=("input", "input_tokens", "prompt_tokens"),
+        output=("output", "output_tokens", "completion_tokens"),
+        read=(
+            *("cache_read_input_tokens", "input_cache_read", "input_cached_tokens", "input_cache_read_tokens"),
+            *("cached_content_token_count", "input_flex_cache_read", "input_priority_cache_read", "cached_tokens"),
+            *("cache_read.input_tokens", "cache_read_tokens", "cached_modality_"),
+        ),
+        write=(
+            *(
+                "cache_creation_input_tokens",
+                "input_cache_creation",
+                "input_cache_creation_tokens",
+                "input_cache_write",
+            ),
+            *("input_cache_write_tokens", "cache_creation.input_tokens", "cache_write_tokens", "cache_creation_tokens"),
+        ),
+        five=("input_cache_creation_5m", f"input_{M5}", f"cache_creation_{M5}"),
+        hour=("input_cache_creation_1h", f"input_{H1}", f"cache_creation_{H1}"),
+        total=("total", "total_tokens"),
+        more_input=("input_",),
+        more_output=("output_",),
+        includes=False,
+        doubtful=True,
+    ),
+    "otel": UsageShape(
+        input=(
+            *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
+            *("ai.usage.inputTokens", "ai.usage.promptTokens"),
+        ),
+        output=(
+            *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
+            *("ai.usage.outputTokens", "ai.usage.completionTokens"),
+        ),
+        read=(
+            *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+            *("gen_ai.usage.details.cache_read_input_tokens", "gen_ai.usage.cache_read_tokens"),
+            *("gen_ai.usage.input_tokens.cached", "llm.token_count.prompt_details.cache_read"),
+            *("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+        ),
+        write=(
+            *("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
+            *("gen_ai.usage.details.cache_creation_input_tokens", "gen_ai.usage.cache_write_tokens"),
+            *("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens"),
+            *("gen_ai.usage.input_tokens.cache_write", "llm.token_count.prompt_details.cache_write"),
+            "ai.usage.inputTokenDetails.cacheWriteTokens",
+        ),
+        total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens"),
+        doubtful=True,
+    ),
 }
 
 
@@ -246,8 +240,10 @@ def usage_from(raw: Mapping[str, Any], path: str = "usage", shape: str = "auto")
             usage = replace(usage, tool_uses=uses, charged_usd=charged)
     else:
         raise ValueError(f"shape: expected one of auto, anthropic, {', '.join(SHAPES)}; got {shape!r}")
-    if not usage.read and not usage.write:
-        _refuse_unknown_cache(reported, path)
+    for key, value in () if usage.read or usage.write else _leaves(reported):
+        is_ours = "." not in key or _IS_OTEL([key])  # then nothing cached was understood: there must be nothing
+        if is_ours and "cach" in key.lower() and "miss" not in key and isinstance(value, int) and value > 0:
+            raise NotAMessage(path, "cached tokens under a known key", key)
     return usage
 
 
@@ -306,14 +302,6 @@ _KNOWN_BY: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 """What each is known by, the surest first."""
 
 
-def _refuse_unknown_cache(reported: Mapping[str, Any], path: str) -> None:
-    """A usage of which nothing cached was understood has nothing cached."""
-    for key, value in _leaves(reported):
-        is_ours = "." not in key or _IS_OTEL([key])
-        if is_ours and "cach" in key.lower() and "miss" not in key and isinstance(value, int) and value > 0:
-            raise NotAMessage(path, "cached tokens under a known key", key)
-
-
 def _leaves(reported: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in reported.items():
         yield from _leaves(value) if isinstance(value, Mapping) else [(str(key), value)]
@@ -325,18 +313,16 @@ def _normalize(reported: dict[str, Any], name: str, path: str) -> dict[str, Any]
         hours = [one for one in reported["cacheDetails"] if isinstance(one, Mapping) and one.get("ttl") == "1h"]
         tokens = sum(_number(one, "inputTokens", f"{path}.cacheDetails") for one in hours)
         return {**reported, "cacheDetails": {"1h": tokens}}
-    return {**reported, **_sum_buckets(reported, path)} if name == "langfuse" else reported
-
-
-def _sum_buckets(reported: Mapping[str, Any], path: str) -> dict[str, int]:
-    """Langfuse's buckets that have no fixed names: the modalities and tiers of input, output and cached tokens."""
+    if name != "langfuse":
+        return reported
+    # Langfuse's buckets without fixed names: the modalities and tiers of input, output and cached tokens
     sums = dict.fromkeys(("input_", "output_", "cached_modality_"), 0)
     for key in reported:
         start = next((one for one in sums if key.startswith(one)), "")
         others = ("cach", "ephemeral", "priority", "tokens_details") if start != "cached_modality_" else ()
         if start and key not in ("input_tokens", "output_tokens") and not any(word in key for word in others):
             sums[start] += _number(reported, key, path)
-    return sums
+    return {**reported, **sums}
 
 
 class _UsageCounts:
@@ -350,55 +336,38 @@ class _UsageCounts:
         self.hour = self._first(shape.hour)
         self.five = max(self._first(shape.five), written - self.hour)
         self.cached = self.read + self.five + self.hour
+        self.total = self._first(shape.total)
 
     def usage(self) -> Usage:
         includes, apart = self._reading()
         inside = self.cached if includes else 0
-        if self.input < inside and self._was_read_in_full(apart):
-            return Usage(0, self.input, 0, 0, self._output(apart))
+        output = self.output + (self.more_output if apart else 0)
         if self.input < inside:
+            is_read_in_full = self.shape.total_decides and self.cached == self.read
+            if is_read_in_full and 0 < self.total == self._sum(True, apart):  # the provider put more before it
+                return Usage(0, self.input, 0, 0, output)
             name = next((name for name in self.shape.input if self.raw.get(name) is not None), self.shape.input[0])
             expected = f"at least the {inside} tokens read and written that it includes"
             raise NotAMessage(f"{self.path}.{name}", expected, self.input)
-        return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, self._output(apart))
-
-    def _output(self, apart: bool) -> int:
-        return self.output + (self.more_output if apart else 0)
+        return Usage(self.input - inside + self.more_input, self.read, self.five, self.hour, output)
 
     def _reading(self) -> tuple[bool, bool]:
-        """(whether input includes the cached tokens, whether `more_output` is additional to output)."""
-        if self.shape.doubtful:
-            includes, apart = self._convention()
-        elif self.shape.total_decides:
-            total = self._first(self.shape.total)
-            readings = [(True, False), (True, True), (False, False), (False, True)]
-            includes, apart = next((one for one in readings if total and self._sum(*one) == total), readings[0])
-        else:
-            return self.shape.includes, True
-        return includes or (
-            0 <= self.input - self.cached <= min(MOST_AFTER_BREAKPOINT, self.cached // MOST_AFTER_BREAKPOINT)
-        ), apart
-
-    def _was_read_in_full(self, apart: bool) -> bool:
-        """Whether the cached tokens exceed the input by what the provider puts before it: the total has no more."""
-        total = self._first(self.shape.total)
-        return self.shape.total_decides and self.cached == self.read and 0 < total == self._sum(True, apart)
-
-    def _convention(self) -> tuple[bool, bool]:
         """(whether input includes the cached tokens, whether `more_output` is additional to output): as documented,
         unless only another interpretation adds up to the total."""
-        total = self._first(self.shape.total)
-        says_includes = self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)
-        documented = says_includes and not self._must_exclude_cache
-        readings = [(documented, True), (documented, False), (not documented, True), (not documented, False)]
-        for includes, apart in readings if total else ():
-            if (not includes or not self._must_exclude_cache) and self._sum(includes, apart) == total:
-                return includes, apart
-        return documented, True
-
-    @property
-    def _must_exclude_cache(self) -> bool:
-        return self.input < self.cached
+        if self.shape.doubtful:
+            excludes = self.input < self.cached
+            says_includes = self.shape.includes or _begins("cache_read.", "cache_creation.")(self.raw)
+            documented = says_includes and not excludes
+            readings = [(documented, True), (documented, False), (not documented, True), (not documented, False)]
+            possible = [one for one in readings if not (excludes and one[0])]
+        elif self.shape.total_decides:
+            possible = readings = [(True, False), (True, True), (False, False), (False, True)]
+        else:
+            return self.shape.includes, True
+        fitting = (one for one in possible if self.total and self._sum(*one) == self.total)
+        includes, apart = next(fitting, readings[0])
+        after = self.input - self.cached
+        return includes or 0 <= after <= min(MOST_AFTER_BREAKPOINT, self.cached // MOST_AFTER_BREAKPOINT), apart
 
     def _sum(self, includes: bool, apart: bool) -> int:
         beside = 0 if includes else self.cached

@@ -12,6 +12,7 @@ from decimal import Decimal
 from operator import add
 from typing import Literal, NamedTuple
 
+from cachecost.base.formatting import count_text
 from cachecost.base.structs import astuple, value
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
@@ -121,10 +122,9 @@ class WarmReads(NamedTuple):
         """A sentence about them; "" if there are none."""
         if not self.calls:
             return ""
-        who = "1 call reads" if self.calls == 1 else f"{self.calls:,} calls read"
         return (
-            f"Warm start: {who} {self.tokens:,} tokens cached before the recording began"
-            " (--rule warm_start=cold counts them as written)."
+            f"Warm start: {count_text(self.calls, 'call', 'read')} {self.tokens:,} tokens "
+            "cached before the recording began (--rule warm_start=cold counts them as written)."
         )
 
 

@@ -41,11 +41,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """The start time of a call. It never goes back."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of this clock."""
-        ...
 
 
 class ScaledClock:
@@ -72,11 +70,11 @@ class SteppingClock:
     """Starts at `start` and advances by `step_s` for each call, so the same calls get the same times."""
 
     def __init__(self, step_s: float = 2.0, start: float = 0.0) -> None:
-        self._step_s = step_s
+        self.step_s = step_s
         self._next = start
 
     def now(self) -> float:
-        at, self._next = self._next, self._next + self._step_s
+        at, self._next = self._next, self._next + self.step_s
         return at
 
     async def sleep(self, seconds: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -35,8 +35,17 @@ def workspace_of(headers: Mapping[str, str]) -> str:
 
 def secrets_in(headers: Iterable[tuple[str, str]]) -> list[str]:
     """The values of secret headers, longest first, without a word like `Bearer` before them; each value of a cookie."""
-    pairs = [(name.lower(), value) for name, value in headers if name.lower().endswith(SECRET_ENDINGS)]
-    return longest_first(one for name, value in pairs for one in _secrets_of(name, value) if len(one) >= SHORTEST)
+    found: list[str] = []
+    for name, value in ((name.lower(), value) for name, value in headers):
+        if not name.endswith(SECRET_ENDINGS):
+            continue
+        found.append(without_scheme(value))
+        if name.endswith("cookie"):
+            found += [pair.partition("=")[2].strip(' "') for pair in value.split(";")]
+        if value.lower().startswith("basic "):  # a user and a password (RFC 7617)
+            with suppress(ValueError):
+                found.append(b64decode(without_scheme(value)).decode().partition(":")[2])
+    return longest_first(one for one in found if len(one) >= SHORTEST)
 
 
 def query_secrets(query: str) -> list[str]:
@@ -72,27 +81,10 @@ def longest_first(secrets: Iterable[str]) -> list[str]:
     return sorted(set(secrets), key=lambda secret: (-len(secret), secret))
 
 
-def _secrets_of(name: str, value: str) -> Iterator[str]:
-    bare = without_scheme(value)
-    yield bare
-    if name.endswith("cookie"):
-        yield from (pair.partition("=")[2].strip(' "') for pair in value.split(";"))
-    if value.lower().startswith("basic "):
-        yield _password(bare)
-
-
 def without_scheme(value: str) -> str:
     """A credential without a word like `Bearer` before it."""
     scheme, _, rest = value.partition(" ")
     return rest.strip() if rest and scheme.isalpha() else value.strip()
-
-
-def _password(packed: str) -> str:
-    """The password of basic authentication (RFC 7617); "" if there is none."""
-    try:
-        return b64decode(packed).decode().partition(":")[2]
-    except ValueError:
-        return ""
 
 
 def without(data: bytes, secrets: Iterable[str]) -> bytes:
@@ -145,14 +137,15 @@ Pairs = list[tuple[str, Any]]
 
 def secrets_of(known: Iterable[str], body: bytes) -> list[str]:
     """All secrets of a call, longest first: those that are `known`, and those of the body."""
-    own = [form for value in _credentials(body) for form in (value, without_scheme(value))]
+    own = [form for value in _credentials(body)[0] for form in (value, without_scheme(value))]
     return longest_first([*known, *(one for one in own if len(one) >= SHORTEST)])
 
 
 def remove_secrets(body: bytes, secrets: Sequence[str]) -> bytes:
     """A JSON body without the secrets and without credentials of any length, otherwise unchanged byte for byte."""
     clean = without(body, secrets)
-    if all(one == HIDDEN for one in _credentials(clean)) and not _has_open_address(clean):
+    found, has_open_address = _credentials(clean)
+    if all(one == HIDDEN for one in found) and not has_open_address:
         return clean
     return json.dumps(json.loads(clean, object_pairs_hook=_hide_credentials), separators=(",", ":")).encode()
 
@@ -170,46 +163,30 @@ def redact_text(text: str, secrets: Sequence[str]) -> str:
     return without(text.encode("utf-8", "surrogatepass"), secrets).decode("utf-8", "surrogatepass")
 
 
-def _credentials(body: bytes) -> list[str]:
-    """The values of secret fields at any depth, also of one that comes twice; none if the body is not JSON."""
+def _credentials(body: bytes) -> tuple[list[str], bool]:
+    """The values of secret fields at any depth, also of one that comes twice, and whether the address of a server holds
+    anything that is hidden there, whatever its length. Nothing if the body is not JSON.
+    """
     found: list[str] = []
+    is_open: list[bool] = []
 
     def look(pairs: Pairs) -> dict[str, Any]:
-        found.extend(value for name, value in _secret_pairs(pairs))
+        is_server = any(name == SERVER for name, _ in pairs)
+        for name, value in pairs:
+            if _is_address(name, pairs) and isinstance(value, str):
+                secrets, hidden = url_credentials(value)
+                found.extend(secrets)
+                is_open.append(hidden != value)
+            else:
+                found.extend(secret for _, secret in _secrets_of_field(name, value, is_server))
         return dict(pairs)
 
     if MAY_HOLD.search(body):
         try:
             json.loads(body, object_pairs_hook=look)
         except (ValueError, RecursionError):
-            return []
-    return found
-
-
-def _has_open_address(body: bytes) -> bool:
-    """Whether the address of a server holds anything that is hidden there, whatever its length."""
-    found: list[bool] = []
-
-    def look(pairs: Pairs) -> dict[str, Any]:
-        urls = [value for name, value in pairs if _is_address(name, pairs) and isinstance(value, str)]
-        found.extend(url_credentials(url)[1] != url for url in urls)
-        return dict(pairs)
-
-    if MAY_HOLD.search(body):
-        with suppress(ValueError, RecursionError):
-            json.loads(body, object_pairs_hook=look)
-    return any(found)
-
-
-def _secret_pairs(pairs: Pairs) -> Pairs:
-    """The secret fields of an object, those of the headers in it, and what is secret in the address of a server."""
-    found: Pairs = []
-    for name, value in pairs:
-        if _is_address(name, pairs) and isinstance(value, str):
-            found += [(name, secret) for secret in url_credentials(value)[0]]
-        else:
-            found += _secrets_of_field(name, value, _is_server(pairs))
-    return found
+            return [], False
+    return found, any(is_open)
 
 
 def _secrets_of_field(name: str, value: Any, is_server: bool) -> Pairs:
@@ -219,17 +196,13 @@ def _secrets_of_field(name: str, value: Any, is_server: bool) -> Pairs:
     return [(name, value)] if is_secret and isinstance(value, str) and value else []
 
 
-def _is_server(pairs: Pairs) -> bool:
-    return any(name == SERVER for name, _ in pairs)
-
-
 def _is_address(name: str, pairs: Pairs) -> bool:
     """Whether a field is the address of an MCP server: Anthropic's have a name beside it, as no image's source has."""
     return name == SERVER or (name == "url" and {"name", "type"} <= {key for key, _ in pairs})
 
 
 def _hide_credentials(pairs: Pairs) -> dict[str, Any]:
-    is_server = _is_server(pairs)
+    is_server = any(name == SERVER for name, _ in pairs)
     hidden: dict[str, Any] = {}
     for name, value in pairs:
         secret = dict(_secrets_of_field(name, value, is_server))

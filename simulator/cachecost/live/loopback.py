@@ -1,7 +1,8 @@
-"""Servers on this machine: the socket they listen on, the names under which they answer, and how they end.
+"""Servers on this machine: the socket they listen on, whom they answer, and how they end.
 
 A page of another site may reach loopback under a name of its own (DNS rebinding); the browser then takes the server for
-that site, and lets the page read its answers. Its name is in the Host header.
+that site, and lets the page read its answers. Its name is in the Host header. A page of ours also has a token in its
+address, without which another page in the same browser finds nothing, and answers no other Origin.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import json
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
+from secrets import compare_digest
 from types import FrameType
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cachecost.live.clock import ignore
 
@@ -79,6 +81,12 @@ def names_loopback(scope: Scope, port: int | None = None) -> bool:
     return name in NAMES and (number == str(port) if port is not None else not number or number.isdecimal())
 
 
+def messages_error(kind: str, message: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Headers and body of an error as the Messages API has it."""
+    body = json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+    return [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))], body
+
+
 class LoopbackHosts:
     """Passes requests on that name this machine; others are answered with status 421."""
 
@@ -90,11 +98,64 @@ class LoopbackHosts:
             await self._app(scope, receive, send)
             return
         message = f"host: expected {' or '.join(NAMES)}, as this server answers no other site"
-        error = {"type": "invalid_request_error", "message": message}
-        body = json.dumps({"type": "error", "error": error}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        headers, body = messages_error("invalid_request_error", message)
         await send({"type": "http.response.start", "status": 421, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+METHODS = ("GET", "HEAD")
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+OWN_HEADERS = [(name.encode(), text.encode()) for name, text in HEADERS.items()]
+
+
+class LoopbackGuard:
+    """Passes a request on where it may; every answer gets the headers. Paths begin with `start`, which holds the token;
+    `port` is the one that is listened on.
+    """
+
+    def __init__(self, app: ASGIApp, start: str, port: int) -> None:
+        self._app = app
+        self._start = start.encode()
+        self._port = port
+        self._origins = {f"http://{name}:{port}" for name in NAMES}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path = scope["path"].encode("utf-8", "surrogateescape")
+        if not names_loopback(scope, self._port):
+            status = 421
+        elif any(origin not in self._origins for origin in header_values(scope, b"origin")):
+            status = 403
+        elif not compare_digest(path[: len(self._start)], self._start):
+            status = 404
+        elif scope["method"] not in METHODS:
+            status = 405
+        else:
+
+            async def send_with_headers(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    own = {name for name, _ in OWN_HEADERS}
+                    rest = [(name, value) for name, value in message.get("headers", []) if name not in own]
+                    message = {**message, "headers": [*rest, *OWN_HEADERS]}
+                await send(message)
+
+            await self._app(scope, receive, send_with_headers)
+            return
+        more = [(b"allow", ", ".join(METHODS).encode())] if status == 405 else []
+        headers = [*OWN_HEADERS, *more, (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
 
 
 async def client_left(receive: Receive) -> None:
@@ -131,16 +192,15 @@ class QuietServer(uvicorn.Server):
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        def abort_connections() -> None:  # uvicorn would wait for a client that neither sends nor reads
+            for connection in list(self.server_state.connections):
+                if connection.transport is not None:
+                    connection.transport.abort()
+
         if self.should_exit and self._loop is not None:
             self.force_exit = True
-            self._loop.call_soon_threadsafe(self._abort_connections)
+            self._loop.call_soon_threadsafe(abort_connections)
         self.should_exit = True
-
-    def _abort_connections(self) -> None:
-        """Close connections without waiting for a client that neither sends nor reads (uvicorn waits for it)."""
-        for connection in list(self.server_state.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from cachecost.base.atomic_files import InUse, lock_file
 from cachecost.base.errors import Fault, InputError
@@ -38,12 +37,14 @@ class LineFile:
     def size(self) -> int:
         return os.fstat(self._file).st_size
 
-    def append(self, lines: bytes) -> int:
+    def append_lines(self, lines: bytes) -> int:
         """Write whole lines and return their offset. Raises OSError; the file is then unchanged."""
         self._cut_torn()
         begin = self.size
         try:
-            _write(self._file, lines)
+            view = memoryview(lines)
+            while view:
+                view = view[os.write(self._file, view) :]
         except OSError as error:
             error.filename = str(self.path)
             self._torn_at = begin
@@ -52,23 +53,25 @@ class LineFile:
             raise
         return begin
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
         os.ftruncate(self._file, size)
 
     def _cut_torn(self) -> None:
         if self._torn_at is not None:
-            self.cut(self._torn_at)
+            self.truncate(self._torn_at)
             self._torn_at = None
-
-    def sync(self) -> None:
-        """Ask the disk to hold what was written. Raises OSError."""
-        os.fsync(self._file)
 
     def close(self) -> None:
         with suppress(OSError):
             self._cut_torn()
         os.close(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 @contextmanager
@@ -105,16 +108,10 @@ def last_line_end(stream: BinaryIO, size: int) -> int:
     return 0
 
 
-def _write(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
-
-
 HEAD = 1 << 20
 
 
-class CallLog:
+class CallLog(LineFile):
     """Appends to the request log at `path` (docs/reference/formats.md), or creates it.
 
     `cut` is how many bytes of an incomplete last line, left by a killed writer, were removed on opening. Raises
@@ -122,16 +119,15 @@ class CallLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         with input_errors(path, "another process is recording to it"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = LineFile(path)
+            super().__init__(path)
             try:
                 self.cut = _mend_last_line(path)
             except BaseException:
-                self._file.close()
+                self.close()
                 raise
-        self._file.begin = self._file.size
+        self.begin = self.size
 
     def append(self, fields: Mapping[str, Any], request: bytes) -> int:
         """Write one call and return the offset of its line. Fields that are None are omitted.
@@ -139,24 +135,13 @@ class CallLog:
         A body that is one line of JSON is kept byte for byte. Raises OSError if the disk is full; the file is then
         unchanged.
         """
-        return self._file.append(call_line(fields, request))
+        return self.append_lines(call_line(fields, request))
 
     def count_recorded(self) -> int:
         """How many calls written since opening are in the file at `path` now."""
         with suppress(OSError):
-            self._file.sync()
-        return lines_in(self.path, self._file.begin)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> CallLog:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+            os.fsync(self._file)
+        return lines_in(self.path, self.begin)
 
 
 def call_line(fields: Mapping[str, Any], request: bytes) -> bytes:
@@ -172,25 +157,17 @@ def _mend_last_line(path: Path) -> int:
     if not path.exists() or not (size := path.stat().st_size):
         return 0
     with path.open("rb+") as stream:
-        _check(path, stream.read(HEAD))
+        if not sniff(stream.read(HEAD)):
+            message = "expected a request log to continue, or a new file; got another format"
+            raise InputError([Fault(str(path), message)])
         end = last_line_end(stream, size)
-        stream.seek(end)
-        if end == size or _is_json(stream.read()):
-            stream.write(b"" if end == size else b"\n")
+        if end == size:
             return 0
-        stream.truncate(end)
-    return size - end
-
-
-def _check(path: Path, head: bytes) -> None:
-    """Only request logs may be changed. Raises InputError."""
-    if not sniff(head):
-        raise InputError([Fault(str(path), "expected a request log to continue, or a new file; got another format")])
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        stream.seek(end)
+        try:
+            json.loads(stream.read())
+        except (ValueError, RecursionError):
+            stream.truncate(end)
+            return size - end
+        stream.write(b"\n")
+    return 0

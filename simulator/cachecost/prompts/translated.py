@@ -78,7 +78,15 @@ def _translated(request: Request, rules: ModelRules) -> HostRequest:
     if rules.matching == "breakpoint":
         return _breakpoint_openai(request, rules)
     if rules.matching == "named":
-        return _breakpoint_named_object(request, rules)
+        # the last breakpoint of the static prefix ends the object; one in messages would need a new object per call
+        head = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.MESSAGES]
+        lost = []
+        if len(head) < len(request.breakpoints) or request.automatic:
+            lost.append(f"{rules.host} has no moving breakpoint: an object would be made anew for each call.")
+        if not head:
+            lost.append("The static prefix has no breakpoint, so no object is made.")
+        end = tuple(head[-1:])
+        return HostRequest(replace(request, breakpoints=end, automatic=None), end, tuple(lost))
     if not request.breakpoints and request.automatic is None:
         return HostRequest(request)
     by_itself = "caches by itself" if rules.matching != "none" else f"has no prompt cache for {rules.model}"
@@ -90,18 +98,6 @@ def _translated(request: Request, rules: ModelRules) -> HostRequest:
 def _part_after(part: Part, count: int) -> Part:
     """A part without its first `count` blocks, the same one each time."""
     return Part(part.blocks[count:])
-
-
-def _breakpoint_named_object(request: Request, rules: ModelRules) -> HostRequest:
-    """The last breakpoint of the static prefix ends the object; one in messages would need a new object per call."""
-    head = [breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.MESSAGES]
-    notes = []
-    if len(head) < len(request.breakpoints) or request.automatic:
-        notes.append(f"{rules.host} has no moving breakpoint: an object would be made anew for each call.")
-    if not head:
-        notes.append("The static prefix has no breakpoint, so no object is made.")
-    kept = tuple(head[-1:])
-    return HostRequest(replace(request, breakpoints=kept, automatic=None), kept, tuple(notes))
 
 
 def _breakpoint_openai(request: Request, rules: ModelRules) -> HostRequest:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.providers.usage import TOKEN_CLASSES
 
 FILE = Path(__file__).with_name("hosts.toml")

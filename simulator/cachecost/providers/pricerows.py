@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -13,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.providers.hosts import DEFAULT_HOST, catalogue
 from cachecost.providers.usage import PRICED_CLASSES
 
@@ -169,11 +168,13 @@ def load_shipped() -> tuple[Sheet, Sheet]:
     """
     table = json.loads(SHIPPED_TABLE.read_text(encoding="utf-8"))
     name = f"genai-prices {table['genai_prices']}"
-    rows = {
-        (host, model): tuple(_table_row(row, name) for row in rows)
-        for host, models in table["hosts"].items()
-        for model, rows in models.items()
-    }
+    rows: dict[tuple[str, str], tuple[PriceRow, ...]] = {}
+    for host, models in table["hosts"].items():
+        for model, entries in models.items():
+            for row in entries:
+                start, end = (date.fromisoformat(row[key]) if row[key] else None for key in ("from", "to"))
+                prices = {kind: Decimal(row[kind]) for kind in PRICED_CLASSES if kind in row}
+                rows[host, model] = (*rows.get((host, model), ()), PriceRow(start, end, name, row["above"], prices))
     overlay = tomllib.loads(OVERLAY.read_text(encoding="utf-8"), parse_float=Decimal)
     # the overlay uses ids only, so that it needs no rule file
     over = sheet_of(overlay, f"price overlay {overlay['data']['date']}", lambda host, model: model)
@@ -183,12 +184,6 @@ def load_shipped() -> tuple[Sheet, Sheet]:
 def _titles(data: Mapping[str, Any]) -> dict[str, str]:
     """The sources by key: title and day."""
     return {key: f"{source['title']} ({source['date']})" for key, source in data.get("sources", {}).items()}
-
-
-def _table_row(row: dict[str, Any], source: str) -> PriceRow:
-    start, end = (date.fromisoformat(row[key]) if row[key] else None for key in ("from", "to"))
-    prices = {name: Decimal(row[name]) for name in PRICED_CLASSES if name in row}
-    return PriceRow(start, end, source, row["above"], prices)
 
 
 def _id_of(host: str, model: str) -> str:

@@ -7,7 +7,6 @@ here), then from a small dated overlay, then from a user's own file. The code co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, host_of, hosts, unknown_host
 from cachecost.providers.pricerows import (
     ANY_HOST,

@@ -7,7 +7,6 @@ milliseconds, once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from math import exp
 from pathlib import Path
@@ -16,8 +15,9 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
+from cachecost.base.formatting import percent
 from cachecost.base.limits import is_tokens
-from cachecost.base.structs import value
+from cachecost.base.structs import replace, value
 from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
 from cachecost.providers.hosts import (
@@ -355,8 +355,8 @@ class ModelRules:
             )
         if stated is None:
             return ""
-        often = "a call" if stated.coverage == 1 else f"{stated.coverage:.0%} of the calls"
-        least = f"{stated.least:.0%}" if stated.least else "nothing"
+        often = "a call" if stated.coverage == 1 else f"{percent(stated.coverage)} of the calls"
+        least = percent(stated.least) if stated.least else "nothing"
         return (
             f"hits of {self.model} on host {self.host} are a range: {often} may read from {least} to what is shown; "
             f"cachecost rules --host {self.host} has where read_range is from"

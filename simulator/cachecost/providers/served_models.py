@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
+from cachecost.base.structs import replace
 from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, hosts, unknown_model
 from cachecost.providers.pricerows import ANY_MODEL, PriceRow, Sheet, sheet_of

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.limits import BLOCKS, OutOfLimits
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.distributions import SyntheticSpec, synthetic
 from cachecost.conversations.input_files import Warn, input_path, quiet
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
@@ -45,7 +45,7 @@ class ScenarioConversations(NamedTuple):
     """What a scenario replays: conversations, and the calls with their bills that they were found in, if any."""
 
     conversations: list[Conversation]
-    bills: list[RecordedCall]
+    bills: list[Call]
 
 
 def load_conversations(scenario: Scenario, base_dir: Path, warn: Warn = quiet) -> ScenarioConversations:

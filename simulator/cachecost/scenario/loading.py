@@ -21,7 +21,7 @@ from cachecost.base import yaml_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, NamesNotKnown
 from cachecost.base.limits import MOST_SWEPT
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way, faults_of, one_of, show_kind, show_value, value_at
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import is_url
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.providers.hosts import AUTO_HOST, catalogue, host_of, hosts
@@ -514,9 +514,9 @@ class RecordedScenario:
     """
 
     scenario: Scenario
-    runs: Sequence[Sequence[RecordedCall]] = ()
+    runs: Sequence[Sequence[Call]] = ()
     kept: Path | None = None
-    kept_calls: Sequence[RecordedCall] = ()
+    kept_calls: Sequence[Call] = ()
     clock: str = ""
     machine: Mapping[str, str] = field(default_factory=dict)
 
@@ -530,7 +530,7 @@ def without_command(path: Path, scenario: Scenario) -> RecordedScenario:
     return RecordedScenario(scenario)
 
 
-def with_recording(scenario: Scenario, folder: Path, recording: Path, calls: Sequence[RecordedCall]) -> Scenario:
+def with_recording(scenario: Scenario, folder: Path, recording: Path, calls: Sequence[Call]) -> Scenario:
     """The scenario with `recording`, which holds `calls`, in the place of its command, at the same line.
 
     Paths in it start at `folder`. Its model is that of the first call where it names none. Raises InputError for a

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from datetime import date
 from decimal import ROUND_DOWN, Decimal
@@ -56,13 +56,26 @@ STEPS = 100
 ROUND_STEPS = (Decimal(5), Decimal(2), Decimal(1))
 
 
-def _number(value: Any) -> int | Decimal:
-    if is_number(value):
-        return value if isinstance(value, int) else Decimal(str(value))
-    raise ValueError(f"expected a number; got {show_value(value)}")
+def _checked(is_right: Callable[[Any], object], expected: str, convert: Callable[[Any], Any]) -> BeforeValidator:
+    """A validator: a value that `is_right` is converted, any other raises ValueError."""
+
+    def check(value: Any) -> Any:
+        if is_right(value):
+            return convert(value)
+        raise ValueError(f"expected {expected}; got {show_value(value)}")
+
+    return BeforeValidator(check)
 
 
-Number = Annotated[int | Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _exact(value: Any) -> int | Decimal:
+    return value if isinstance(value, int) else Decimal(str(value))
+
+
+Number = Annotated[int | Decimal, _checked(is_number, "a number", _exact), WithJsonSchema({"type": "number"})]
 Paths = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 PathOrPaths = Annotated[
     Paths,
@@ -165,18 +178,6 @@ def _day(value: Any) -> date | None:
         raise ValueError(f"expected a day like 2026-03-07, or {SHIPPED}; got {show_value(value)}") from None
 
 
-def _folder_name(value: Any) -> str:
-    if isinstance(value, str) and FOLDER_NAME.fullmatch(value):
-        return value
-    raise ValueError(f"expected letters, digits, '-', '_' and '.' (it names a folder); got {show_value(value)}")
-
-
-def _dollars(value: Any) -> Decimal:
-    if is_amount(value):
-        return Decimal(str(value))
-    raise ValueError(f"expected dollars, a number from 0; got {show_value(value)}")
-
-
 def _share(value: Any) -> Decimal:
     """`5%` as 0.05. A bare number is a fault: 5 could mean 5 % or 500 %."""
     match = PERCENT.fullmatch(value) if isinstance(value, str) else None
@@ -190,13 +191,6 @@ def _cache_hit_rate(value: Any) -> Decimal:
     if share > 1:
         raise ValueError(f"expected at most 100%; got {show_value(value)}")
     return share
-
-
-def _price(value: Any) -> str:
-    if isinstance(value, str) and PRICE.fullmatch(value):
-        return value
-    classes = ", ".join(TOKEN_CLASSES)
-    raise ValueError(f"expected prices of {classes}, joined by ' - ' or ' + '; got {show_value(value)}")
 
 
 def _command(value: Any) -> tuple[str, ...]:
@@ -215,16 +209,26 @@ Day = Annotated[
     WithJsonSchema({"anyOf": [{"const": SHIPPED}, {"type": "string", "format": "date"}, {"type": "null"}]}),
 ]
 FolderName = Annotated[
-    str, BeforeValidator(_folder_name), WithJsonSchema({"type": "string", "pattern": f"^{FOLDER_NAME.pattern}$"})
+    str,
+    _checked(_matches(FOLDER_NAME), "letters, digits, '-', '_' and '.' (it names a folder)", str),
+    WithJsonSchema({"type": "string", "pattern": f"^{FOLDER_NAME.pattern}$"}),
 ]
-Dollars = Annotated[Decimal, BeforeValidator(_dollars), WithJsonSchema({"type": "number", "minimum": 0})]
+Dollars = Annotated[
+    Decimal,
+    _checked(is_amount, "dollars, a number from 0", lambda value: Decimal(str(value))),
+    WithJsonSchema({"type": "number", "minimum": 0}),
+]
 Share = Annotated[
     Decimal, BeforeValidator(_share), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
 HitRate = Annotated[
     Decimal, BeforeValidator(_cache_hit_rate), WithJsonSchema({"type": "string", "pattern": f"^{PERCENT.pattern}$"})
 ]
-PriceSum = Annotated[str, BeforeValidator(_price), WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"})]
+PriceSum = Annotated[
+    str,
+    _checked(_matches(PRICE), f"prices of {', '.join(TOKEN_CLASSES)}, joined by ' - ' or ' + '", str),
+    WithJsonSchema({"type": "string", "pattern": f"^{PRICE.pattern}$"}),
+]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Command = Annotated[
     tuple[str, ...],

@@ -1,7 +1,5 @@
-"""Where agents keep their sessions, as data: `locations.toml`.
-
-What a person wrote before calls of a session, read from its files again: for the terminal only, never stored.
-"""
+"""Where agents keep their sessions (`locations.toml`), and what a person wrote before calls of one: that is read from
+its files again, for the terminal only, and never stored."""
 
 from __future__ import annotations
 
@@ -48,20 +46,16 @@ class SessionLocation:
         """The clients whose sessions are there."""
         return tuple(self.name.split(", "))
 
-    def _candidates(self, user_home: Path, environment: Mapping[str, str]) -> list[Path]:
-        """The folders where sessions may be. The first variable that is set replaces those of the table.
-
-        It may list several, with commas.
-        """
+    def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+        """The folders that exist. The first variable that is set replaces those of the table; it may list several, with
+        commas."""
+        found = [user_home / part for part in self.home]
         for entry in self.environment:
             variable, _, below = entry.partition("/")
             if named := environment.get(variable):
-                return [Path(part) / below for part in named.split(",") if part]
-        return [user_home / part for part in self.home]
-
-    def folders(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-        """The folders that exist."""
-        return (folder for folder in self._candidates(user_home, environment) if folder.is_dir())
+                found = [Path(part) / below for part in named.split(",") if part]
+                break
+        return (folder for folder in found if folder.is_dir())
 
     def roots(self, user_home: Path, environment: Mapping[str, str]) -> Iterator[Path]:
         """The folders below which there are only sessions: those of `folders`, as far as the patterns name them."""

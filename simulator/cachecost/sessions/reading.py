@@ -1,6 +1,6 @@
 """Reads session files for their bills: from the store where nothing changed, else the file, or what was added to it.
 
-Remembers on disk what was read of session files, so that a file is read once and then only where it has grown.
+The store remembers on disk what was read, so that a file is read once and then only where it has grown.
 """
 
 from __future__ import annotations
@@ -53,16 +53,6 @@ large, and read only for files that have grown.
 """
 
 
-def _check_owner(path: Path) -> None:
-    """Raises sqlite3.DatabaseError for a file of another program, before SQLite opens (and may change) it."""
-    if not path.exists():
-        return
-    with path.open("rb") as stream:
-        header = stream.read(HEADER_BYTES)
-    if header and int.from_bytes(header[APPLICATION_OFFSET:], "big") != APPLICATION:
-        raise sqlite3.DatabaseError(FOREIGN)
-
-
 def _checksum(*values: object) -> bytes:
     """Of the columns of a row, each with its type and length."""
     digest = blake2b(digest_size=CHECKSUM_BYTES)
@@ -95,49 +85,54 @@ class SessionStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         if path != IN_MEMORY:
-            _check_owner(path)
-            for folder in reversed([one for one in path.parents if not one.exists()]):
-                folder.mkdir(mode=0o700, exist_ok=True)
-            try:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-                if path.stat().st_mode & 0o077:
-                    path.chmod(0o600)
-            except PermissionError as error:  # somebody else's file, or one that may only be read: SQLite says it too
-                raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
+            self._prepare_file()
         self._identity = identity_of(path)
         self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         try:
-            self._prepare()
+            self._prepare_tables()
         except BaseException:
             self._database.close()
             raise
 
-    def _prepare(self) -> None:
+    def _prepare_file(self) -> None:
+        """Make the file, for the user alone. Raises sqlite3.Error for one of another program, before SQLite opens it
+        (and may change it)."""
+        path = self._path
+        if path.exists():
+            with path.open("rb") as stream:
+                header = stream.read(HEADER_BYTES)
+            if header and int.from_bytes(header[APPLICATION_OFFSET:], "big") != APPLICATION:
+                raise sqlite3.DatabaseError(FOREIGN)
+        for folder in reversed([one for one in path.parents if not one.exists()]):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+        except PermissionError as error:  # somebody else's file, or one that may only be read: SQLite says it too
+            raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
+
+    def _prepare_tables(self) -> None:
+        """Make empty tables, unless the file has those of this version."""
         database = self._database
         database.execute("PRAGMA synchronous=NORMAL")
-        if self._is_current():
+        if self._stamps() == (APPLICATION, VERSION):
             return
         with self.writing():
-            if not self._is_current():  # no other process made it meanwhile
-                self._make()
+            if self._stamps() != (APPLICATION, VERSION):  # no other process made it meanwhile
+                tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+                if tables and self._stamps()[0] != APPLICATION:
+                    raise sqlite3.DatabaseError(FOREIGN)
+                stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
+                for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
+                    database.execute(statement)
         with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
             database.execute("PRAGMA journal_mode=WAL")
 
-    def _is_current(self) -> bool:
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        return (self._application(), version) == (APPLICATION, VERSION)
-
-    def _make(self) -> None:
-        """Empty tables, within a transaction."""
-        tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and self._application() != APPLICATION:
-            raise sqlite3.DatabaseError(FOREIGN)
-        stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
-        for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
-            self._database.execute(statement)
-
-    def _application(self) -> int:
-        return int(self._database.execute("PRAGMA application_id").fetchone()[0])
+    def _stamps(self) -> tuple[int, int]:
+        """(whose file it is, which version of it)."""
+        application = self._database.execute("PRAGMA application_id").fetchone()[0]
+        return int(application), int(self._database.execute("PRAGMA user_version").fetchone()[0])
 
     def put_aside(self) -> None:
         """Close a store that turned out to be damaged, and rename its file: the next command begins anew."""
@@ -271,7 +266,9 @@ class SessionReading:
 
     def read_all(self, paths: Iterable[Path]) -> SessionFiles:
         """Read the files, each once. One that cannot be read is skipped, with its errors."""
-        known = self._known()
+        known: Mapping[str, RememberedFile] = {}
+        with self._giving_up():
+            known = self.store.files() if self.store else {}
         for path in paths:
             try:
                 self._read(path, known.get(str(path.absolute())))
@@ -282,22 +279,22 @@ class SessionReading:
             except OSError as error:
                 self.found.skipped.append(Fault(str(path), f"cannot be read: {error.strerror or error}"))
         self._flush()
-        self._forget(known)
+        gone = [path for path in known if not Path(path).exists()]
+        with self._giving_up():
+            if self.store and gone:
+                self.store.forget(gone)
         return self.found
 
-    def _known(self) -> Mapping[str, RememberedFile]:
-        try:
-            return self.store.files() if self.store else {}
-        except (sqlite3.Error, ValueError, TypeError) as error:
-            self._give_up(error)
-            return {}
-
-    def _give_up(self, error: Exception) -> None:
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
         """Go on without a store that is locked, full or damaged: the result does not depend on it."""
-        if self.store and is_damage(error):
-            self.store.put_aside()
-        self.store, self.found.store_error = None, str(error)
-        self._pending, self._pending_bytes = [], 0
+        try:
+            yield
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            if self.store and is_damage(error):
+                self.store.put_aside()
+            self.store, self.found.store_error = None, str(error)
+            self._pending, self._pending_bytes = [], 0
 
     def _read(self, path: Path, remembered: RememberedFile | None) -> None:
         if not is_url(path):
@@ -314,30 +311,25 @@ class SessionReading:
             self.found.notes.append(f"{path}: empty, ignored")
             return
         identity = FileIdentity(status.st_ino, status.st_size, status.st_mtime_ns)
-        if not self._add_remembered(path, identity, remembered):
-            self.progress(path, status.st_size)
-            self._read_file(path, identity, remembered)
-
-    def _add_remembered(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> bool:
-        if remembered is None or remembered.identity != identity:
-            return False
-        try:
-            self.found.add(decode_sessions(remembered.sessions), path)
-        except (msgspec.DecodeError, TypeError):
-            return False
-        self.found.remembered += 1
-        return True
+        if remembered is not None and remembered.identity == identity:
+            with suppress(msgspec.DecodeError, TypeError):
+                self.found.add(decode_sessions(remembered.sessions), path)
+                self.found.remembered += 1
+                return
+        self.progress(path, status.st_size)
+        self._read_file(path, identity, remembered)
 
     def _read_file(self, path: Path, identity: FileIdentity, remembered: RememberedFile | None) -> None:
         format_ = self._format(path)
         if any(folder in path.parents and is_companion(path, format_, folder) for folder in self.folders):
             return
-        if not _has_bills(format_):
-            self.found.logs.append(path)
+        if format_ != TRANSCRIPT and not hasattr(READERS[format_], "session_files"):
+            self.found.logs.append(path)  # its bills are not read without content
             return
         state = b""
         if remembered and self.store and _has_grown(path, identity, remembered):
-            state = self._state(str(path.absolute()))
+            with self._giving_up():
+                state = self.store.state(str(path.absolute()))
         try:
             sessions, state = _read_sessions(format_, path, state)
         except (msgspec.DecodeError, TypeError):  # a damaged state
@@ -347,55 +339,37 @@ class SessionReading:
         self.found.add(sessions, path)
         self.found.read_bytes += identity.size
         if self.store and format_ in WHOLE and is_unicode(str(path)) and not is_url(path):
-            tail = tail_digest(path, identity.size)
-            file = RememberedFile(identity, tail, encode(sessions))
+            file = RememberedFile(identity, tail_digest(path, identity.size), encode(sessions))
             self._pending.append((str(path.absolute()), file, state))
             self._pending_bytes += len(state) + len(file.sessions)
             if self._pending_bytes > BATCH_BYTES:
                 self._flush()
-
-    def _state(self, path: str) -> bytes:
-        try:
-            return self.store.state(path) if self.store else b""
-        except (sqlite3.Error, ValueError) as error:
-            self._give_up(error)
-            return b""
 
     def _format(self, path: Path) -> str:
         """The format of a file. Transcripts are known by their first lines, without the looks of most other readers."""
         if self.format_ == "auto":
             with path.open("rb") as stream:
                 head, _ = skip_comments(stream.read(HEAD_BYTES))
-            if transcripts.sniff(head) and not _is_lookalike(head):
+            signs = ((name, sign.encode()) for name in LOOKALIKES for sign in READERS.table[name][1])
+            if transcripts.sniff(head) and not any(sign in head and READERS[name].sniff(head) for name, sign in signs):
                 return TRANSCRIPT
         return detect(path, self.format_)[0]
 
     def _flush(self) -> None:
         """Write what was read."""
-        if not self.store or not self._pending:
-            return
-        try:
-            with self.store.writing():
-                for row in self._pending:
-                    self.store.put(*row)
-        except (sqlite3.Error, ValueError) as error:
-            self._give_up(error)
+        with self._giving_up():
+            if self.store and self._pending:
+                with self.store.writing():
+                    for row in self._pending:
+                        self.store.put(*row)
         self._pending, self._pending_bytes = [], 0
 
-    def _forget(self, known: Iterable[str]) -> None:
-        """Remove files that no longer exist from the store."""
-        gone = [path for path in known if not Path(path).exists()]
-        if not self.store or not gone:
-            return
-        try:
-            self.store.forget(gone)
-        except (sqlite3.Error, ValueError) as error:
-            self._give_up(error)
 
-
-def _has_bills(format_: str) -> bool:
-    """Whether the bills of a format are read without content; every other format is read call by call."""
-    return format_ == TRANSCRIPT or hasattr(READERS[format_], "session_files")
+def _has_grown(path: Path, identity: FileIdentity, remembered: RememberedFile) -> bool:
+    """Whether a file is the one that was read, with more at its end."""
+    old = remembered.identity
+    may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
+    return may_be and tail_digest(path, old.size) == remembered.tail
 
 
 def _read_sessions(format_: str, path: Path, state: bytes) -> tuple[list[SessionFile], bytes]:
@@ -409,12 +383,6 @@ def _read_sessions(format_: str, path: Path, state: bytes) -> tuple[list[Session
     return [one for one in reader.session_files(path) if one.calls or one.damaged or one.notes], b""
 
 
-def _is_lookalike(head: bytes) -> bool:
-    """Whether a file that begins as a transcript does is one of another format."""
-    signs = ((name, sign.encode()) for name in LOOKALIKES for sign in READERS.table[name][1])
-    return any(sign in head and READERS[name].sniff(head) for name, sign in signs)
-
-
 def is_unicode(text: str) -> bool:
     """Whether a text can be stored: a path of other bytes cannot."""
     try:
@@ -422,10 +390,3 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _has_grown(path: Path, identity: FileIdentity, remembered: RememberedFile) -> bool:
-    """Whether a file is the one that was read, with more at its end."""
-    old = remembered.identity
-    may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
-    return may_be and tail_digest(path, old.size) == remembered.tail

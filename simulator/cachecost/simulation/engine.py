@@ -18,7 +18,7 @@ from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
 from cachecost.caches.reporting import MachineRanges, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.ledger.rows import NOT_EVALUATED, REFUSED, WARM_START, CallRow, Cost
@@ -173,7 +173,7 @@ class CallPreparer:
         except CannotEvaluate:
             return
 
-    def learn_all(self, calls: Sequence[RecordedCall], may_start_warm: bool = True) -> None:
+    def learn_all(self, calls: Sequence[Call], may_start_warm: bool = True) -> None:
         """Learn from all bills of a recording before any call is simulated: lengths (rule 17), and what was cached
         before the recording began (assumption `warm_start`), unless all is to start cold."""
         may_be_warm = may_start_warm and self.setup.rules.assumptions.warm_start == "as_billed"
@@ -479,7 +479,7 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if isinstance(call, RecordedCall) and call.billed is not None:
+        if call.billed is not None:
             if rules.shared_prefix_most_tokens:
                 outcomes = [with_shared_prefix(one, rules) for one in outcomes]
             if call.billed.output_tokens:

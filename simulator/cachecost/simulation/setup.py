@@ -17,7 +17,7 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.tokens.factory import CALIBRATED, FILLER, counter_name, make_counter
 
 if TYPE_CHECKING:
-    from cachecost.conversations.calls import Call, RecordedCall
+    from cachecost.conversations.calls import Call
     from cachecost.conversations.model import Conversation
     from cachecost.simulation.engine import CallPreparer
     from cachecost.strategies.registry import Strategy
@@ -62,7 +62,7 @@ class ReplaySetup:
     host: str = AUTO_HOST
     tokens: str = FILLER
     model: str | None = None
-    bills: Sequence[RecordedCall] = ()
+    bills: Sequence[Call] = ()
     starts_warm: bool = False
     may_lack_prices: bool = False
     counts_answers: bool = True
@@ -91,7 +91,7 @@ class ReplaySetup:
         """The same setup with the rules of the day of each call."""
         return replace(self, rules=RuleBook(self.rules.assumptions, None, self.rules.own))
 
-    def with_recorded(self, calls: Sequence[RecordedCall], tokens: str | None) -> ReplaySetup:
+    def with_recorded(self, calls: Sequence[Call], tokens: str | None) -> ReplaySetup:
         """The same setup for recorded calls. `tokens` is what --tokens says: None or "calibrated" uses their bills."""
         may_anchor = tokens in (None, CALIBRATED)
         bills = calls if may_anchor and any(call.billed or call.has_known_length for call in calls) else ()

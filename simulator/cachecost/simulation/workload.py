@@ -16,7 +16,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, date_call, name_call
+from cachecost.conversations.calls import Call, date_call, name_call
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
@@ -27,7 +27,7 @@ from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import CALIBRATED, FILLER
 
-if TYPE_CHECKING:  # a scenario takes longer to import than a small log to replay
+if TYPE_CHECKING:
     from cachecost.conversations.model import Conversation
     from cachecost.scenario import Scenario
     from cachecost.strategies.registry import Strategy
@@ -84,7 +84,7 @@ class Workload:
         if unknown and not some:
             raise CannotEvaluate(f"{command} cannot evaluate any call: {'; '.join(unknown)}")
 
-    def of_calls(self, calls: Sequence[Call], bills: Sequence[RecordedCall]) -> Workload:
+    def of_calls(self, calls: Sequence[Call], bills: Sequence[Call]) -> Workload:
         """These calls alone, with these bills of the recording."""
         setup = self.setup.with_recorded(bills, None) if self.setup.bills else self.setup
         return replace(self, calls=calls, setup=setup)
@@ -107,7 +107,7 @@ def read_workload(logs: Logs | Path, setup: ReplaySetup, tokens: str | None = No
     return recorded_workload(logs.name, calls, setup.with_recorded(calls, tokens))
 
 
-def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySetup) -> Workload:
+def recorded_workload(name: str, calls: Sequence[Call], setup: ReplaySetup) -> Workload:
     """Recorded calls as they were sent. What their bills read and none of them wrote was cached before the first.
 
     A call whose answer had not begun when others wrote the same, as their bills show, has at least that time to first
@@ -128,7 +128,7 @@ def recorded_workload(name: str, calls: Sequence[RecordedCall], setup: ReplaySet
 def scenario_setup(
     scenario: Scenario,
     folder: Path,
-    bills: Sequence[RecordedCall],
+    bills: Sequence[Call],
     assumptions: Mapping[str, object] = NO_ASSUMPTIONS,
     own: OwnRules = NO_OWN_RULES,
     prices: PriceBook | None = None,
@@ -171,7 +171,7 @@ def scenario_workloads(
 def workload_as_recorded(
     scenario: Scenario,
     folder: Path,
-    calls: Sequence[RecordedCall],
+    calls: Sequence[Call],
     assumptions: Mapping[str, object] = NO_ASSUMPTIONS,
     own: OwnRules = NO_OWN_RULES,
 ) -> Workload:
@@ -192,9 +192,7 @@ def plan_workload(
     return Workload(name or strategy.name, calls, setup.for_strategy(strategy), strategy.name)
 
 
-def plan_calls(
-    strategy: Strategy, conversations: Sequence[Conversation], root: Thread | None = None
-) -> Iterator[PlannedCall]:
+def plan_calls(strategy: Strategy, conversations: Sequence[Conversation], root: Thread | None = None) -> Iterator[Call]:
     """The calls of all conversations, in the order they start.
 
     The threads of one plan grow in one tree, and a conversation is planned when it begins: a placement sees what was
@@ -211,7 +209,7 @@ def plan_calls(
         for number, conversation in enumerate(conversations)
         if conversation.events
     )
-    running: list[tuple[float, int, PlannedCall, Iterator[PlannedCall]]] = []
+    running: list[tuple[float, int, Call, Iterator[Call]]] = []
     while begins or running:
         if begins and (not running or begins[0][0] <= running[0][0]):
             _, number = heappop(begins)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import merge
-from itertools import chain
+from itertools import takewhile
 from typing import Any, Literal
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
-from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Results, Switch
+from cachecost.conversations.calls import Call
+from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request, block_of, text_block
 from cachecost.providers.assumptions import show_assumption
-from cachecost.strategies.changes.base import AgentChange, GrowingThread, with_head, without_effort
-from cachecost.strategies.model_facts import Facts, FailedAttempts, HostFacts
+from cachecost.strategies.changes.base import STEP_S, AgentChange, GrowingThread, with_head, without_effort
+from cachecost.strategies.model_facts import MAX_RETRIES, Facts, FailedAttempts, HostFacts
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 
 CHARS_PER_TOKEN = 3
@@ -46,34 +47,19 @@ class Window:
 
     def fit(self, thread: Thread) -> Thread:
         """`thread`, or what is left of it: from a human message on, or nothing. Ask about growing threads only."""
-        new: list[Message] = []
-        for node in thread.back():
-            if node is self._seen:
-                break
-            assert node.message is not None
-            new.append(node.message)
+        new = [node.message for node in takewhile(lambda node: node is not self._seen, thread.back()) if node.message]
         self._seen = thread
         for message in reversed(new):
-            self._append(message)
-        total = self._ends[-1] if self._ends else 0
-        return thread if total <= self.budget else self._from(self._first_kept(total))
-
-    def _append(self, message: Message) -> None:
-        if message.is_human:
-            self._humans.append(len(self._messages))
-        self._messages.append(message)
-        before = self._ends[-1] if self._ends else 0
-        self._ends.append(before + sum(block.size for block in message.blocks))
-
-    def _first_kept(self, total: int) -> int:
-        """What stays must begin with a human message: results without their call are dropped, too."""
-        granule = max(self.target // GRANULES, 1)
-        surplus = -(-(total - self.target) // granule) * granule
-        dropped = bisect_left(self._ends, surplus) + 1
-        human = bisect_left(self._humans, dropped)
-        return self._humans[human] if human < len(self._humans) else len(self._messages)
-
-    def _from(self, cut: int) -> Thread:
+            if message.is_human:
+                self._humans.append(len(self._messages))
+            self._messages.append(message)
+            before = self._ends[-1] if self._ends else 0
+            self._ends.append(before + sum(block.size for block in message.blocks))
+        if not self._ends or self._ends[-1] <= self.budget:
+            return thread
+        # What stays must begin with a human message: results without their call are dropped, too.
+        human = self.first_kept(self._ends, self._humans)
+        cut = self._humans[human] if human < len(self._humans) else len(self._messages)
         if cut != self._cut:
             self._cut = self._upto = cut
             self._kept = self._root
@@ -82,11 +68,16 @@ class Window:
         self._upto = len(self._messages)
         return self._kept
 
+    def first_kept(self, ends: Sequence[int], humans: Sequence[int], in_steps: bool = True) -> int:
+        """Which of the messages `humans` is the first to stay, for no more than `target`; `ends` are the sizes up to
+        the end of each message. `in_steps` the cut moves rarely.
+        """
+        granule = max(self.target // GRANULES, 1) if in_steps else 1
+        surplus = -(-(ends[-1] - self.target) // granule) * granule
+        return bisect_left(humans, bisect_left(ends, surplus) + 1)
+
 
 ANSWER_TOOL = "answer_inquiry"
-STEP_S = 2.0
-"""Seconds between a call without a recorded time and the one it waits for (rule 11)."""
-MAX_RETRIES = 2
 TOOL_CALL = 75
 """Output tokens of a call with an id and a short answer, without the answer: assumed, in the middle of 50 to 100."""
 SCHEMA_JSON = 8
@@ -247,65 +238,67 @@ class QuestionPlanner:
 
     def plan_questions(
         self, thread: Thread, turn: int, asked: Sequence[Inquiry], ready: float
-    ) -> tuple[list[PlannedCall], float]:
+    ) -> tuple[list[Call], float]:
         """The calls that questions asked between two main calls need, and when the next call can start.
 
         Calls are in the order they start, none before `ready`; times are seconds since the epoch.
         """
-        calls: list[PlannedCall] = []
-        for together in self._rounds(asked):
+        calls: list[Call] = []
+        batches: dict[int, list[Inquiry]] = {}
+        for number, inquiry in enumerate(asked):
+            is_alone = self._options.order == "sequential"
+            batches.setdefault(number if is_alone else inquiry.batch, []).append(inquiry)
+        for together in batches.values():
             start = max(min(inquiry.at for inquiry in together), ready)
             new = [call for inquiry in together for call in self._attempts(inquiry, thread, start, turn)]
             ready = max(call.start for call in new) + STEP_S
             calls += new
         return sorted(calls, key=lambda call: call.start), ready
 
-    def _rounds(self, asked: Sequence[Inquiry]) -> list[list[Inquiry]]:
-        """What starts together: each batch if parallel, else each question alone."""
-        if self._options.order == "sequential":
-            return [[inquiry] for inquiry in asked]
-        batches: dict[int, list[Inquiry]] = {}
-        for inquiry in asked:
-            batches.setdefault(inquiry.batch, []).append(inquiry)
-        return list(batches.values())
-
-    def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[PlannedCall]:
+    def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[Call]:
         self._asked += 1
-        number = self._asked
-        schema = f"question {number}" if self._options.is_unique else inquiry.answer_type
+        options, number = self._options, self._asked
+        schema = f"question {number}" if options.is_unique else inquiry.answer_type
         kept = self._window.fit(thread) if self._window else thread
         results = () if kept.message is None else _open_results(kept.message, inquiry, number)
-        side, answer = kept.then(Message.of("user", (*results, inquiry.question))), self._answer(inquiry)
+        side = kept.then(Message.of("user", (*results, inquiry.question)))
+        answer = [inquiry.answer]
+        if options.thinks(self._params) and options.thinking_tokens > 0:
+            answer.insert(0, given_block("thinking", "assistant", "before an answer", options.thinking_tokens))
+        if options.answer_size > 0:
+            answer.append(given_block("text", "assistant", "around an answer", options.answer_size))
+        is_boolean = inquiry.answer_type == "boolean"
+        wanted = "exactly true or false" if is_boolean else "in the form the question asks for"
         for attempt in range(1 + MAX_RETRIES):
             if attempt:
-                side = side.then(Message.of("assistant", answer))
-                wanted = (
-                    "exactly true or false" if inquiry.answer_type == "boolean" else "in the form the question asks for"
-                )
-                side = side.then(
-                    Message.of("user", (text_block("user", f"That answer is not valid. Answer {wanted}."),))
-                )
+                complaint = text_block("user", f"That answer is not valid. Answer {wanted}.")
+                side = side.then(Message.of("assistant", tuple(answer))).then(Message.of("user", (complaint,)))
             purpose = "retry" if attempt else "inquiry"
             request = self._request(side, schema, inquiry.answer_type)
             at = start + attempt * STEP_S
-            yield PlannedCall(request, at, output=answer, purpose=purpose, turn=turn, inquiry=number)
+            output = tuple(answer)
+            yield Call(request, at, output=output, purpose=purpose, turn=turn, inquiry=number, is_simulated=True)
             if not self._fails(attempt):
                 return
 
-    def _answer(self, inquiry: Inquiry) -> tuple[Block, ...]:
-        """What the model puts out: its thinking, the recorded answer, and what is around that."""
-        options = self._options
-        thinks = options.thinks(self._params) and options.thinking_tokens > 0
-        thinking = [given_block("thinking", "assistant", "before an answer", options.thinking_tokens)] * thinks
-        around = [given_block("text", "assistant", "around an answer", options.answer_size)] * (options.answer_size > 0)
-        return tuple(chain(thinking, [inquiry.answer], around))
-
     def _request(self, thread: Thread, schema: str, answer_type: str) -> Request:
-        kind = {"type": "boolean" if answer_type == "boolean" else "string"}
-        answer = kind if schema == answer_type else {**kind, "description": f"The answer to {schema}."}
-        tools = self._tools(schema, answer)
+        answer = {"type": "boolean" if answer_type == "boolean" else "string"}
+        if schema != answer_type:
+            answer["description"] = f"The answer to {schema}."
+        tools, params, choice = self._tools(schema, answer), dict(self._params), self._options.choice
         breakpoints, automatic = self._placement.place(View(thread, tools, self._system, self._trail))
-        params = self._with_answer(tools, answer)
+        if not self._options.has_tool:
+            shape = {"type": "json_schema", "schema": _object({"answer": answer})}
+            params["output_config"] = {**(params.get("output_config") or {}), "format": shape}
+        if not tools.blocks:
+            params.pop("tool_choice", None)
+        elif choice is not None:
+            main = params.get("tool_choice")
+            types = {"forced": {"type": "tool", "name": ANSWER_TOOL}, "soft": {"type": "auto"}}
+            params["tool_choice"] = spelled = types.get(choice, {"type": choice})
+            kept = main.get("disable_parallel_tool_use") if isinstance(main, Mapping) else None
+            if kept is not None and choice != "none":
+                params["tool_choice"] = {**spelled, "disable_parallel_tool_use": kept}
         return Request(self._model, thread, tools, self._system, breakpoints, automatic, params)
 
     def _tools(self, schema: str, answer: Mapping[str, Any]) -> Part:
@@ -320,28 +313,6 @@ class QuestionPlanner:
             shape = {"type": "string"} if name == "any" else answer
             part = self._tool_parts[name] = Part((*self._bare.blocks, options.answer_tool(name, shape)))
         return part
-
-    def _with_answer(self, tools: Part, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        params = dict(self._params)
-        if not self._options.has_tool:
-            shape = {"type": "json_schema", "schema": _object({"answer": answer})}
-            params["output_config"] = {**_config(params), "format": shape}
-        if not tools.blocks:
-            params.pop("tool_choice", None)
-        elif self._options.choice is not None:
-            choice = self._options.choice
-            main = params.get("tool_choice")
-            types = {"forced": {"type": "tool", "name": ANSWER_TOOL}, "soft": {"type": "auto"}}
-            spelled = types.get(choice, {"type": choice})
-            kept = main.get("disable_parallel_tool_use") if isinstance(main, Mapping) else None
-            params["tool_choice"] = (
-                spelled if kept is None or choice == "none" else {**spelled, "disable_parallel_tool_use": kept}
-            )
-        return params
-
-
-def _config(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    return params.get("output_config") or {}
 
 
 def _type_of(value: object) -> object:
@@ -371,11 +342,10 @@ def _open_results(last: Message, inquiry: Inquiry, number: int) -> tuple[Block, 
     others = [call for call in open_calls if call != asking_id]
     waiting = others if asking_id in open_calls else others[:-1]
     results = [(call, "Not finished yet.") for call in waiting]
-    return tuple(_result(call, text) for call, text in [*results, (asking_id, f"Paused by question {number}.")])
-
-
-def _result(call: str, text: str) -> Block:
-    return block_of("user", {"type": "tool_result", "tool_use_id": call, "content": text})
+    return tuple(
+        block_of("user", {"type": "tool_result", "tool_use_id": call, "content": text})
+        for call, text in [*results, (asking_id, f"Paused by question {number}.")]
+    )
 
 
 def window_of_questions(options: InquiryOptions, facts: Facts | None) -> int | None:
@@ -424,19 +394,28 @@ class Agent:
         inquiry, why = self.inquiry_by_host(self.facts(model))
         return replace(self, inquiry=inquiry, inquiry_by_host=None, remarks=(*self.remarks, why))
 
-    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+    def plan(self, conversation: Conversation) -> Iterator[Call]:
         """The calls in the order they start. Raises CannotEvaluate if no model is known."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).plan(conversation)
         walks = [_CallPlanner(self, conversation).calls() for conversation in self.apply_changes(conversation)]
-        calls: Iterator[PlannedCall] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
+        calls: Iterator[Call] = merge(*walks, key=lambda call: call.start) if len(walks) > 1 else walks[0]
         for change in self.changes:
             calls = change.plan_calls(calls)
         return calls
 
     def apply_changes(self, conversation: Conversation) -> list[Conversation]:
         """The conversation as this agent sends it, and the side conversations it adds."""
-        conversations = [_run_on(self.model, conversation)]
+        if self.model is not None and self.model != conversation.model:
+            # side calls on the main thread's model go along
+            events = (
+                replace(event, request=replace(event.request, model=self.model))
+                if isinstance(event, Aside) and event.request.model == conversation.model
+                else event
+                for event in conversation.events
+            )
+            conversation = replace(conversation, model=self.model, events=tuple(events))
+        conversations = [conversation]
         for change in self.changes:
             conversations = [
                 other for conversation in conversations for other in change.apply_to(conversation, self.facts)
@@ -486,25 +465,18 @@ class Agent:
         """Sentences for the report: what this agent assumes, and what it cannot do with this conversation."""
         if self.inquiry_by_host and conversation.inquiries:
             return self.for_host_of(self.model or conversation.model).notes(conversation)
-        told = [f"Assumes {name}={show_assumption(value)}." for name, value in sorted(self.rules.items())]
-        told += self.remarks
-        if not self.source:
-            told += _notes_on_breakpoints(self.placement)
+        notes = [f"Assumes {name}={show_assumption(value)}." for name, value in sorted(self.rules.items())]
+        notes += self.remarks
+        placement = self.placement
+        if not self.source and not placement.primitives:
+            notes.append("It sends no breakpoints: where caching needs them, nothing is cached.")
+        elif not self.source and placement.most > placement.slots:
+            left_out = "the last of its list" if placement.trim == "priority" else "the oldest in messages"
+            limits = f"Its list can choose {placement.most} breakpoints and a request takes {placement.slots}"
+            notes.append(f"{limits}: {left_out} are left out.")
         if conversation.inquiries:
-            told += _notes_on_questions(self, conversation)
-        return told
-
-
-def _notes_on_breakpoints(placement: Placement) -> Iterator[str]:
-    """Warnings for the author of a strategy: no breakpoints at all, or more than a request takes."""
-    if not placement.primitives:
-        yield "It sends no breakpoints: where caching needs them, nothing is cached."
-    elif placement.most > placement.slots:
-        left_out = "the last of its list" if placement.trim == "priority" else "the oldest in messages"
-        yield (
-            f"Its list can choose {placement.most} breakpoints and a request takes {placement.slots}: "
-            f"{left_out} are left out."
-        )
+            notes += _notes_on_questions(self, conversation)
+        return notes
 
 
 def _notes_on_questions(agent: Agent, conversation: Conversation) -> Iterator[str]:
@@ -521,46 +493,21 @@ def _notes_on_questions(agent: Agent, conversation: Conversation) -> Iterator[st
             "A forced tool choice cannot be combined with manual thinking: questions omit thinking, "
             "so two parameters of the messages layer change at once."
         )
-    model = inquiry.model or main.model
-    if inquiry.choice == "forced" and not _accepts_forced_choice(agent, model):
+    model, is_refused = inquiry.model or main.model, False
+    with suppress(CannotEvaluate):
+        is_refused = agent.facts is not None and not agent.facts(model).accepts_forced_choice
+    if inquiry.choice == "forced" and is_refused:
         yield f"{model} refuses a forced tool choice: all {asked} questions fail."
-    yield from _notes_on_window(agent, conversation)
-
-
-def _accepts_forced_choice(agent: Agent, model: str) -> bool:
-    try:
-        return agent.facts is None or agent.facts(model).accepts_forced_choice
-    except CannotEvaluate:
-        return True
-
-
-def _notes_on_window(agent: Agent, conversation: Conversation) -> Iterator[str]:
-    inquiry, window = agent.inquiry, agent.window()
-    if inquiry is None or inquiry.model is None or not inquiry.truncate:
+    if inquiry.model is None or not inquiry.truncate:
         return
+    window = agent.window()
     if window is None:
         yield f"The context window of {inquiry.model} is unknown: questions are sent whole."
         return
-    size = sum(block.size for event in conversation.events for block in _blocks(event))
+    spoken = (event for event in conversation.events if isinstance(event, Human | Reply | Results))
+    size = sum(block.size for event in spoken for block in event.blocks)
     if size > Window(window, (conversation.tools, conversation.system)).budget:
         yield f"Questions lose their oldest messages where they would not fit {inquiry.model} ({window:,} tokens)."
-
-
-def _blocks(event: Event) -> tuple[Block, ...]:
-    return event.blocks if isinstance(event, Human | Reply | Results) else ()
-
-
-def _run_on(model: str | None, conversation: Conversation) -> Conversation:
-    """The conversation as if it had run on `model`, side calls on the main thread's model, too."""
-    if model is None or model == conversation.model:
-        return conversation
-    events = (
-        replace(event, request=replace(event.request, model=model))
-        if isinstance(event, Aside) and event.request.model == conversation.model
-        else event
-        for event in conversation.events
-    )
-    return replace(conversation, model=model, events=tuple(events))
 
 
 class _CallPlanner:
@@ -580,15 +527,15 @@ class _CallPlanner:
                 agent.inquiry, self._main, conversation.tools, agent.placement, self._trail, agent.window()
             )
 
-    def calls(self) -> Iterator[PlannedCall]:
-        told = self._conversation
-        if told.host is None and not told.workspace and not told.is_batch:
+    def calls(self) -> Iterator[Call]:
+        recorded = self._conversation
+        if recorded.host is None and not recorded.workspace and not recorded.is_batch:
             yield from self._calls()
             return
         for call in self._calls():
-            yield replace(call, host=told.host, workspace=told.workspace, is_batch=told.is_batch)
+            yield replace(call, host=recorded.host, workspace=recorded.workspace, is_batch=recorded.is_batch)
 
-    def _calls(self) -> Iterator[PlannedCall]:
+    def _calls(self) -> Iterator[Call]:
         asked: list[Inquiry] = []
         for event in self._conversation.events:
             if isinstance(event, Inquiry):
@@ -597,23 +544,23 @@ class _CallPlanner:
             yield from self._ask(asked)
             asked = []
             if isinstance(event, Reply):
-                yield self._call(event)
+                self._ready = start = max(event.at, self._ready)
+                main, thread = self._main, self._thread.thread
+                view = View(thread, main.tools, main.system, self._trail)
+                breakpoints, automatic = self._agent.placement.place(view)
+                request = Request(main.model, thread, main.tools, main.system, breakpoints, automatic, main.params)
+                yield self._plan_call(event, request, start, "main")
             elif isinstance(event, Aside):
                 yield self._aside(event)
-            elif isinstance(event, Switch):
-                self._switch(event)
+            elif isinstance(event, Switch):  # what the agent sets itself stays
+                self._main = self._agent.bare_request(with_head(self._conversation, event))
+                if self._questions is not None:
+                    self._questions.use_main_thread(self._main, event.tools)
             self._turn += isinstance(event, Human)
-            self._thread.take(event)
+            self._thread.add(event)
         yield from self._ask(asked)
 
-    def _call(self, reply: Reply) -> PlannedCall:
-        self._ready = start = max(reply.at, self._ready)
-        main, thread = self._main, self._thread.thread
-        breakpoints, automatic = self._agent.placement.place(View(thread, main.tools, main.system, self._trail))
-        request = Request(main.model, thread, main.tools, main.system, breakpoints, automatic, main.params)
-        return self._plan_call(reply, request, start, "main")
-
-    def _aside(self, event: Aside) -> PlannedCall:
+    def _aside(self, event: Aside) -> Call:
         """A side call with its own head, with this agent's breakpoints for side calls."""
         agent, reply = self._agent, event.reply
         placement = agent.inquiry.placement(agent.placement) if agent.inquiry else agent.placement
@@ -625,8 +572,8 @@ class _CallPlanner:
         start = max(event.at, self._ready)
         return self._plan_call(reply, request, start, "aside")
 
-    def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> PlannedCall:
-        return PlannedCall(
+    def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> Call:
+        return Call(
             request,
             start,
             first_token_s=reply.first_token_s or 0.0,
@@ -634,15 +581,10 @@ class _CallPlanner:
             output_tokens=reply.output_tokens,
             purpose=purpose,
             turn=self._turn,
+            is_simulated=True,
         )
 
-    def _switch(self, event: Switch) -> None:
-        """The main thread goes on with another model or head; what the agent sets itself stays."""
-        self._main = self._agent.bare_request(with_head(self._conversation, event))
-        if self._questions is not None:
-            self._questions.use_main_thread(self._main, event.tools)
-
-    def _ask(self, asked: list[Inquiry]) -> Iterator[PlannedCall]:
+    def _ask(self, asked: list[Inquiry]) -> Iterator[Call]:
         if asked and self._questions is not None:
             calls, self._ready = self._questions.plan_questions(self._thread.thread, self._turn, asked, self._ready)
             yield from calls

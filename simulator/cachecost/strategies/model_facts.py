@@ -6,6 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol
 
+MAX_RETRIES = 2
+"""How often an answer that is not valid is asked for again."""
+
 
 class EvenSampler:
     """Selects items at a rate from 0 to 1: of n items round(n × rate), as far apart as possible."""

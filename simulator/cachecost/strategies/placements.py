@@ -8,9 +8,9 @@ provider, and no primitive walks further back than it must: `ThreadIndex` rememb
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import islice
+from itertools import combinations, islice, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread, estimate_tokens
@@ -99,8 +99,8 @@ class View:
 
 
 BlockChoice = Literal["last", "first_eligible", "last_text", "second_last"]
-Spot = tuple[Layer, Thread | None, int]
-Spots = tuple[Spot, ...]
+Position = tuple[Layer, Thread | None, int]
+Positions = tuple[Position, ...]
 Nodes = tuple[Thread, ...]
 
 ELIGIBLE = ("text", "tool_result")
@@ -114,7 +114,7 @@ def blocks_back(tail: Thread) -> Iterator[tuple[Thread, int]]:
             yield node, index
 
 
-def markable_blocks(tail: Thread, distance: int = 0) -> Iterator[Spot]:
+def markable_blocks(tail: Thread, distance: int = 0) -> Iterator[Position]:
     """The block `distance` before the last, or the blocks before it that may have a breakpoint, latest first."""
     for node, index in islice(blocks_back(tail), distance, None):
         assert node.message is not None
@@ -122,7 +122,7 @@ def markable_blocks(tail: Thread, distance: int = 0) -> Iterator[Spot]:
             yield Layer.MESSAGES, node, index
 
 
-def within(node: Thread, which: BlockChoice) -> Iterator[Spot]:
+def within(node: Thread, which: BlockChoice) -> Iterator[Position]:
     """The block of one message that `which` names; nothing where there is none."""
     assert node.message is not None
     blocks = node.message.blocks
@@ -156,7 +156,7 @@ class Primitive:
             if isinstance(value, int) and value < self.least:
                 raise ValueError(f"{option.name}={value}: expected at least {self.least}")
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         """The blocks to breakpoint, the most wanted first."""
         raise NotImplementedError
 
@@ -177,7 +177,7 @@ class LastTool(Primitive):
 
     rank: ClassVar[int] = 0
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for index in range(len(view.tools.blocks) - 1, -1, -1):
             if not (view.tools.blocks[index].content or {}).get("defer_loading"):
                 yield Layer.TOOLS, None, index
@@ -195,15 +195,12 @@ class SystemBlock(Primitive):
     rank: ClassVar[int] = 1
     least: ClassVar[int] = 0
 
-    def spots(self, view: View) -> Iterator[Spot]:
-        blocks = enumerate(view.system.blocks)
-        breakpoint_places = [
-            index for index, block in blocks if accepts_breakpoint(block) and not is_server_tool(block)
-        ]
-        named = NAMED.get(self.which)
-        chosen = breakpoint_places[named] if named else [index for index in breakpoint_places if index == self.which]
-        for index in chosen:
-            yield Layer.SYSTEM, None, index
+    def positions(self, view: View) -> Iterator[Position]:
+        blocks, named = enumerate(view.system.blocks), NAMED.get(self.which)
+        places = [index for index, block in blocks if accepts_breakpoint(block) and not is_server_tool(block)]
+        for index in places[named] if named else places:
+            if named or index == self.which:
+                yield Layer.SYSTEM, None, index
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,20 +213,18 @@ class SegmentEnd(Primitive):
 
     segment: Literal["head", "documents"] = "head"
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         if self.segment == "documents":
-            start: tuple[Spot, ...] = ()
-            yield from view.trail.fold(self, view.thread, start, _documents)
+            start: Positions = ()
+            yield from view.trail.fold(self, view.thread, start, self._step)
         else:
-            yield from (*SystemBlock("last").spots(view), *LastTool().spots(view))[:1]
+            yield from (*SystemBlock("last").positions(view), *LastTool().positions(view))[:1]
 
-
-def _documents(found: tuple[Spot, ...], node: Thread) -> tuple[Spot, ...]:
-    """The spot, once the first message has passed."""
-    if node.length > 1 or node.message is None or node.message.role != "user":
-        return found
-    places = [index for index, block in enumerate(node.message.blocks) if block.kind == "document"]
-    return tuple((Layer.MESSAGES, node, index) for index in places[-1:])
+    def _step(self, found: Positions, node: Thread) -> Positions:
+        if node.length > 1 or node.message is None or node.message.role != "user":
+            return found
+        places = [index for index, block in enumerate(node.message.blocks) if block.kind == "document"]
+        return tuple((Layer.MESSAGES, node, index) for index in places[-1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +234,7 @@ class LastMessage(Primitive):
     block: BlockChoice = "last"
     rank: ClassVar[int] = 3
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         if self.block in ("last", "second_last"):
             skipped = 0 if self.block == "last" else 1
             yield from islice(markable_blocks(view.thread), skipped, skipped + 1)
@@ -255,7 +250,7 @@ class LastN(Primitive):
     n: int = 2
     block: BlockChoice = "last"
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for node in islice(view.trail.back(self.role, view.thread), self.n):
             yield from within(node, self.block)
 
@@ -268,7 +263,7 @@ class BeforeHuman(Primitive):
     role: Literal["human", "prompt"] = "human"
     block: BlockChoice = "last"
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for node in islice(view.trail.back(self.role, view.thread), self.k - 1, self.k):
             if node.parent is not None and node.parent.message is not None:
                 yield from within(node.parent, self.block)
@@ -281,7 +276,7 @@ class TurnBoundary(Primitive):
     n: int = 2
     role: Literal["human", "prompt"] = "human"
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for node in islice(view.trail.back(self.role, view.thread), self.n):
             if node.parent is not None:
                 yield from islice(markable_blocks(node.parent), 1)
@@ -293,7 +288,7 @@ class PreviousHuman(Primitive):
 
     block: BlockChoice = "last"
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for node in islice(view.trail.back("human", view.thread), 1, 2):
             yield from within(node, self.block)
 
@@ -304,7 +299,7 @@ class Lag(Primitive):
 
     blocks: int = 20
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         yield from islice(markable_blocks(view.thread, self.blocks), 1)
 
 
@@ -314,7 +309,7 @@ class Hint(Primitive):
 
     offset: int = 1
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for node in islice(view.thread.back(), self.offset, self.offset + 1):
             yield from islice(markable_blocks(node), 1)
 
@@ -325,7 +320,7 @@ class Automatic(Primitive):
 
     rank: ClassVar[int] = 3
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         return iter(())
 
 
@@ -350,7 +345,7 @@ class EveryKBlocks(Primitive):
     k: int = 20
     n: int = 1
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         total = view.thread.blocks
         for number in range(min(self.n, total // self.k)):
             yield from islice(markable_blocks(view.thread, total % self.k + number * self.k), 1)
@@ -363,7 +358,7 @@ class EveryKTurns(Primitive):
     k: int = 15
     n: int = 1
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         start: tuple[int, tuple[Thread, ...]] = (0, ())
         for node in reversed(view.trail.fold(self, view.thread, start, self._step)[1]):
             yield from within(node, "last")
@@ -389,7 +384,7 @@ class EveryKTokens(Primitive):
     k: int = 100_000
     n: int = 1
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for node, after in reversed(view.trail.fold(self, view.thread, _CrossedSteps(), self._step).places):
             yield from islice(markable_blocks(node, after), 1)
 
@@ -424,7 +419,7 @@ class Sticky(Primitive):
     n: int = 3
     worth: float = WORTH_MERGING
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         for node, _ in reversed(view.trail.fold(self, view.thread, _StickyPoints(), self._step).points):
             yield from within(node, "last")
 
@@ -432,18 +427,14 @@ class Sticky(Primitive):
         since = kept.since + tokens_of(node)
         if node.message is None or node.message.role != "user" or since < self.least_tokens:
             return _StickyPoints(kept.points, since)
-        room = kept.points if len(kept.points) < self.n else self._merge_closest(kept.points, since)
-        return _StickyPoints(kept.points, since) if room is None else _StickyPoints((*room, (node, since)))
-
-    def _merge_closest(
-        self, points: tuple[tuple[Thread, int], ...], since: int
-    ) -> tuple[tuple[Thread, int], ...] | None:
-        """The breakpoints with the two least ones made one; None where that is not worth it."""
-        pairs = [points[i][1] + points[i + 1][1] for i in range(len(points) - 1)]
-        if not pairs or since < self.worth * min(pairs):
-            return None
-        least = pairs.index(min(pairs))
-        return (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])
+        points = kept.points
+        if len(points) >= self.n:  # the two least ones become one, where that is worth it
+            pairs = [one + other for (_, one), (_, other) in pairwise(points)]
+            if not pairs or since < self.worth * min(pairs):
+                return _StickyPoints(points, since)
+            least = pairs.index(min(pairs))
+            points = (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])
+        return _StickyPoints((*points, (node, since)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +445,7 @@ class FirstN(Primitive):
     n: int = 1
     block: BlockChoice = "last"
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         start: tuple[Thread, ...] = ()
         for node in view.trail.fold(self, view.thread, start, self._step):
             yield from within(node, self.block)
@@ -471,7 +462,7 @@ class AtMessage(Primitive):
     number: int = 1
     block: BlockChoice = "last"
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         node = view.trail.fold(self, view.thread, None, self._step)
         if node is not None:
             yield from within(node, self.block)
@@ -490,11 +481,11 @@ class OldestOver(Primitive):
     tokens: int = 500
     n: int = 4
 
-    def spots(self, view: View) -> Iterator[Spot]:
-        start: Spots = ()
+    def positions(self, view: View) -> Iterator[Position]:
+        start: Positions = ()
         yield from view.trail.fold(self, view.thread, start, self._step)
 
-    def _step(self, found: Spots, node: Thread) -> Spots:
+    def _step(self, found: Positions, node: Thread) -> Positions:
         assert node.message is not None
         if len(found) >= self.n:
             return found
@@ -513,11 +504,11 @@ class Freeze(Primitive):
     every: int = 10
     n: int = 4
 
-    def spots(self, view: View) -> Iterator[Spot]:
-        start: tuple[int, Spots] = (0, ())
+    def positions(self, view: View) -> Iterator[Position]:
+        start: tuple[int, Positions] = (0, ())
         yield from view.trail.fold(self, view.thread, start, self._step)[1]
 
-    def _step(self, so_far: tuple[int, Spots], node: Thread) -> tuple[int, Spots]:
+    def _step(self, so_far: tuple[int, Positions], node: Thread) -> tuple[int, Positions]:
         assert node.message is not None
         results, found = so_far
         if len(found) >= self.n or node.message.role != "user":
@@ -542,7 +533,7 @@ class ForkPoint(Primitive):
     n: int = 1
     sees_forks: ClassVar[bool] = True
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         start: Nodes = ()
         found = view.trail.fold(self, view.thread, start, self._step)
         for node in reversed(found):
@@ -564,22 +555,20 @@ class LongSegments(Primitive):
 
     tokens: int = 1024
 
-    def spots(self, view: View) -> Iterator[Spot]:
-        marked = 0
-        for spot, upto in self._ends(view):
-            if upto - marked >= self.tokens:
-                marked = upto
-                yield spot
-
-    def _ends(self, view: View) -> Iterator[tuple[Spot, int]]:
+    def positions(self, view: View) -> Iterator[Position]:
         tools, system = (sum(map(estimate_tokens, part.blocks)) for part in (view.tools, view.system))
-        yield from ((spot, tools) for spot in LastTool().spots(view))
-        yield from ((spot, tools + system) for spot in SystemBlock("last").spots(view))
+        ends = [(position, tools) for position in LastTool().positions(view)]
+        ends += [(position, tools + system) for position in SystemBlock("last").positions(view)]
         human = view.trail.latest("human", view.thread).node
         for end in (human.parent if human else None, view.thread):
             if end is not None:
                 tokens = tools + system + view.trail.fold("tokens", end, 0, add_tokens)
-                yield from ((spot, tokens) for spot in islice(markable_blocks(end), 1))
+                ends += [(position, tokens) for position in islice(markable_blocks(end), 1)]
+        marked = 0
+        for position, upto in ends:
+            if upto - marked >= self.tokens:
+                marked = upto
+                yield position
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,21 +579,19 @@ class Adaptive(Primitive):
     to stay. Only past requests of the same plan are looked at.
     """
 
-    def spots(self, view: View) -> Iterator[Spot]:
+    def positions(self, view: View) -> Iterator[Position]:
         last: View = view.trail.memory.get(self, view)
         view.trail.memory[self] = view
         stable = last.thread.common(view.thread)
         yield from islice(markable_blocks(stable), 1)
         if stable is last.thread:
             yield from islice(markable_blocks(view.thread), 1)
-        yield from self._system(last.system, view.system)
+        blocks = view.system.blocks
+        equal = range(first_changed_block(last.system.blocks, blocks))
+        places = [index for index in equal if accepts_breakpoint(blocks[index])]
+        yield from ((Layer.SYSTEM, None, index) for index in places[-1:])
         if last.tools.digest == view.tools.digest:
-            yield from LastTool().spots(view)
-
-    def _system(self, last: Part, now: Part) -> Iterator[Spot]:
-        equal = range(first_changed_block(last.blocks, now.blocks))
-        breakpoint_places = [index for index in equal if accepts_breakpoint(now.blocks[index])]
-        yield from ((Layer.SYSTEM, None, index) for index in breakpoint_places[-1:])
+            yield from LastTool().positions(view)
 
 
 PRIMITIVES: dict[str, type[Primitive]] = {
@@ -663,16 +650,21 @@ class Placement:
         """The breakpoints for one request."""
         if view.thread.length < self.from_message:
             return BreakpointSet((), None)
-        found: dict[Spot, Breakpoint] = {}
+        found: dict[Position, Breakpoint] = {}
         for primitive in self.primitives:
             ttl = self.ttl_of(primitive)
-            for spot in primitive.spots(view):
-                if spot not in found:
-                    layer, node, index = spot
-                    found[spot] = Breakpoint(layer, index, ttl, node)
-        automatic = self.automatic
-        kept = self._trim(found.values(), max(self.slots - (automatic is not None), 0))
-        return BreakpointSet(tuple(sorted(kept, key=_place_of) if len(kept) > 1 else kept), automatic)
+            for position in primitive.positions(view):
+                if position not in found:
+                    layer, node, index = position
+                    found[position] = Breakpoint(layer, index, ttl, node)
+        automatic, kept = self.automatic, list(found.values())
+        room = max(self.slots - (automatic is not None), 0)
+        if self.trim == "oldest_message" and len(kept) > room:
+            inside = sorted((breakpoint for breakpoint in kept if breakpoint.node is not None), key=prompt_order)
+            oldest = inside[: len(kept) - room]
+            kept = [breakpoint for breakpoint in kept if breakpoint not in oldest]
+        kept = kept[:room]
+        return BreakpointSet(tuple(sorted(kept, key=prompt_order) if len(kept) > 1 else kept), automatic)
 
     @property
     def most(self) -> int:
@@ -689,30 +681,16 @@ class Placement:
     def ttl_of(self, primitive: Primitive) -> TTL:
         return primitive.ttl or self.ttl
 
-    def _trim(self, breakpoints: Iterable[Breakpoint], room: int) -> list[Breakpoint]:
-        kept = list(breakpoints)
-        if self.trim == "oldest_message" and len(kept) > room:
-            inside = sorted((breakpoint for breakpoint in kept if breakpoint.node is not None), key=_place_of)
-            oldest = inside[: len(kept) - room]
-            kept = [breakpoint for breakpoint in kept if breakpoint not in oldest]
-        return kept[:room]
-
     def ttl_error(self) -> str | None:
         """Why the API would refuse these TTLs on any request; None where it depends on the request."""
         by_rank = sorted(self.primitives, key=lambda each: each.rank)
-        for number, before in enumerate(by_rank):
-            for after in by_rank[number + 1 :]:
-                if fault := self._pair_fault(before, after):
-                    return fault
-        return None
-
-    def _pair_fault(self, before: Primitive, after: Primitive) -> str | None:
-        one, other = self.ttl_of(before), self.ttl_of(after)
-        names = f"{NAMES[type(before)]} at {one} and {NAMES[type(after)]} at {other}"
-        if before.rank < after.rank and (one, other) == ("5m", "1h"):
-            return f"{names}: a 1h breakpoint must not come after a 5m one"
-        if _is_tail(before) and _is_tail(after) and one != other:
-            return f"{names}: they breakpoint the same block, which can have one TTL only"
+        for before, after in combinations(by_rank, 2):
+            one, other = self.ttl_of(before), self.ttl_of(after)
+            names = f"{NAMES[type(before)]} at {one} and {NAMES[type(after)]} at {other}"
+            if before.rank < after.rank and (one, other) == ("5m", "1h"):
+                return f"{names}: a 1h breakpoint must not come after a 5m one"
+            if _is_tail(before) and _is_tail(after) and one != other:
+                return f"{names}: they breakpoint the same block, which can have one TTL only"
         return None
 
 
@@ -720,5 +698,6 @@ def _is_tail(primitive: Primitive) -> bool:
     return isinstance(primitive, Automatic) or primitive == LastMessage("last", ttl=primitive.ttl)
 
 
-def _place_of(breakpoint: Breakpoint) -> tuple[int, int, int]:
+def prompt_order(breakpoint: Breakpoint) -> tuple[int, int, int]:
+    """The key by which breakpoints sort as they stand in the prompt."""
     return ORDER[breakpoint.layer], breakpoint.node.length if breakpoint.node else 0, breakpoint.index

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cachecost.base.errors import nearest
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
@@ -36,7 +36,7 @@ class Strategy(Protocol):
     @property
     def date(self) -> str: ...
 
-    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+    def plan(self, conversation: Conversation) -> Iterator[Call]:
         """The calls, in the order they start. Never prices, never looks at a cache."""
         ...
 
@@ -80,20 +80,17 @@ def find_strategy(name: str) -> Found:
         return PRESETS[name]
     base, at, ttl = name.rpartition("@")
     if at and ttl in TTLS:
-        return _with_ttl(find_strategy(base), name, cast("TTL", ttl))
+        found = find_strategy(base)
+        if not isinstance(found, Agent):
+            raise ValueError(f"'{found.name}' belongs to another package: it takes no TTL")
+        placement = replace(found.placement, ttl=cast("TTL", ttl))
+        if fault := placement.ttl_error():
+            raise ValueError(f"{name}: {fault}")
+        return replace(found, name=name, placement=placement)
     others = _entry_points()
     if name in others:
         return _load(others[name])
     raise UnknownStrategy(name, sorted({*PRESETS, *others}))
-
-
-def _with_ttl(found: Found, name: str, ttl: TTL) -> Agent:
-    if not isinstance(found, Agent):
-        raise ValueError(f"'{found.name}' belongs to another package: it takes no TTL")
-    placement = replace(found.placement, ttl=ttl)
-    if fault := placement.ttl_error():
-        raise ValueError(f"{name}: {fault}")
-    return replace(found, name=name, placement=placement)
 
 
 def list_strategies() -> list[StrategyListing]:

@@ -7,7 +7,7 @@ and description are written once, and reach the JSON Schema for editors. Breakpo
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from inspect import cleandoc, getsource
@@ -40,7 +40,7 @@ from cachecost.providers.assumptions import read_assumptions
 from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.changes.base import AgentChange
 from cachecost.strategies.changes.registry import CHANGES
-from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Placement, Primitive
+from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Primitive
 from cachecost.strategies.presets import PRESETS
 from cachecost.strategies.registry import Strategy, find_strategy, names
 
@@ -66,14 +66,9 @@ def derive_model(
         if only is None or option.name in only:
             taken = hasattr(BaseModel, option.name)
             kind = replaced.get(option.name, replaced.get(hints[option.name], hints[option.name]))
-            options[f"{option.name}_" if taken else option.name] = (
-                kind,
-                Field(
-                    default=... if option.default is MISSING else option.default,
-                    alias=option.name if taken else None,
-                    description=docs.get(option.name),
-                ),
-            )
+            default = ... if option.default is MISSING else option.default
+            field = Field(default, alias=option.name if taken else None, description=docs.get(option.name))
+            options[f"{option.name}_" if taken else option.name] = kind, field
     return create_model(name, __config__=CONFIG, __doc__=cleandoc(of.__doc__ or ""), **options)
 
 
@@ -167,9 +162,12 @@ class OptionTable(Generic[Chosen]):
 
     def list_options(self) -> list[OptionRow]:
         """Each name with the first sentence of what it does, and its options with their defaults."""
-        return [
-            OptionRow(name, _first_sentence(self.options(name)), _defaults(self.options(name))) for name in self.names
-        ]
+        rows = []
+        for name, model in ((name, self.options(name)) for name in self.names):
+            text = " ".join((model.__doc__ or "").split("\n\n")[0].split())
+            options = (f"{key} {_default_text(field.default)}" for key, field in model.model_fields.items())
+            rows.append(OptionRow(name, text.partition(". ")[0].rstrip("."), ", ".join(options)))
+        return rows
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of what `parse` takes."""
@@ -189,16 +187,7 @@ class OptionTable(Generic[Chosen]):
         return create_model(name, __config__=CONFIG, **entry)
 
 
-def _first_sentence(model: type[BaseModel]) -> str:
-    text = " ".join((model.__doc__ or "").split("\n\n")[0].split())
-    return text.partition(". ")[0].rstrip(".")
-
-
-def _defaults(model: type[BaseModel]) -> str:
-    return ", ".join(f"{name} {_format_default(field.default)}" for name, field in model.model_fields.items())
-
-
-def _format_default(value: object) -> str:
+def _default_text(value: object) -> str:
     """A default as YAML would have it; what has none, or None, is left out by whoever does not say it."""
     if value is None or value is PydanticUndefined:
         return "unset"
@@ -209,21 +198,11 @@ BREAKPOINTS: OptionTable[Primitive] = OptionTable("a breakpoint", PRIMITIVES, SH
 CHANGES_TABLE: OptionTable[AgentChange] = OptionTable("a change", CHANGES, {})
 
 
-def _breakpoint(value: Any) -> Primitive:
-    """`last_tool` or `last_n: {role: human, n: 2}` as a primitive."""
-    return BREAKPOINTS.parse(value, Primitive)
-
-
-def _change(value: Any) -> AgentChange:
-    """`switch: {turn: 3, effort: low}` as a change."""
-    return CHANGES_TABLE.parse(value, AgentChange)
-
-
 class PresetBreakpoints(list[Primitive]):
     """The breakpoints of a preset, which may be more than a request takes: agents choose by priority."""
 
 
-def _breakpoints(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
+def _parse_breakpoints(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
     """A preset's name stands for its breakpoints."""
     if not isinstance(value, str):
         return listed(value)
@@ -233,21 +212,23 @@ def _breakpoints(value: Any, listed: ValidatorFunctionWrapHandler) -> Any:
     return PresetBreakpoints(found.placement.primitives)
 
 
-Breakpoint = Annotated[Primitive, PlainValidator(_breakpoint), WithJsonSchema(BREAKPOINTS.schema())]
+Breakpoint = Annotated[
+    Primitive, PlainValidator(lambda value: BREAKPOINTS.parse(value, Primitive)), WithJsonSchema(BREAKPOINTS.schema())
+]
 Breakpoints = Annotated[
     list[Breakpoint],
-    WrapValidator(_breakpoints),
+    WrapValidator(_parse_breakpoints),
     WithJsonSchema({"anyOf": [{"enum": sorted(PRESETS)}, {"type": "array", "items": BREAKPOINTS.schema()}]}),
 ]
-ChangeSpec = Annotated[AgentChange, PlainValidator(_change), WithJsonSchema(CHANGES_TABLE.schema())]
+ChangeSpec = Annotated[
+    AgentChange,
+    PlainValidator(lambda value: CHANGES_TABLE.parse(value, AgentChange)),
+    WithJsonSchema(CHANGES_TABLE.schema()),
+]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Name = Annotated[str, Field(min_length=1)]
 ABOUT_THE_REPORT = ("leaves_out", "ranked", "described_in")
 """Keys that change no request: how the strategy is compared."""
-
-
-def _frozen_list(value: str | list[Primitive]) -> str | tuple[Primitive, ...]:
-    return tuple(value) if isinstance(value, list) else value
 
 
 INQUIRY = DerivedModel(
@@ -256,7 +237,10 @@ INQUIRY = DerivedModel(
     {
         "model": Name | None,
         "system_tokens": Tokens | None,
-        "breakpoints": Annotated[Literal["same", "none", "hint"] | list[Breakpoint], AfterValidator(_frozen_list)],
+        "breakpoints": Annotated[
+            Literal["same", "none", "hint"] | list[Breakpoint],
+            AfterValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+        ],
         "retry_rate": Annotated[float, Field(ge=0, le=1)],
         "tool_tokens": Tokens,
         "answer_tokens": Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None,
@@ -274,25 +258,17 @@ def check_printable(name: str) -> str:
     raise ValueError(f"expected one line without control characters; got '{inert(name)}'")
 
 
-def _preset_name(value: Any) -> Any:
+def _check_preset(value: Any) -> Any:
     if isinstance(value, str):
         find_strategy(value)
     return value
 
 
-def _rules(value: Any) -> Any:
+def _check_rules(value: Any) -> Any:
     problems = read_assumptions(value)[1] if isinstance(value, dict) else {}
     if problems:
         raise ValueError("; ".join(problems.values()))
     return value
-
-
-def _must_fit(what: str, breakpoints: Sequence[Primitive], slots: int) -> None:
-    """Raise ValueError where a list has more breakpoints than a request takes, which would silently lose its last."""
-    if len(breakpoints) > slots:
-        kept = f"`trim: priority` to send the first {slots} that apply, or `trim: oldest_message`"
-        problem = f"expected at most {slots}, the limit of a request; got {len(breakpoints)} (or add {kept})"
-        raise ValueError(f"{what}: {problem}")
 
 
 class StrategySpec(BaseModel):
@@ -302,7 +278,7 @@ class StrategySpec(BaseModel):
 
     name: Annotated[str, Field(min_length=1), AfterValidator(check_printable)]
     """Its name in tables. Left out, the preset's name."""
-    preset: Annotated[str, BeforeValidator(_preset_name)] | None = None
+    preset: Annotated[str, BeforeValidator(_check_preset)] | None = None
     """The strategy to start from (`cachecost strategies` lists them)."""
     breakpoints: Breakpoints | None = None
     """Where cache_control goes, in order of priority; or the name of a preset whose breakpoints to use."""
@@ -322,7 +298,7 @@ class StrategySpec(BaseModel):
     """Main thread parameters that override the recording's, as the Messages API spells them; null removes one."""
     changes: list[ChangeSpec] = []
     """What the agent does to the conversation or to its calls besides placing breakpoints, in this order."""
-    rules: Annotated[dict[str, str | bool | int | float], BeforeValidator(_rules)] = {}
+    rules: Annotated[dict[str, str | bool | int | float], BeforeValidator(_check_rules)] = {}
     """Assumptions of the rulebook for this strategy alone."""
     leaves_out: str = ""
     """What its requests leave out of the conversation, in words for the report, e.g. the oldest messages of questions.
@@ -362,18 +338,18 @@ class StrategySpec(BaseModel):
     def resolve(self) -> Agent | Strategy:
         """The preset with what is given here, under this name. Raises ValueError where that makes no sense."""
         base = find_strategy(self.preset) if self.preset else Agent(name=self.name)
-        return self._apply_to(base) if isinstance(base, Agent) else self._check_foreign(base)
-
-    def _check_foreign(self, base: Strategy) -> Strategy:
-        given = sorted(self.model_fields_set - {"name", "preset", *ABOUT_THE_REPORT})
-        if given or self.name != base.name:
+        if isinstance(base, Agent):
+            return self._apply_to(base)
+        if self.model_fields_set - {"name", "preset", *ABOUT_THE_REPORT} or self.name != base.name:
             raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
         return base
 
     def _apply_to(self, base: Agent) -> Agent:
         if self.inquiry is not None and base.inquiry_by_host:
             raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
-        placement = self._placement(base.placement)
+        primitives = None if self.breakpoints is None else tuple(self.breakpoints)
+        placed: dict[str, Any] = {"primitives": primitives, "ttl": self.ttl, "slots": self.slots, "trim": self.trim}
+        placement = replace(base.placement, **{name: value for name, value in placed.items() if value is not None})
         inquiry = base.inquiry
         if self.inquiry is not None:
             inquiry = replace(inquiry or InquiryOptions(), **self.inquiry)
@@ -381,35 +357,28 @@ class StrategySpec(BaseModel):
         sides = [inquiry.placement(placement)] if inquiry else []
         for fault in filter(None, (each.ttl_error() for each in [placement, *sides])):
             raise ValueError(fault)
+        thinking = {"type": "disabled"} if self.thinking == "off" else self.thinking
         return replace(
             base,
             name=self.name,
             placement=placement,
             inquiry=inquiry,
             model=self.model or base.model,
-            params={**base.params, **self._thinking(), **self.params},
+            params={**base.params, **({} if thinking is None else {"thinking": thinking}), **self.params},
             changes=tuple(self.changes) if "changes" in self.model_fields_set else base.changes,
             rules={**base.rules, **self.rules},
         )
 
     def _must_fit(self, slots: int) -> None:
-        """Raises ValueError for a list of too many breakpoints, unless it is said which of them go."""
+        """Raises ValueError for a list of more breakpoints than a request takes, which would silently lose its last,
+        unless it is said which of them go.
+        """
         if self.model_fields_set & {"trim", "slots"} or isinstance(self.breakpoints, PresetBreakpoints):
             return
-        _must_fit("breakpoints", self.breakpoints or (), slots)
         own = (self.inquiry or {}).get("breakpoints", "same")
-        _must_fit("inquiry.breakpoints", () if isinstance(own, str) else own, slots)
-
-    def _placement(self, base: Placement) -> Placement:
-        given: dict[str, Any] = {
-            "primitives": None if self.breakpoints is None else tuple(self.breakpoints),
-            "ttl": self.ttl,
-            "slots": self.slots,
-            "trim": self.trim,
-        }
-        return replace(base, **{name: value for name, value in given.items() if value is not None})
-
-    def _thinking(self) -> dict[str, Any]:
-        if self.thinking is None:
-            return {}
-        return {"thinking": {"type": "disabled"} if self.thinking == "off" else self.thinking}
+        lists = {"breakpoints": self.breakpoints or (), "inquiry.breakpoints": () if isinstance(own, str) else own}
+        for what, breakpoints in lists.items():
+            if len(breakpoints) > slots:
+                kept = f"`trim: priority` to send the first {slots} that apply, or `trim: oldest_message`"
+                problem = f"expected at most {slots}, the limit of a request; got {len(breakpoints)} (or add {kept})"
+                raise ValueError(f"{what}: {problem}")

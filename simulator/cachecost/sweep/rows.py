@@ -130,7 +130,17 @@ def write_table(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> No
     """Write the table whole or not at all. Rows are written as they come; at most one group of them is in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_when_done(path) as part:
-        (_write_parquet if path.suffix == PARQUET else _write_csv)(part, axes, rows)
+        if path.suffix == PARQUET:
+            _write_parquet(part, axes, rows)
+            return
+        with part.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*axes, "seed", *FIELDS])
+            for row in rows:
+                dollars = ("" if usd is None else exact(usd) for usd in (row.cost_usd, row.cost_if_missed_usd))
+                strategy, fault, *labels = map(inert_cell, (row.strategy, row.fault, *map(str, row.key.labels)))
+                counts = (getattr(row, name) for name in COUNTS)
+                writer.writerow((*labels, row.key.seed, strategy, *counts, *dollars, fault))
 
 
 def read_table(path: Path, axes: Sequence[str]) -> Iterator[SweepRow]:
@@ -152,17 +162,6 @@ def _read_records(path: Path) -> Iterator[Sequence[Any]]:
         lines = csv.reader(file)
         next(lines)
         yield from lines
-
-
-def _write_csv(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*axes, "seed", *FIELDS])
-        for row in rows:
-            dollars = ("" if amount is None else exact(amount) for amount in (row.cost_usd, row.cost_if_missed_usd))
-            strategy, fault, *labels = map(inert_cell, (row.strategy, row.fault, *map(str, row.key.labels)))
-            counts = (getattr(row, name) for name in COUNTS)
-            writer.writerow((*labels, row.key.seed, strategy, *counts, *dollars, fault))
 
 
 def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) -> None:

@@ -10,30 +10,29 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.base.times import midnight
-from cachecost.ledger.findings import Explanation, Finding
+from cachecost.ledger.findings import Explanation
 from cachecost.ledger.rows import CallRow
-from cachecost.live.clock import Clock, SteppingClock, clock_from
+from cachecost.live.clock import SteppingClock, clock_from
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.answering import answer_call, count_tokens
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.messages_api import MESSAGES as API
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
-from cachecost.live.server.served_api import PLACEHOLDER, encode_json, receive_call
+from cachecost.live.server.served_api import EVENTS, PLACEHOLDER, encode_json, receive_call
 from cachecost.live.server.state import ServerState
 from cachecost.prompts.blocks import Block, Layer
-from cachecost.prompts.compare import ChangedText, first_changed_block, first_changed_text
+from cachecost.prompts.compare import first_changed_block, first_changed_text
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import PriceBook
@@ -55,57 +54,11 @@ class MovableClock(SteppingClock):
         self._next += seconds
 
 
-def movable(text: str, start: float) -> Clock:
-    """The clock that `text` asks for; one that steps can be moved on. Raises ValueError."""
-    made = clock_from(text, start)
-    return MovableClock(made._step_s, start) if isinstance(made, SteppingClock) else made
-
-
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
+
+
+LIBRARIES = ("httpx2", "httpx")
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointResponse:
-    """What goes back to the client: a status, headers, and a body that is there at once."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ClientRequest:
-    """What a client sends. `headers` are asked for by lower-case names."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes = field(repr=False)
-
-
-def respond(served: ServerState, sent: ClientRequest) -> EndpointResponse:
-    """The API's answer. A failure is raised as it is: it is the test that wants to see it."""
-    if sent.method != "POST" or sent.path not in (MESSAGES, COUNT):
-        return _error_response(not_found("Not Found"), _request_id(served, sent))
-    came = at_once(receive_call(API, sent.headers, _chunks(sent.body)))
-    if isinstance(came, ApiError):
-        return _error_response(came, _request_id(served, sent))
-    if sent.path == COUNT:
-        count = count_tokens(served, came)
-        name = _request_id(served, sent)
-        return _error_response(count, name) if isinstance(count, ApiError) else _response(encode_json(count), name)
-    answered = answer_call(served, API, came)
-    if isinstance(answered.message, ApiError):
-        return _error_response(answered.message, answered.request_id)
-    if answered.streams:
-        events = b"".join(API.events(answered))
-        return _response(events, answered.request_id, "text/event-stream; charset=utf-8")
-    return _response(encode_json(answered.message), answered.request_id)
-
-
-async def _chunks(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
@@ -119,17 +72,74 @@ def at_once(coroutine: Coroutine[Any, Any, Made]) -> Made:
     raise RuntimeError("the coroutine waits for something")
 
 
-def _request_id(served: ServerState, sent: ClientRequest) -> str:
-    return "req_" + served.ids.next(sent.method.encode(), sent.path.encode())
+def respond(served: ServerState, request: Any, body: bytes) -> Any:
+    """The API's answer to a request of httpx2 or httpx, as that library has it. A failure is raised as it is: it is the
+    test that wants to see it.
+    """
+    method, path = request.method, request.url.path
+    message: Mapping[str, Any] | ApiError = not_found("Not Found")
+    answered = None
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield body
+
+    if method == "POST" and path in (MESSAGES, COUNT):
+        came = at_once(receive_call(API, {name.lower(): value for name, value in request.headers.items()}, chunks()))
+        if isinstance(came, ApiError):
+            message = came
+        elif path == COUNT:
+            message = count_tokens(served, came)
+        else:
+            answered = answer_call(served, API, came)
+            message = answered.message
+    name = answered.request_id if answered else "req_" + served.ids.next(method.encode(), path.encode())
+    status, kind, more = 200, "application/json", dict[str, str]()
+    if isinstance(message, ApiError):
+        status, more, content = message.status, dict(message.headers), encode_json(error_body(message, name))
+    elif answered and answered.streams:
+        kind, content = EVENTS, b"".join(API.events(answered))
+    else:
+        content = encode_json(message)
+    headers = {"content-type": kind, "content-length": str(len(content)), "request-id": name, **more}
+    families = (made.__module__.partition(".")[0] for made in type(request).__mro__)
+    library = importlib.import_module(next((name for name in families if name in LIBRARIES), LIBRARIES[0]))
+    return library.Response(status, headers=headers, content=content, request=request)
 
 
-def _error_response(refused: ApiError, name: str) -> EndpointResponse:
-    response = _response(encode_json(error_body(refused, name)), name)
-    return EndpointResponse(refused.status, {**response.headers, **refused.headers}, response.body)
+class Transport:
+    """`httpx2.Client(transport=…)`, `httpx.Client(transport=…)`. Nothing is open in it."""
+
+    def __init__(self, served: ServerState) -> None:
+        self._served = served
+
+    def handle_request(self, request: Any) -> Any:
+        """Called by the client with its library's request; answers with its library's response."""
+        return respond(self._served, request, request.read())
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
 
 
-def _response(body: bytes, name: str, kind: str = "application/json") -> EndpointResponse:
-    return EndpointResponse(200, {"content-type": kind, "content-length": str(len(body)), "request-id": name}, body)
+class AsyncTransport:
+    """`httpx2.AsyncClient(transport=…)`, `httpx.AsyncClient(transport=…)`. Nothing is open in it."""
+
+    def __init__(self, served: ServerState) -> None:
+        self._served = served
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Called by the client with its library's request; answers with its library's response."""
+        return respond(self._served, request, await request.aread())
+
+    async def aclose(self) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None: ...
 
 
 LAYERS: Sequence[str] = tuple(str(layer) for layer in Layer)
@@ -158,30 +168,26 @@ def changes(taken: Sequence[MeteredCall], layers: Sequence[str], across: bool) -
 
     `across` compares tools and system with the call before, whichever conversation it is of.
     """
-    pairs = list(_pairs([one for one in taken if one.row.error is None], across))
-    return len(pairs), [one for old, new in pairs for layer in layers if (one := _change(old, new, layer))]
-
-
-def _pairs(taken: Sequence[MeteredCall], across: bool) -> Iterator[tuple[MeteredCall, MeteredCall]]:
+    compared, found = 0, []
     latest: dict[object, MeteredCall] = {}
-    for one in taken:
-        conversation = None if across else (one.workspace, one.row.model, one.first)
-        if (before := latest.get(conversation)) is not None:
-            yield before, one
-        latest[conversation] = one
+    for new in (one for one in taken if one.row.error is None):
+        conversation = None if across else (new.workspace, new.row.model, new.first)
+        if (old := latest.get(conversation)) is not None:
+            compared += 1
+            for layer in layers:
+                numbers = new.row.call, old.row.call
+                if layer == Layer.MESSAGES:
+                    change = _message_change(old, new)
+                else:
+                    before, after = ((one.request.tools, one.request.system) for one in (old, new))
+                    place = 0 if layer == Layer.TOOLS else 1
+                    change = _block_change(before[place].blocks, after[place].blocks, layer, layer, numbers)
+                found += [change] if change else []
+        latest[conversation] = new
+    return compared, found
 
 
-def _change(old: MeteredCall, new: MeteredCall, layer: str) -> LayerChange | None:
-    numbers = new.row.call, old.row.call
-    if layer == Layer.MESSAGES:
-        return _of_messages(old, new)
-    before, after = (
-        one.request.tools.blocks if layer == Layer.TOOLS else one.request.system.blocks for one in (old, new)
-    )
-    return _of_blocks(before, after, layer, layer, numbers, may_grow=False)
-
-
-def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
+def _message_change(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
     """The first message that is not as it was; a call of another conversation has nothing to be compared with."""
     before, after = old.request.thread.messages(), new.request.thread.messages()
     numbers = new.row.call, old.row.call
@@ -190,116 +196,39 @@ def _of_messages(old: MeteredCall, new: MeteredCall) -> LayerChange | None:
         if number == len(after):
             return LayerChange(*numbers, "messages", path, f"{len(before)} messages became {len(after)}")
         if node.digest != after[number].digest:
-            found = _of_blocks(node.blocks, after[number].blocks, f"{path}.content", "messages", numbers, may_grow=True)
+            blocks = node.blocks, after[number].blocks
+            found = _block_change(*blocks, f"{path}.content", "messages", numbers, may_grow=True)
             return found or LayerChange(*numbers, "messages", path, "changed")
     return None
 
 
-def _of_blocks(
-    before: Sequence[Block], after: Sequence[Block], path: str, layer: str, numbers: tuple[int, int], *, may_grow: bool
+def _block_change(
+    before: Sequence[Block],
+    after: Sequence[Block],
+    path: str,
+    layer: str,
+    numbers: tuple[int, int],
+    may_grow: bool = False,
 ) -> LayerChange | None:
     at = first_changed_block(before, after)
-    if at < min(len(before), len(after)):
-        return _of_block(before[at], after[at], f"{path}.{at}", layer, numbers)
-    if len(before) == len(after) or (may_grow and len(before) < len(after)):
-        return None
-    return LayerChange(
-        *numbers, layer, f"{path}.{at}", f"{_block_count(len(before))} became {_block_count(len(after))}"
-    )
-
-
-def _block_count(blocks: int) -> str:
-    return "1 block" if blocks == 1 else f"{blocks} blocks"
-
-
-def _of_block(was: Block, now: Block, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
-    if found := first_changed_text(was, now):
-        inner = found.path
-        name = (now.content or {}).get("name")
-        place = path if inner == "text" else f"{path}.{inner}"
-        return _of_text(found, f"{place} ({name})" if name and inner != "name" else place, layer, numbers)
-    names = [str((block.content or {}).get("name") or "") for block in (was, now)]
+    path = f"{path}.{at}"
+    if at == min(len(before), len(after)):
+        if len(before) == len(after) or (may_grow and len(before) < len(after)):
+            return None
+        counts = f"{count_text(len(before), 'block')} became {count_text(len(after), 'block')}"
+        return LayerChange(*numbers, layer, path, counts)
+    names = [str((block.content or {}).get("name") or "") for block in (before[at], after[at])]
+    if found := first_changed_text(before[at], after[at]):
+        place = path if found.path == "text" else f"{path}.{found.path}"
+        place = f"{place} ({names[1]})" if names[1] and found.path != "name" else place
+        shown = 12
+        was, now = (
+            excerpt(text, min(len(text), found.at + shown), shown).replace("▮", "") for text in (found.was, found.now)
+        )
+        return LayerChange(*numbers, layer, place, f"changed at character {found.at}", found.at, was, now)
     swapped = names[0] != names[1] and all(names)
     what = f"{names[0]} became {names[1]}" if swapped else "is not as it was (other keys, or another order of keys)"
     return LayerChange(*numbers, layer, path, what)
-
-
-def _of_text(found: ChangedText, path: str, layer: str, numbers: tuple[int, int]) -> LayerChange:
-    was, now, at = found.was, found.now, found.at
-    shown = 12
-    return LayerChange(
-        *numbers,
-        layer,
-        path,
-        f"changed at character {at}",
-        at,
-        excerpt(was, min(len(was), at + shown), shown).replace("▮", ""),
-        excerpt(now, min(len(now), at + shown), shown).replace("▮", ""),
-    )
-
-
-LIBRARIES = ("httpx2", "httpx")
-
-
-class Transport:
-    """`httpx2.Client(transport=…)`, `httpx.Client(transport=…)`."""
-
-    def __init__(self, served: ServerState) -> None:
-        self._served = served
-
-    def handle_request(self, request: Any) -> Any:
-        """Called by the client with its library's request; answers with its library's response."""
-        return _library_response(respond(self._served, _client_request(request, request.read())), request)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
-        """Nothing is open."""
-
-
-class AsyncTransport:
-    """`httpx2.AsyncClient(transport=…)`, `httpx.AsyncClient(transport=…)`."""
-
-    def __init__(self, served: ServerState) -> None:
-        self._served = served
-
-    async def handle_async_request(self, request: Any) -> Any:
-        """Called by the client with its library's request; answers with its library's response."""
-        return _library_response(respond(self._served, _client_request(request, await request.aread())), request)
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
-        """Nothing is open."""
-
-
-def _client_request(request: Any, body: bytes) -> ClientRequest:
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    return ClientRequest(request.method, request.url.path, headers, body)
-
-
-def _library_response(response: EndpointResponse, request: Any) -> Any:
-    families = (made.__module__.partition(".")[0] for made in type(request).__mro__)
-    library = importlib.import_module(next((name for name in families if name in LIBRARIES), LIBRARIES[0]))
-    return library.Response(response.status, headers=dict(response.headers), content=response.body, request=request)
 
 
 NO_CALL = (
@@ -323,9 +252,27 @@ class CostEvidence:
     changes: Sequence[LayerChange]
 
     def lines(self) -> Iterator[str]:
+        """The first change of each layer, the most expensive call of each cause, and a table of the calls."""
         yield from _first_changes(self.changes)
-        yield from _causes(self.explanation)
-        yield from _table(self.calls)
+        if self.explanation.findings:
+            yield f"  {dollars(self.explanation.avoidable)} of it was avoidable:"
+        else:
+            yield "  no avoidable cost with these prompts, breakpoints and times"
+        for group in group_findings(self.explanation)[:SHOWN_CAUSES]:
+            first, count = group.example, len(group.findings)
+            since = f" since call {first.since}" if first.since else ""
+            more = f" and {count_text(count - 1, 'more call')}" if count > 1 else ""
+            shown = f": “{first.excerpt}”" if first.excerpt else ""
+            what = f"{first.block}{since}: {first.message}{shown} ({dollars(group.cost)})"
+            yield f"  {first.code} call {first.call}{more}, {what}"
+            yield f"        → {first.fix}"
+        yield f"  {'call':>4} {'read':>9} {'written':>9} {'uncached':>9} {'cost':>10}  cause"
+        for row in self.calls[:SHOWN_CALLS]:
+            usage = row.usage
+            figures = f"{usage.read:>9,} {usage.write:>9,} {usage.input_tokens:>9,} {dollars(row.cost.total):>10}"
+            yield f"  {row.call:>4} {figures}  {row.error or row.cause or ''}"
+        if len(self.calls) > SHOWN_CALLS:
+            yield f"  and {count_text(len(self.calls) - SHOWN_CALLS, 'more call')}"
 
 
 def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
@@ -333,64 +280,18 @@ def cost_message(spent: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
     write = exact_dollars if dollars(spent) == dollars(limit) else dollars
     more = f"{dollars(spent - limit)} more than the limit of {exact_dollars(limit)}"
     calls = len(evidence.calls)
-    costs = f"{count_text(calls, 'call')} {'costs' if calls == 1 else 'cost'}"
+    costs = count_text(calls, "call", "cost")
     return "\n".join([f"{costs} {write(spent)}, {more}", *evidence.lines()])
-
-
-def hit_rate_message(reached: Decimal, limit: Decimal, evidence: CostEvidence) -> str:
-    """The share, then why it is not larger."""
-    head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
-    return "\n".join([head, *evidence.lines()])
-
-
-def _causes(explanation: Explanation) -> Iterator[str]:
-    """The most expensive call of each cause, most expensive cause first."""
-    if not explanation.findings:
-        yield "  no avoidable cost with these prompts, breakpoints and times"
-        return
-    yield f"  {dollars(explanation.avoidable)} of it was avoidable:"
-    for group in group_findings(explanation)[:SHOWN_CAUSES]:
-        yield from _cause(group.example, len(group.findings), group.cost)
-
-
-def _cause(first: Finding, count: int, cost: Decimal) -> Iterator[str]:
-    since = f" since call {first.since}" if first.since else ""
-    more = f" and {count_text(count - 1, 'more call')}" if count > 1 else ""
-    shown = f": “{first.excerpt}”" if first.excerpt else ""
-    yield f"  {first.code} call {first.call}{more}, {first.block}{since}: {first.message}{shown} ({dollars(cost)})"
-    yield f"        → {first.fix}"
-
-
-def _table(calls: Sequence[CallRow]) -> Iterator[str]:
-    yield f"  {'call':>4} {'read':>9} {'written':>9} {'uncached':>9} {'cost':>10}  cause"
-    for row in calls[:SHOWN_CALLS]:
-        usage = row.usage
-        cause = row.error or row.cause or ""
-        figures = f"{usage.read:>9,} {usage.write:>9,} {usage.input_tokens:>9,} {dollars(row.cost.total):>10}"
-        yield f"  {row.call:>4} {figures}  {cause}"
-    if len(calls) > SHOWN_CALLS:
-        yield f"  and {count_text(len(calls) - SHOWN_CALLS, 'more call')}"
-
-
-def stability_message(found: Sequence[LayerChange]) -> str:
-    """The first change of each layer, with the text before and after it."""
-    layers = list(dict.fromkeys(one.layer for one in found))
-    verb = "is" if len(layers) == 1 and layers[0] == "system" else "are"
-    return "\n".join([f"{' and '.join(layers)} {verb} not stable", *_first_changes(found)])
 
 
 def _first_changes(found: Sequence[LayerChange]) -> Iterator[str]:
     for layer in dict.fromkeys(one.layer for one in found):
-        changed = [one for one in found if one.layer == layer]
-        yield from _change_lines(changed[0], len(changed))
-
-
-def _change_lines(first: LayerChange, count: int) -> Iterator[str]:
-    more = f" (and in {count_text(count - 1, 'more call')})" if count > 1 else ""
-    yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
-    if first.offset is not None:
-        yield f"    was  {first.was}"
-        yield f"    now  {first.now}"
+        first, *others = [one for one in found if one.layer == layer]
+        more = f" (and in {count_text(len(others), 'more call')})" if others else ""
+        yield f"  call {first.call}: {first.path} {first.what}, since call {first.since}{more}"
+        if first.offset is not None:
+            yield f"    was  {first.was}"
+            yield f"    now  {first.now}"
 
 
 def lint_message(found: Sequence[LintFinding]) -> str:
@@ -406,6 +307,7 @@ def lint_message(found: Sequence[LintFinding]) -> str:
 
 NOWHERE = "http://cache-cost.invalid"
 """Where clients of a transport think they send to; the name can never be a host (RFC 6761)."""
+CLIENT = {"api_key": PLACEHOLDER, "base_url": NOWHERE, "max_retries": 0}
 
 
 class SimulatedAPI:
@@ -428,7 +330,10 @@ class SimulatedAPI:
         day = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
         book = PriceBook.load(Path(prices) if prices else None, day)
         self._setup = ReplaySetup(RuleBook(assumptions_from(rules or {}), day), book, host, tokens)
-        self._clock = movable(clock, midnight(day or data_date(host)))
+        start = midnight(day or data_date(host))
+        self._clock = clock_from(clock, start)
+        if isinstance(self._clock, SteppingClock):
+            self._clock = MovableClock(self._clock.step_s, start)
         self._meter = Meter(self._setup)
         answerer = answerer_from(answers) if isinstance(answers, str) else answers
         self._open = ExitStack()
@@ -467,15 +372,20 @@ class SimulatedAPI:
 
     def client(self, **options: Any) -> Any:
         """An `anthropic.Anthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
-        sdk = _sdk()
-        http_client = sdk.DefaultHttpxClient(transport=self.transport)
-        return self._open.enter_context(sdk.Anthropic(**{**_CLIENT, **options, "http_client": http_client}))
+        require("cache_cost.client()", "anthropic")
+        import anthropic
+
+        given: Any = {**CLIENT, **options, "http_client": anthropic.DefaultHttpxClient(transport=self.transport)}
+        return self._open.enter_context(anthropic.Anthropic(**given))
 
     def async_client(self, **options: Any) -> Any:
         """An `anthropic.AsyncAnthropic` whose calls end here; `options` are its own. Raises NotInstalled."""
-        sdk = _sdk()
-        http_client = sdk.DefaultAsyncHttpxClient(transport=self.async_transport)
-        return sdk.AsyncAnthropic(**{**_CLIENT, **options, "http_client": http_client})
+        require("cache_cost.client()", "anthropic")
+        import anthropic
+
+        http_client = anthropic.DefaultAsyncHttpxClient(transport=self.async_transport)
+        given: Any = {**CLIENT, **options, "http_client": http_client}
+        return anthropic.AsyncAnthropic(**given)
 
     @property
     def base_url(self) -> str:
@@ -513,16 +423,6 @@ class SimulatedAPI:
     def recording(self) -> Path:
         """The request log of the calls so far, as `cachecost replay` reads it."""
         return self._log.path
-
-
-_CLIENT = {"api_key": PLACEHOLDER, "base_url": NOWHERE, "max_retries": 0}
-
-
-def _sdk() -> Any:
-    require("cache_cost.client()", "anthropic")
-    import anthropic
-
-    return anthropic
 
 
 Severity = Literal["error", "warning", "note"]
@@ -599,7 +499,8 @@ class CacheCost(SimulatedAPI):
         limit, reached = _exact(share, SHARE, most=1), self.cache_hit_rate
         self._require_calls()
         if reached < limit:
-            raise AssertionError(hit_rate_message(reached, limit, self._evidence()))
+            head = f"{percent(reached)} of the input was read from the cache; expected at least {percent(limit)}"
+            raise AssertionError("\n".join([head, *self._evidence().lines()]))
 
     def assert_prefix_stable(self, *layers: str, across_conversations: bool = False) -> None:
         """These layers (tools, system, messages; all if none is named) are in each call as in the one it goes on from.
@@ -613,7 +514,9 @@ class CacheCost(SimulatedAPI):
         self._require_calls()
         compared, found = changes(self._meter.taken, layers or LAYERS, across_conversations)
         if found:
-            raise AssertionError(stability_message(found))
+            changed = list(dict.fromkeys(one.layer for one in found))
+            verb = "is" if changed == ["system"] else "are"
+            raise AssertionError("\n".join([f"{' and '.join(changed)} {verb} not stable", *_first_changes(found)]))
         if not compared:
             raise AssertionError(NOTHING_TO_COMPARE)
 

@@ -84,52 +84,32 @@ def read_options(config: pytest.Config, usual: str, usual_reports: str) -> Scena
     """What the options ask for. A folder that is given is looked for from where pytest was called, the `usual` ones
     beside the project's configuration, unless its settings file names others. Raises UsageError.
     """
-    path_option, project = config.getoption("cachecost"), _project(config.rootpath)
-    named = project.scenarios if path_option == usual else ()
+    path_option = config.getoption("cachecost")
+    try:
+        settings = read_settings(found_files(config.rootpath))
+        listed = tuple(path.resolve() for path in scenario_files(settings))
+        defaults = scenario_defaults_of(settings, os.environ)
+        usual_place = reports_folder(settings) or config.rootpath / usual_reports
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from None
+    named = listed if path_option == usual else ()
     folder = config.rootpath / usual if path_option == usual else config.invocation_params.dir / path_option
     reports = config.getoption("cachecost_reports")
-    place = config.invocation_params.dir / reports if reports else project.reports or config.rootpath / usual_reports
-    found = named or tuple(_scenarios(folder))
+    place = config.invocation_params.dir / reports if reports else usual_place
+    is_scenario = is_yaml(folder) and folder.is_file()
+    files = sorted(folder.glob("*.yaml")) if folder.is_dir() else [folder] * is_scenario
+    found = named or tuple(path.resolve() for path in files)
     if not found:
         raise pytest.UsageError(
             f"--cachecost={path_option}: expected a scenario or a folder of them; there is none "
             f"(another path after --cachecost? write --cachecost={usual})"
         )
-    where = f"{_short_path(project.file)} (scenarios)" if named and project.file else _short_path(folder)
+    where = f"{_short_path(settings.path)} (scenarios)" if named and settings.path else _short_path(folder)
     update = bool(config.getoption("cachecost_update"))
     words = f"{count_text(len(found), 'scenario')} in {where}, baselines in {_short_path(place)}"
     today = date.today()  # noqa: DTZ011 - the user's own day, as `check --update` takes it
     header = f"cachecost: {words}{', rewritten' if update else ''}"
-    return ScenarioOptions(found, place, update, today, header, project.defaults)
-
-
-@dataclass(frozen=True, slots=True)
-class _ProjectOptions:
-    """What a project's settings file says of its scenarios."""
-
-    file: Path | None
-    scenarios: tuple[Path, ...]
-    reports: Path | None
-    defaults: FileDefaults
-
-
-def _project(root: Path) -> _ProjectOptions:
-    """Raises UsageError with every error of the file."""
-    try:
-        settings = read_settings(found_files(root))
-        scenarios = tuple(path.resolve() for path in scenario_files(settings))
-        defaults = scenario_defaults_of(settings, os.environ)
-        return _ProjectOptions(settings.path, scenarios, reports_folder(settings), defaults)
-    except InputError as error:
-        raise pytest.UsageError(str(error)) from None
-
-
-def _scenarios(place: Path) -> Iterator[Path]:
-    """The same files as `cachecost check` takes."""
-    if place.is_file() and is_yaml(place):
-        yield place.resolve()
-    elif place.is_dir():
-        yield from sorted(one.resolve() for one in place.glob("*.yaml"))
+    return ScenarioOptions(found, place, update, today, header, defaults)
 
 
 def _short_path(path: Path) -> str:

@@ -2,14 +2,13 @@
 
 A bill without server tools gives up to three lengths: of the prompt (all its input tokens), of the prefix at its last
 breakpoint (read + written), and of the prefix at its last 1h breakpoint where 5m ones follow it. Where bills
-contradict one another, those of `agreeing_lengths` count: a block never weighs less than nothing.
+contradict one another, the most that agree count: a longer prefix never has fewer tokens.
 
 What a bill counts and no request shows (`hidden_content`: a search on the provider's side, a video) is a block of its
 own: what is around it keeps its estimate, and the rest of the billed tokens is the hidden block's.
 
-The billed lengths along a prompt agree where a longer prefix never has fewer tokens. Each call is told by the earliest
-other bill of a length, so the two earliest are all that is kept. Answers that come back in later prompts have the
-lengths of the bills of the calls that got them.
+The length for a call is that of the earliest other bill, so the two earliest are all that is kept. Answers that come
+back in later prompts have the lengths of the bills of the calls that got them.
 """
 
 from __future__ import annotations

@@ -117,8 +117,14 @@ class CountFile:
         except (OSError, sqlite3.Error) as error:
             raise CountsUnusable from error
         self.identity = identity_of(path)
+
+        def prepare() -> None:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(TABLE)
+
         try:
-            self.retry(self._prepare)
+            self.retry(prepare)
         except BaseException:
             self.close()
             raise
@@ -126,11 +132,6 @@ class CountFile:
     def retry(self, action: Callable[[], Result]) -> Result:
         with self._thread_lock:
             return self._retry.run(action)
-
-    def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute(TABLE)
 
     def get(self, digest: bytes) -> BlockCount | None:
         """The row of `digest`; None where there is none."""

@@ -110,12 +110,6 @@ KNOWN = ("bash_code_execution", "code_execution", "text_editor_code_execution", 
 """Tools whose results hold all that is shown; those of any other are a guess."""
 
 
-def _server_result(kind: str, content: Content) -> BlockParts:
-    """The texts of a result, and the length of its encrypted parts."""
-    unknown = () if kind.removesuffix(RESULT) in KNOWN else (BlockParts((), {GUESSED: 1}),)
-    return merge_parts((*_visible_parts(content.get("content")), *unknown))
-
-
 def _visible_parts(value: Any) -> Iterator[BlockParts]:
     if isinstance(value, str):
         yield BlockParts((value,))
@@ -311,7 +305,10 @@ def parts_of(kind: str, content: Content) -> BlockParts:
     """The countable parts of `content`, a block of `kind`. Never fails: an unknown kind counts as its JSON."""
     if kind in _READERS:
         return _READERS[kind](content)
-    return _server_result(kind, content) if is_server_result(kind) else _as_json(content)
+    if not is_server_result(kind):
+        return _as_json(content)
+    unsure = () if kind.removesuffix(RESULT) in KNOWN else (guess(),)
+    return merge_parts((*_visible_parts(content.get("content")), *unsure))
 
 
 def prose_of(kind: str, parts: BlockParts) -> str:

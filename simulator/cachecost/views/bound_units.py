@@ -25,16 +25,12 @@ def bind_units(text: str) -> str:
 
 def bind_units_in_html(page: str) -> str:
     """The page; numbers that a browser would break are in spans that do not wrap. Code and titles stay as they are."""
-    return _outside(MARKUP, page, lambda text: BREAKING.sub(_span, bind_units(text)))
+    return _outside(MARKUP, page, lambda text: BREAKING.sub(r'<span class="number">\g<0></span>', bind_units(text)))
 
 
 def bind_units_in_markdown(text: str) -> str:
     """The same with no-break spaces alone, so that "±$0.04" can be searched for. Code and links stay as they are."""
     return _outside(CODE, text, bind_units)
-
-
-def _span(found: re.Match[str]) -> str:
-    return f'<span class="number">{found[0]}</span>'
 
 
 def _outside(kept: re.Pattern[str], text: str, change: Change) -> str:
@@ -53,7 +49,6 @@ ADDS = {
 }
 """Commands that take a log, and what each of them adds."""
 NOTHING_KNOWN: Mapping[str, str] = {}
-LABEL = "see also"
 
 
 def see_also(command: str, arguments: str, known: Mapping[str, str] = NOTHING_KNOWN, is_scenario: bool = False) -> str:
@@ -63,4 +58,4 @@ def see_also(command: str, arguments: str, known: Mapping[str, str] = NOTHING_KN
     """
     others = [name for name in ADDS if name != command and not (is_scenario and name in ("whatif", "lint"))]
     parts = [f"{name} ({known[name] if name in known else ADDS[name]})" for name in others]
-    return f"{LABEL}   cachecost COMMAND {arguments}: " + ", ".join(parts)
+    return f"see also   cachecost COMMAND {arguments}: " + ", ".join(parts)

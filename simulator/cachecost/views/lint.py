@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from typing import IO, Any
 
@@ -15,41 +15,23 @@ from rich.text import Text
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.base.formatting import count_text, encodable, tokens
 from cachecost.views.charts.palette import SEVERITY_STYLES
-from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream
+from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream, without_end_blanks
 from cachecost.views.tables.table import shorten_middle
 
-FORMAT = 1
 INDENT = 7
 LONGEST_NAME = 40
 
 
 FIELDS = (
-    "code",
-    "name",
-    "severity",
-    "path",
-    "request",
-    "call",
-    "calls",
-    "message",
-    "why",
-    "fix",
-    "source",
-    "tokens",
-    "offset",
-    "excerpt",
-    "session",
-    "file",
-    "line",
-    "bill",
-    "explains_as",
+    *("code", "name", "severity", "path", "request", "call", "calls", "message", "why"),
+    *("fix", "source", "tokens", "offset", "excerpt", "session", "file", "line", "bill", "explains_as"),
 )
 
 
 def lint_object(findings: Sequence[LintFinding], requests: int) -> dict[str, Any]:
     """What `lint --json` prints, as one object."""
     rows = [{name: getattr(one, name) for name in FIELDS} for one in findings]
-    return {"format": FORMAT, "requests": requests, "findings": rows}
+    return {"format": 1, "requests": requests, "findings": rows}
 
 
 def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], pricing: str = "") -> None:
@@ -58,69 +40,36 @@ def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], 
     `pricing` is the command that prices the findings; "" for none.
     """
     width, colours = stream_look(stream)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    text = lint_text(findings, requests, pricing, width=width, coloured=bool(colours), encoding=encoding)
-    styled_stream(stream).write(text)
-
-
-def lint_text(
-    findings: Sequence[LintFinding],
-    requests: int,
-    pricing: str = "",
-    *,
-    width: int,
-    coloured: bool = False,
-    encoding: str = "utf-8",
-) -> str:
-    """The whole output, ending in a newline. ASCII takes the place of signs if `encoding` lacks one of them."""
     page = StringIO()
     console = inert_console(
         page,
         width=min(width, REPORT_WIDTH),
-        color_system="standard" if coloured else None,
-        force_terminal=coloured,
+        color_system="standard" if colours else None,
+        force_terminal=bool(colours),
         legacy_windows=False,
     )
-    for part in (*_parts(findings, requests), *_next_step(findings, pricing)):
-        console.print(part, highlight=False)
-    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
-    return encodable(text, encoding)
-
-
-def _parts(findings: Sequence[LintFinding], requests: int) -> Iterator[RenderableType]:
-    yield Text(_headline(findings, requests), "bold")
-    shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
-    for one in findings:
-        yield Text()
-        yield _title(one, shows_request)
-        yield _prose(one.message)
-        if one.severity != "note":
-            yield _prose(f"→ {one.fix}")
-
-
-def _next_step(findings: Sequence[LintFinding], pricing: str) -> Iterator[RenderableType]:
-    """The command that prices what was found, and the codes under which it does."""
-    codes = sorted({one.explains_as for one in findings if one.explains_as and one.severity != "note"})
-    if pricing and codes:
-        yield Text()
-        yield Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")
-
-
-def _headline(findings: Sequence[LintFinding], requests: int) -> str:
     many = Counter[str](one.severity for one in findings)
     counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
-    return " · ".join([count_text(requests, "request"), *(counts or ["nothing found"])])
-
-
-def _title(one: LintFinding, shows_request: bool) -> RenderableType:
-    row = Table.grid(padding=(0, 2, 0, 0))
-    row.add_column(no_wrap=True)
-    row.add_column()
-    words = Text.assemble((one.name, "bold"), "  ", one.path)
-    if more := _how_much(one, shows_request):
-        words.append(f"  {more}")
-    row.add_row(Text(one.code, SEVERITY_STYLES[one.severity]), words)
-    return row
+    head = " · ".join([count_text(requests, "request"), *(counts or ["nothing found"])])
+    parts: list[RenderableType] = [Text(head, "bold")]
+    shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
+    for one in findings:
+        words = Text.assemble((one.name, "bold"), "  ", one.path)
+        if more := _how_much(one, shows_request):
+            words.append(f"  {more}")
+        row = Table.grid(padding=(0, 2, 0, 0))
+        row.add_column(no_wrap=True)
+        row.add_column()
+        row.add_row(Text(one.code, SEVERITY_STYLES[one.severity]), words)
+        prose = [one.message, *([f"→ {one.fix}"] if one.severity != "note" else [])]
+        parts += [Text(), row, *(Padding(Text(text, overflow="fold"), (0, 0, 0, INDENT)) for text in prose)]
+    codes = sorted({one.explains_as for one in findings if one.explains_as and one.severity != "note"})
+    if pricing and codes:
+        parts += [Text(), Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")]
+    for part in parts:
+        console.print(part, highlight=False)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    styled_stream(stream).write(encodable(without_end_blanks(page.getvalue()), encoding))
 
 
 def _how_much(one: LintFinding, shows_request: bool) -> str:
@@ -131,7 +80,3 @@ def _how_much(one: LintFinding, shows_request: bool) -> str:
         where = f"in {one.calls} requests"
     size = f"{tokens(one.tokens)} tokens" if one.tokens else ""
     return " · ".join(part for part in (where.strip(), size) if part)
-
-
-def _prose(text: str) -> RenderableType:
-    return Padding(Text(text, overflow="fold"), (0, 0, 0, INDENT))

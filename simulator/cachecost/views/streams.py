@@ -19,7 +19,6 @@ from cachecost.base.formatting import PLAIN_ASCII, SIGNS, inert, inert_output, i
 if TYPE_CHECKING:
     from rich.console import Console
 
-NEWLINES = "\n"
 REPORT_WIDTH = 120
 """Cells of a report that is written into a pipe, and of its prose at most."""
 Colours = Literal["standard", "256", "truecolor", "windows"]
@@ -128,7 +127,7 @@ def _console_class() -> Any:
 
     class InertConsole(Console):
         def render_str(self, text: str, **options: Any) -> Any:
-            core = text.strip(NEWLINES)
+            core = text.strip("\n")
             return super().render_str(text.replace(core, inert(core)) if core else text, **options)
 
         def render(self, renderable: Any, options: Any = None) -> Any:
@@ -136,6 +135,11 @@ def _console_class() -> Any:
                 yield one if one.control else Segment(inert_text(one.text), one.style)
 
     return InertConsole
+
+
+def without_end_blanks(text: str) -> str:
+    """The lines of `text` without the blanks at their ends."""
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def print_lines(console: Console, lines: Iterable[str]) -> None:

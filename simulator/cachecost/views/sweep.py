@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 from math import ceil, sqrt
@@ -17,6 +16,7 @@ import msgspec
 from rich.text import Text
 
 from cachecost.base.formatting import (
+    UNKNOWN,
     all_of,
     count_text,
     dollar_places,
@@ -36,7 +36,6 @@ from cachecost.views.tables.table import (
     COUNT,
     LOWER_BOUND,
     Column,
-    FittedTable,
     Table,
     fit_table,
     hidden_note,
@@ -48,7 +47,6 @@ PERCENTILES = (5, 25, 50, 75, 95)
 CONFIDENCE = 1.96
 
 
-@dataclass(frozen=True, slots=True)
 class SweepLine:
     """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their
     size.
@@ -58,12 +56,34 @@ class SweepLine:
     effort `costs` are the least, and `missed` the most, in the order of their size, too.
     """
 
-    first: SweepRow
-    costs: Sequence[Decimal]
-    fault: str
-    is_priced: bool = True
-    cache_hit_rate: Decimal | None = None
-    missed: Sequence[Decimal] = ()
+    def __init__(self, first: SweepRow) -> None:
+        self.first = first
+        self.is_priced, self.may_miss = True, False
+        self.costs, self.missed = list[Decimal](), list[Decimal]()
+        self.fault = ""
+        self._read, self._prefill = 0, list[int]()
+
+    def add(self, row: SweepRow) -> None:
+        """Another seed."""
+        self.is_priced = self.is_priced and row.cost_usd is not None
+        self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
+        self.costs += [row.cost_usd] if row.cost_usd is not None else []
+        self.missed += [cost for cost in (row.cost_if_missed_usd, row.cost_usd) if cost is not None][:1]
+        self._prefill.append(row.prefill)
+        self._read += row.read
+        self.fault = self.fault or row.fault
+
+    def finish(self, is_priced: bool) -> SweepLine:
+        """The line, after its last seed; `is_priced` says whether all strategies of the point have prices."""
+        self.is_priced = is_priced
+        self.costs = sorted(self.costs if is_priced else map(Decimal, self._prefill))
+        self.missed = sorted(self.missed) if is_priced and self.may_miss else []
+        return self
+
+    @property
+    def cache_hit_rate(self) -> Decimal | None:
+        whole = self._read + sum(self._prefill)
+        return Decimal(self._read) / whole if whole else None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -113,47 +133,19 @@ def _percentiles(amounts: Sequence[Decimal]) -> dict[int, Decimal]:
     return {percent: amounts[max(1, ceil(percent / 100 * len(amounts))) - 1] for percent in PERCENTILES}
 
 
-class _Sums:
-    """A line in the making."""
-
-    def __init__(self, first: SweepRow) -> None:
-        self.first = first
-        self.costs: list[Decimal | None] = []
-        self.missed: list[Decimal] = []
-        self.may_miss = False
-        self.prefill: list[int] = []
-        self.read = 0
-        self.fault = ""
-
-    def add(self, row: SweepRow) -> None:
-        self.costs.append(row.cost_usd)
-        self.missed += [cost for cost in (row.cost_if_missed_usd, row.cost_usd) if cost is not None][:1]
-        self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
-        self.prefill.append(row.prefill)
-        self.read += row.read
-        self.fault = self.fault or row.fault
-
-    def line(self, is_priced: bool) -> SweepLine:
-        costs = [cost for cost in self.costs if cost is not None] if is_priced else list(map(Decimal, self.prefill))
-        whole = self.read + sum(self.prefill)
-        share = Decimal(self.read) / whole if whole else None
-        missed = sorted(self.missed) if is_priced and self.may_miss else ()
-        return SweepLine(self.first, sorted(costs), self.fault, is_priced, share, missed)
-
-
-def points_of(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
+def sum_points(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
     """Rows in the order of the grid, summed up over their seeds: of each point its strategies. Holds one point."""
     for _, point in groupby(rows, lambda row: row.key.labels):
-        sums: dict[str, _Sums] = {}
+        lines: dict[str, SweepLine] = {}
         for row in point:
-            sums.setdefault(row.strategy, _Sums(row)).add(row)
-        is_priced = all(cost is not None for one in sums.values() for cost in one.costs)
-        yield [one.line(is_priced) for one in sums.values()]
+            lines.setdefault(row.strategy, SweepLine(row)).add(row)
+        is_priced = all(line.is_priced for line in lines.values())
+        yield [line.finish(is_priced) for line in lines.values()]
 
 
-def lines_of(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
+def sum_lines(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
     """The lines of all points, one after the other."""
-    return (line for point in points_of(rows) for line in point)
+    return (line for point in sum_points(rows) for line in point)
 
 
 def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[SweepRow], stream: TextIO) -> bool:
@@ -161,10 +153,10 @@ def print_json(scenario: str, axes: Sequence[str], cells: int, rows: Iterable[Sw
     head = {"format": 1, "scenario": scenario, "axes": list(axes), "cells": cells}
     stream.write(_json(head).removesuffix("\n}") + ',\n  "faults": ')
     faults = _print_list(
-        ({**_point_object(axes, line), "fault": line.fault} for line in lines_of(rows) if line.fault), stream
+        ({**_point_object(axes, line), "fault": line.fault} for line in sum_lines(rows) if line.fault), stream
     )
     stream.write(',\n  "rows": ')
-    _print_list((_object(axes, line) for line in lines_of(rows) if line.strategy), stream)
+    _print_list((_line_object(axes, line) for line in sum_lines(rows) if line.strategy), stream)
     stream.write("\n}\n")
     return bool(faults)
 
@@ -195,7 +187,7 @@ def _point_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     return {"at": dict(zip(axes, line.labels, strict=True)), "strategy": line.strategy or None}
 
 
-def _object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
+def _line_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     if not line.has_seeds:
         counts = {name: getattr(line.first, name) for name in COUNTS}
         return {**_point_object(axes, line), **counts, **_cost(line)}
@@ -246,14 +238,9 @@ class SweepSummary:
                 self.faults += [line] if self.fault_count <= MOST_FAULTS else []
         good = [line for line in point if line.strategy and not line.first.errors]
         if good:
-            least = min(line.cost for line in good)
-            self._count_winners([line for line in good if line.cost == least])
-
-    def _count_winners(self, lines: Sequence[SweepLine]) -> None:
-        """The cheapest at a point; several where they tie."""
-        cost = lines[0].cost
-        self.least, self.most = (min(self.least, cost), max(self.most, cost)) if self.winners else (cost, cost)
-        self.winners[tuple(line.strategy for line in lines)] += 1
+            cost = min(line.cost for line in good)
+            self.least, self.most = (min(self.least, cost), max(self.most, cost)) if self.winners else (cost, cost)
+            self.winners[tuple(line.strategy for line in good if line.cost == cost)] += 1  # several where they tie
 
 
 def print_sweep(
@@ -261,95 +248,77 @@ def print_sweep(
 ) -> bool:
     """Print the sweep to `stream`, and tell whether there were faults; colour only where the terminal wants it."""
     summary = SweepSummary()
-    for point in points_of(rows):
+    for point in sum_points(rows):
         summary.add(point)
     console = inert_console(stream, highlight=False, soft_wrap=True)
     grid = f"{' × '.join(axes)} · " if axes else ""
     console.print(Text(f"{name}   {grid}{count_text(cells, 'cell')}"))
-    for sentence in _answer(summary):
+    for sentence in filter(None, [_answer(summary), BEST_EFFORT if summary.may_miss else ""]):
         console.print(Text(sentence))
-    if summary.may_miss:
-        console.print(Text(BEST_EFFORT))
-    fitted = _fit(axes, summary.lines, console.width)
+    fitted = fit_table(_sweep_table(axes, summary.lines, console.width), console.width, LEAST_STRATEGY)
     if summary.lines:
         console.print()
         console.print(render_table(fitted), soft_wrap=False)
-    for sentence in _rest(axes, summary, out):
+    where = f" in {out}" if out else "; --out F.parquet keeps all"
+    below = [f"… {summary.count - MOST_LINES:,} more{where}"] if summary.count > MOST_LINES else []
+    if summary.faults:
+        rest = "all other cells were computed" if summary.lines else "no cell could be evaluated"
+        below.append(f"\n{count_text(summary.fault_count, 'error')}; {rest}:")
+    for line in summary.faults:
+        at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
+        below.append(f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}")
+    if summary.fault_count > MOST_FAULTS:
+        below.append(f"  … {summary.fault_count - MOST_FAULTS:,} more{where}")
+    for sentence in (*below, *([f"\ntable   {out}"] if out else [])):
         console.print(Text(sentence))
     if note := hidden_note([fitted], "--out F.csv"):
         console.print(Text(note))
     return bool(summary.faults)
 
 
-def _answer(summary: SweepSummary) -> Iterator[str]:
-    ranked = summary.winners.most_common()
-    points, seeds = (
-        summary.winners.total(),
-        (f", means of {len(summary.lines[0].costs):,} seeds" if summary.lines and summary.lines[0].has_seeds else ""),
-    )
-    if len(ranked) == 1:
-        cheapest = _cheapest_words(ranked[0][0], summary)
-        if len({line.strategy for line in summary.lines}) == 1 and not summary.is_priced:
-            return
-        low, high = (
-            (dollars(amount) if summary.is_priced else tokens(int(amount))) for amount in (summary.least, summary.most)
-        )
-        span = low + (f" to {high}" if points > 1 else "")
-        yield f"{cheapest}{' everywhere' if points > 1 else ''}: {span}{seeds}."
-    elif ranked:
-        places = ", ".join(f"{_tie_words(names)} at {times}" for names, times in ranked)
-        what = "Who is cheapest" if summary.is_priced else "Who has least to compute"
-        yield f"{what} depends on the point: {places} of {points}{seeds}."
+def _answer(summary: SweepSummary) -> str:
+    """ "a is cheapest everywhere: $0.10 to $0.20.", "Who is cheapest depends on the point: a at 3, b at 1 of 4."."""
+    ranked, points, is_priced = summary.winners.most_common(), summary.winners.total(), summary.is_priced
+    first = summary.lines[0] if summary.lines else None
+    seeds = f", means of {len(first.costs):,} seeds" if first and first.has_seeds else ""
+    if len(ranked) > 1:
+        ties = ((names[0] if len(names) == 1 else f"a tie of {all_of(names)}", times) for names, times in ranked)
+        places = ", ".join(f"{who} at {times}" for who, times in ties)
+        what = "Who is cheapest" if is_priced else "Who has least to compute"
+        return f"{what} depends on the point: {places} of {points}{seeds}."
+    if not ranked or (len({line.strategy for line in summary.lines}) == 1 and not is_priced):
+        return ""
+    names = ranked[0][0]
+    verb = "tie with least to compute" if len(names) > 1 else "has least to compute"
+    if is_priced:
+        verb = f"{'tie as the cheapest' if len(names) > 1 else 'is cheapest'}{AT_BEST * summary.may_miss}"
+    low, high = (dollars(amount) if is_priced else tokens(int(amount)) for amount in (summary.least, summary.most))
+    several = points > 1
+    return f"{all_of(names)} {verb}{' everywhere' * several}: {low}{f' to {high}' * several}{seeds}."
 
 
-def _cheapest_words(names: Sequence[str], summary: SweepSummary) -> str:
-    """ "a is cheapest", "a and b tie as the cheapest"."""
-    if summary.is_priced:
-        verb = "tie as the cheapest" if len(names) > 1 else "is cheapest"
-        return f"{all_of(names)} {verb}{AT_BEST * summary.may_miss}"
-    return f"{all_of(names)} {'tie with' if len(names) > 1 else 'has'} least to compute"
-
-
-def _tie_words(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"a tie of {all_of(names)}"
-
-
-def _fit(axes: Sequence[str], lines: Sequence[SweepLine], width: int) -> FittedTable:
-    """The strategies with the point that each line is of, and its figures, in `width` cells."""
-    names = Column("name", "strategy", [line.strategy for line in lines], right=False)
-    points = [_axis_column(axis, [line.labels[number] for line in lines], width) for number, axis in enumerate(axes)]
-    return fit_table(Table([names, *points, *_number_columns(lines)]), width, LEAST_STRATEGY)
-
-
-def _axis_column(axis: str, labels: Sequence[str], width: int) -> Column:
-    """An axis, by the last word of its path where the table is narrow."""
-    header = axis.rpartition(".")[2] if width < NARROW else axis
-    cells = [
-        shorten_middle(Path(label).stem if label.endswith(RECORDINGS) else label, LONGEST_LABEL) for label in labels
-    ]
-    return Column(f"axis {axis}", header, cells, right=False, leads=True)
-
-
-def _number_columns(lines: Sequence[SweepLine]) -> list[Column]:
-    """The columns of figures."""
+def _sweep_table(axes: Sequence[str], lines: Sequence[SweepLine], width: int) -> Table:
+    """The strategies with the point that each line is of, and its figures; narrow, an axis has its path's last word."""
+    columns = [Column("name", "strategy", [line.strategy for line in lines], right=False)]
+    for number, axis in enumerate(axes):
+        labels = [line.labels[number] for line in lines]
+        stems = [Path(label).stem if label.endswith(RECORDINGS) else label for label in labels]
+        cells = [shorten_middle(stem, LONGEST_LABEL) for stem in stems]
+        header = axis.rpartition(".")[2] if width < NARROW else axis
+        columns.append(Column(f"axis {axis}", header, cells, right=False, leads=True))
     is_priced = all(line.is_priced for line in lines)
-    shares = (
-        []
-        if is_priced
-        else [_column("cache hit rate", percent_column([one.cache_hit_rate for one in lines]), COMPARISON)]
-    )
+    rates = percent_column([one.cache_hit_rate for one in lines])
+    shares = [] if is_priced else [_column("cache hit rate", rates, COMPARISON)]
     costs = _costs(lines, [(line.cost, line.most) for line in lines])
     if not lines or not lines[0].has_seeds:
         calls = _column("calls", [f"{line.first.calls:,}" for line in lines], COUNT)
-        return [calls, *shares, _column("cost" if is_priced else "prefill to do", costs)]
-    settled = [f"± {percent(line.convergence)}" if line.convergence is not None else "–" for line in lines]
-    spread = [_percentile(at, lines) for at in PERCENTILES]
-    return [*shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND), *spread]
-
-
-def _percentile(at: int, lines: Sequence[SweepLine]) -> Column:
-    cells = _costs(lines, [(line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
-    return _column(f"p{at}", cells, COMPARISON if at in SPREAD else COUNT)
+        return Table([*columns, calls, *shares, _column("cost" if is_priced else "prefill to do", costs)])
+    settled = [f"± {percent(line.convergence)}" if line.convergence is not None else UNKNOWN for line in lines]
+    columns += [*shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND)]
+    for at in PERCENTILES:
+        cells = _costs(lines, [(line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
+        columns.append(_column(f"p{at}", cells, COMPARISON if at in SPREAD else COUNT))
+    return Table(columns)
 
 
 def _column(head: str, cells: list[str], rank: int = ANSWER) -> Column:
@@ -363,19 +332,3 @@ def _costs(lines: Sequence[SweepLine], amounts: Sequence[tuple[Decimal, Decimal 
         dollar_range(amount, most, places) if line.is_priced else tokens(int(amount))
         for line, (amount, most) in zip(lines, amounts, strict=True)
     ]
-
-
-def _rest(axes: Sequence[str], summary: SweepSummary, out: Path | None) -> Iterator[str]:
-    where = f" in {out}" if out else "; --out F.parquet keeps all"
-    if summary.count > MOST_LINES:
-        yield f"… {summary.count - MOST_LINES:,} more{where}"
-    if summary.faults:
-        rest = "all other cells were computed" if summary.lines else "no cell could be evaluated"
-        yield f"\n{count_text(summary.fault_count, 'error')}; {rest}:"
-    for line in summary.faults:
-        at = ", ".join(f"{axis}={label}" for axis, label in zip(axes, line.labels, strict=True))
-        yield f"  {at or 'the scenario'}{f' {line.strategy}' if line.strategy else ''}: {line.fault}"
-    if summary.fault_count > MOST_FAULTS:
-        yield f"  … {summary.fault_count - MOST_FAULTS:,} more{where}"
-    if out:
-        yield f"\ntable   {out}"

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.account.causes import causes
 from cachecost.analysis.bill.timeline import TimelineCall
-from cachecost.analysis.next_message.state import SessionState
-from cachecost.analysis.next_message.watching import (
-    REWRITE,
-    WatchAlarm,
-    WatchedMoment,
-    WatchedSession,
-    WatchedTotals,
-    watched_moment,
-)
+from cachecost.analysis.next_message.watching import REWRITE, WatchAlarm, WatchedMoment, WatchedSession, watched_moment
 from cachecost.base.formatting import (
     count_text,
     dollar_column,
@@ -36,7 +28,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-NO_CALLS = "no calls yet"
 COUNTED_S = 60, 3600
 """So many seconds are counted down as minutes and seconds."""
 
@@ -45,15 +36,11 @@ def header_words(watched: WatchedSession) -> str:
     """Session, model, and what it has cost: "1e0816ef · claude-sonnet-4-5 · 12 calls · $0.31 · cache hit rate 94%"."""
     state = watched.state
     named = [short_session(state.session), state.model] if state else []
-    return " · ".join(filter(None, [*(named or [watched.source]), totals_words(watched.totals)]))
-
-
-def totals_words(totals: WatchedTotals) -> str:
-    if not totals.calls:
-        return NO_CALLS
-    return " · ".join(
-        [count_text(totals.calls, "call"), dollars(totals.cost), f"cache hit rate {percent(totals.hit_rate)}"]
-    )
+    totals, figures = watched.totals, ["no calls yet"]
+    if totals.calls:
+        calls = count_text(totals.calls, "call")
+        figures = [calls, dollars(totals.cost), f"cache hit rate {percent(totals.hit_rate)}"]
+    return join([*(named or [watched.source]), *figures])
 
 
 def call_line(one: TimelineCall, clock: ClockText) -> str:
@@ -84,7 +71,13 @@ def next_words(watched: WatchedSession, moment: WatchedMoment | None, now: float
     state = watched.state
     if state is None or moment is None:
         return
-    yield warm_words(state, now, clock)
+    until = state.warm_until
+    left = 0 if until is None else int(until - now)
+    if until is not None and state.cached_tokens and COUNTED_S[0] <= left < COUNTED_S[1]:
+        warm = f"{tokens(state.cached_tokens)} tokens are warm until {clock(until)}"
+        yield f"{warm} ({left // 60} min {left % 60:02} s)"
+    else:
+        yield cache_words(state, now, clock)
     yield f"next message {price_words(moment.message)}"
     if words := keep_alive_words(moment.keep_alive, clock):
         yield words
@@ -103,51 +96,30 @@ def join(parts: list[str]) -> str:
     return " · ".join(filter(None, parts))
 
 
-def warm_words(state: SessionState, now: float, clock: ClockText) -> str:
-    """What is cached and until when, with a countdown: "127k tokens are warm until 14:32 (4 min 10 s)"."""
-    until = state.warm_until
-    left = 0 if until is None else int(until - now)
-    if until is None or not state.cached_tokens or not COUNTED_S[0] <= left < COUNTED_S[1]:
-        return cache_words(state, now, clock)
-    return f"{tokens(state.cached_tokens)} tokens are warm until {clock(until)} ({left // 60} min {left % 60:02} s)"
-
-
 READ, WRITTEN, AGAIN, UNCACHED = "=", "+", "!", "."
 """Signs of every encoding."""
 NAMES = {READ: "read", WRITTEN: "written", AGAIN: "written again", UNCACHED: "uncached"}
 STYLES = {READ: "cyan", WRITTEN: "yellow", AGAIN: "bold red", UNCACHED: "magenta"}
 
 
-class PromptParts(NamedTuple):
-    """Tokens of a prompt by outcome, in the order of the prompt."""
-
-    read: int
-    again: int
-    written: int
-    uncached: int
-
-
-def prompt_parts(one: TimelineCall) -> PromptParts:
-    """What became of a call's prompt. What was cached before and is sent uncached counts as uncached."""
-    call = one.call
-    again = min(one.rewrite.tokens, call.written) if one.rewrite else 0
-    return PromptParts(call.read, again, call.written - again, call.tokens[0])
-
-
 def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
-    """A bar a call; the longest prompt has `width` characters."""
-    prompts = [prompt_parts(one) for one in calls]
+    """A bar a call: what was read, written again, written and uncached; the longest prompt has `width` characters.
+
+    What was cached before and is sent uncached counts as uncached.
+    """
+    prompts = []
+    for one in calls:
+        call, again = one.call, min(one.rewrite.tokens, one.call.written) if one.rewrite else 0
+        prompts.append((call.read, again, call.written - again, call.tokens[0]))
     longest = max(map(sum, prompts), default=0)
-    return [_bar(prompt, longest, width) for prompt in prompts]
-
-
-def _bar(prompt: PromptParts, longest: int, width: int) -> str:
-    """Each part ends where it ends in the prompt, rounded: a part of less than half a character is not seen."""
-    bar, end = "", 0
-    for part, sign in zip(prompt, (READ, AGAIN, WRITTEN, UNCACHED), strict=True):
-        end += part
-        bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
-    return bar
+    bars = []
+    for prompt in prompts:
+        bar, end = "", 0
+        for part, sign in zip(prompt, (READ, AGAIN, WRITTEN, UNCACHED), strict=True):
+            end += part  # where it ends in the prompt, rounded: a part of less than half a character is not seen
+            bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
+        bars.append(bar)
+    return bars
 
 
 WIDEST_BAR = 40
@@ -178,13 +150,13 @@ def screen_lines(
     watched: WatchedSession, alarms: Sequence[WatchAlarm], now: float, clock: ClockText, size: ScreenSize
 ) -> list[ScreenLine]:
     """The screen, top to bottom: header, calls with the newest last, the cache and the next message, alarms."""
-    head = _styled(wrap_parts(inert(header_words(watched)), size.width), "bold")
-    below = [
-        line for text in next_words(watched, watched_moment(watched, now), now, clock) for line in _wrap(text, size)
+    head = [ScreenLine(line, "bold") for line in wrap_parts(inert(header_words(watched)), size.width)]
+    styled = [(note, "dim") for note in watched.notes]
+    styled += [(text, "") for text in next_words(watched, watched_moment(watched, now), now, clock)]
+    styled += [(alarm_words(one, now, clock), "bold red") for one in alarms]
+    rest = [
+        ScreenLine(line, style) for text, style in styled for line in wrap_line(inert(text), size.width, hanging="  ")
     ]
-    notes = [line for note in watched.notes for line in _wrap(note, size)]
-    loud = [line for one in alarms for line in _wrap(alarm_words(one, now, clock), size)]
-    rest = [*_styled(notes, "dim"), *_styled(below, ""), *_styled(loud, "bold red")]
     room = None if size.height is None else size.height - len(head) - len(rest) - 2
     calls = watched.calls if room is None else watched.calls[-max(room, FEWEST_CALLS) :]
     marked = {one.number for one in alarms if one.kind == REWRITE}
@@ -212,21 +184,6 @@ def _call_lines(
     """A line a call, below their headers; the bar where there is room for it."""
     if not calls:
         return []
-    rows = _aligned_rows(calls, clock)
-    left = width - len(rows[0]) - 2
-    space = min(WIDEST_BAR, left // 2)
-    bars = timeline_bars(calls, space) if space >= NARROWEST_BAR else [""] * len(calls)
-    legend = LEGEND if space >= NARROWEST_BAR else ""
-    lines = [ScreenLine(f"{rows[0]}  {legend}"[:width].rstrip(), "dim")]
-    for one, row, bar in zip(calls, rows[1:], bars, strict=True):
-        shown = f"{bar:<{space}}  " if legend else ""
-        text = f"{row}  {shown}{inert(cause_words(one))}"[:width].rstrip()
-        begin = len(row) + 2
-        lines.append(ScreenLine(text, "bold" if one.number in marked else "", begin, begin + len(bar)))
-    return lines
-
-
-def _aligned_rows(calls: Sequence[TimelineCall], clock: ClockText) -> list[str]:
     columns = [
         [f"{one.number:,}" for one in calls],
         ["" if one.call.start is None else clock(one.call.start) for one in calls],
@@ -239,12 +196,15 @@ def _aligned_rows(calls: Sequence[TimelineCall], clock: ClockText) -> list[str]:
     for header, cells in zip(HEADERS, columns, strict=True):
         widest = max(map(len, (header, *cells)))
         padded.append([cell.rjust(widest) for cell in (header, *cells)])
-    return ["  ".join(row) for row in zip(*padded, strict=True)]
-
-
-def _wrap(text: str, size: ScreenSize) -> list[str]:
-    return wrap_line(inert(text), size.width, hanging="  ")
-
-
-def _styled(lines: Sequence[str], style: str) -> list[ScreenLine]:
-    return [ScreenLine(line, style) for line in lines]
+    rows = ["  ".join(row) for row in zip(*padded, strict=True)]
+    left = width - len(rows[0]) - 2
+    space = min(WIDEST_BAR, left // 2)
+    bars = timeline_bars(calls, space) if space >= NARROWEST_BAR else [""] * len(calls)
+    legend = LEGEND if space >= NARROWEST_BAR else ""
+    lines = [ScreenLine(f"{rows[0]}  {legend}"[:width].rstrip(), "dim")]
+    for one, row, bar in zip(calls, rows[1:], bars, strict=True):
+        shown = f"{bar:<{space}}  " if legend else ""
+        text = f"{row}  {shown}{inert(cause_words(one))}"[:width].rstrip()
+        begin = len(row) + 2
+        lines.append(ScreenLine(text, "bold" if one.number in marked else "", begin, begin + len(bar)))
+    return lines

@@ -32,6 +32,7 @@ from cachecost.base.formatting import (
     duration,
     exact,
     exact_or_none,
+    margin_text,
     percent,
     percent_column,
     point_aligned,
@@ -48,7 +49,6 @@ from cachecost.views.tables.table import (
     GAP,
     PIPE_WIDTH,
     Column,
-    FittedTable,
     Table,
     fit_table,
     hidden_note,
@@ -132,13 +132,11 @@ def action_answer(action: Action) -> str:
     costs = f"{dollars(action.cost)} instead of {dollars(action.cost_without)}"
     lost = f"; {tokens(action.lost)} tokens are not read" if action.lost else ""
     where = f"after call {action.at}{_session(action)}"
-    return f"{action.name} {where}: the next call costs {more} ({costs}{lost}); {_pays_off(action)}"
-
-
-def _pays_off(action: Action) -> str:
-    if action.pays_after is None:
-        return "it does not pay for itself"
-    return "it pays at once" if action.pays_after == 1 else f"paid off after {count_text(action.pays_after, 'call')}"
+    pays_off = "it does not pay for itself"
+    if action.pays_after is not None:
+        after = f"paid off after {count_text(action.pays_after, 'call')}"
+        pays_off = "it pays at once" if action.pays_after == 1 else after
+    return f"{action.name} {where}: the next call costs {more} ({costs}{lost}); {pays_off}"
 
 
 def action_lines(action: Action) -> Iterator[str]:
@@ -183,19 +181,27 @@ def _session(action: Action) -> str:
     return f" (session {short_session(action.session)})" if action.session else ""
 
 
-FORMAT = 1
-
-
 def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     """All alternatives, their combination, actions, the break-even of the TTLs, and the error margins."""
+    edge = whatif.break_even
     made: dict[str, Any] = {
-        "format": FORMAT,
+        "format": 1,
         "calls": whatif.calls,
         "cost_usd": exact(whatif.cost),
         "simulated_usd": exact(whatif.simulated),
         "alternatives": [_alternative(one) for one in whatif.alternatives],
-        "jointly": _jointly(whatif.jointly),
-        "break_even": _break_even(whatif.break_even),
+        "jointly": whatif.jointly and _jointly(whatif.jointly),
+        "break_even": edge
+        and {
+            "model": edge.model,
+            "rewritten_per_new_token": float(edge.needed),
+            "rewritten_per_new_token_here": _float(edge.here),
+            "pauses_needed": _float(edge.needed_pauses),
+            "pauses_needed_an_hour": _float(edge.needed_an_hour),
+            "pauses": dict(zip(("under_5m", "5m_to_1h", "from_1h"), edge.pauses, strict=True)),
+            "longest_pause_s": edge.longest_s,
+            "pings_worth": edge.pings,
+        },
         "tokens": {"source": whatif.token_source, "error_margin": whatif.error_margin},
         "retired_models": {name: day.isoformat() for name, day in whatif.retired_models.items()},
         "assumptions": {"asked": whatif.has_tried_assumptions, "other": list(whatif.assumptions)},
@@ -205,7 +211,24 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     if whatif.asked:
         made["asked"] = _jointly(whatif.asked)
     if whatif.actions:
-        made["actions"] = [_action(one) for one in whatif.actions]
+        made["actions"] = [
+            {
+                "name": one.name,
+                "at": one.at,
+                "price_usd": exact(one.price),
+                "cost_usd": exact(one.cost),
+                "cost_without_usd": exact(one.cost_without),
+                "tokens_lost": one.lost,
+                "then_usd": exact(one.then),
+                "then_without_usd": exact(one.then_without),
+                "pays_after": one.pays_after,
+                "assumption": one.assumption,
+                "session": one.session,
+                "file": one.file,
+                "line": one.line,
+            }
+            for one in whatif.actions
+        ]
     return made
 
 
@@ -217,7 +240,7 @@ def _alternative(one: Alternative) -> dict[str, Any]:
         "cost_usd": exact_or_none(one.cost),
         "most_usd": exact_or_none(one.most),
         "saving_usd": exact_or_none(one.saving),
-        "share": None if one.share is None else float(one.share),
+        "share": _float(one.share),
         "calls_changed": one.calls_changed,
         "extra_calls": one.extra_calls,
         "error_usd": exact(one.error),
@@ -228,9 +251,11 @@ def _alternative(one: Alternative) -> dict[str, Any]:
     }
 
 
-def _jointly(joint: Combination | None) -> dict[str, Any] | None:
-    if joint is None:
-        return None
+def _float(number: Decimal | float | None) -> float | None:
+    return None if number is None else float(number)
+
+
+def _jointly(joint: Combination) -> dict[str, Any]:
     return {
         "names": list(joint.names),
         "cost_usd": exact_or_none(joint.cost),
@@ -239,39 +264,6 @@ def _jointly(joint: Combination | None) -> dict[str, Any] | None:
         "best_part_usd": exact(joint.best_part),
         "why": joint.why,
         "supported": joint.supported,
-    }
-
-
-def _action(one: Action) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "at": one.at,
-        "price_usd": exact(one.price),
-        "cost_usd": exact(one.cost),
-        "cost_without_usd": exact(one.cost_without),
-        "tokens_lost": one.lost,
-        "then_usd": exact(one.then),
-        "then_without_usd": exact(one.then_without),
-        "pays_after": one.pays_after,
-        "assumption": one.assumption,
-        "session": one.session,
-        "file": one.file,
-        "line": one.line,
-    }
-
-
-def _break_even(edge: TTLBreakEven | None) -> dict[str, Any] | None:
-    if edge is None:
-        return None
-    return {
-        "model": edge.model,
-        "rewritten_per_new_token": float(edge.needed),
-        "rewritten_per_new_token_here": None if edge.here is None else float(edge.here),
-        "pauses_needed": None if edge.needed_pauses is None else float(edge.needed_pauses),
-        "pauses_needed_an_hour": None if edge.needed_an_hour is None else float(edge.needed_an_hour),
-        "pauses": dict(zip(("under_5m", "5m_to_1h", "from_1h"), edge.pauses, strict=True)),
-        "longest_pause_s": edge.longest_s,
-        "pings_worth": edge.pings,
     }
 
 
@@ -288,44 +280,32 @@ def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
 
 def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
     """The answer, what was asked for or what else saves, how sure that is, and what to type next."""
-    below = [*_below(whatif), *_next_lines(whatif, arguments)]
-    yield from _action_answers(whatif, MOST_LINES - len(below)) if whatif.actions else [_answer(whatif)]
-    yield from below
-
-
-def _action_answers(whatif: WhatifReport, room: int) -> Iterator[str]:
-    """The answer for each action; where there is no room for all, how many more there are."""
-    shown = len(whatif.actions) if len(whatif.actions) <= room else room - 1
-    yield from map(action_answer, whatif.actions[:shown])
-    if rest := len(whatif.actions) - shown:
-        yield f"… and {count_text(rest, 'more action')}: --full"
-
-
-def _below(whatif: WhatifReport) -> Iterator[str]:
-    """What stands below the answer: what it cost, what was asked for or what else saves, and how sure that is."""
-    yield f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"
+    below = [f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"]
     if whatif.asked:
-        yield from joint_lines(whatif.asked, whatif.cost, is_asked=True)
+        below += joint_lines(whatif.asked, whatif.cost, is_asked=True)
     if whatif.actions:
-        yield f"assumed    {whatif.actions[0].assumption}{'; more in --full' * (len(whatif.actions) > 1)}"
-    if not whatif.asked and not whatif.actions:
-        yield from _others(whatif)
-    yield f"sure       {_counts(whatif) if whatif.actions else _certainty(whatif)}"
-
-
-def _next_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
+        below.append(f"assumed    {whatif.actions[0].assumption}{'; more in --full' * (len(whatif.actions) > 1)}")
+    elif not whatif.asked:
+        below += _other_gains(whatif)
     number = f"all {len(whatif.alternatives)} alternatives, and what is assumed"
-    yield f"next       cachecost whatif {arguments} --full: {number}"
     known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest breakpoints, the lower bound"}
-    yield see_also("whatif", arguments, known)
-
-
-def _answer(whatif: WhatifReport) -> str:
-    one = best(whatif, keeps_answers=True)
-    now = f"{dollars(whatif.cost)} now"
-    if one is None:
-        return f"{now}; no single change that keeps the answers saves anything that these data support"
-    return f"{now} · {_saving(one)}: {one.does}"
+    below += [
+        f"sure       {_token_words(whatif) if whatif.actions else _certainty(whatif)}",
+        f"next       cachecost whatif {arguments} --full: {number}",
+        see_also("whatif", arguments, known),
+    ]
+    if whatif.actions:
+        room = MOST_LINES - len(below)
+        shown = len(whatif.actions) if len(whatif.actions) <= room else room - 1
+        yield from map(action_answer, whatif.actions[:shown])
+        if rest := len(whatif.actions) - shown:
+            yield f"… and {count_text(rest, 'more action')}: --full"
+    elif one := best(whatif, keeps_answers=True):
+        yield f"{dollars(whatif.cost)} now · {_saving(one)}: {one.does}"
+    else:
+        now = f"{dollars(whatif.cost)} now"
+        yield f"{now}; no single change that keeps the answers saves anything that these data support"
+    yield from below
 
 
 def _saving(one: Alternative) -> str:
@@ -336,7 +316,7 @@ def _less(share: Decimal | None) -> str:
     return f", {change_text(-share)}" if share is not None else ""
 
 
-def _others(whatif: WhatifReport) -> Iterator[str]:
+def _other_gains(whatif: WhatifReport) -> Iterator[str]:
     first = best(whatif, keeps_answers=True)
     more = [one for one in whatif.alternatives if one.is_gain and one.keeps_answers and one is not first]
     yield f"saves too  {' · '.join(map(_saving, more[:MOST_ALTERNATIVES])) or 'nothing else that keeps the answers'}"
@@ -346,31 +326,26 @@ def _others(whatif: WhatifReport) -> Iterator[str]:
         yield f"together   {' + '.join(joint.names)} {dollars(joint.cost)}{_less(share)}"
     if other := best(whatif, keeps_answers=False):
         yield f"otherwise  {_saving(other)}, with other answers: {other.does}"
-    if whatif.break_even and (words := _brief_break_even(whatif.break_even)):
-        yield f"1h TTL     {words}"
-
-
-def _brief_break_even(edge: TTLBreakEven) -> str:
-    if edge.needed_pauses is None:
-        return ""
-    return f"breaks even at {count_text(ceil(edge.needed_pauses), 'pause')} of 5–60 min; you have {edge.pauses[1]:,}"
+    edge = whatif.break_even
+    if edge and edge.needed_pauses is not None:
+        needed = count_text(ceil(edge.needed_pauses), "pause")
+        yield f"1h TTL     breaks even at {needed} of 5–60 min; you have {edge.pauses[1]:,}"
 
 
 def _certainty(whatif: WhatifReport) -> str:
     one = best(whatif, keeps_answers=True)
-    on_best = f" → ±{rough_dollars(one.error)} on {one.name}" if one and one.error else ""
+    tried = "open rules not tried (--assumptions)"
     if one and one.depends_on:
-        return f"{_counts(whatif)}{on_best}; depends on an open rule (--full)"
-    tried = (
-        "holds under every tried assumption" if whatif.has_tried_assumptions else "open rules not tried (--assumptions)"
-    )
-    return f"{_counts(whatif)}{on_best}; {tried}"
+        tried = "depends on an open rule (--full)"
+    elif whatif.has_tried_assumptions:
+        tried = "holds under every tried assumption"
+    return f"{_token_words(whatif, one)}; {tried}"
 
 
-def _counts(whatif: WhatifReport) -> str:
-    """Where the token counts come from, and their error margin."""
-    margin = f" ±{percent(whatif.error_margin)}" if whatif.error_margin else ""
-    return f"{whatif.token_source}{margin}"
+def _token_words(whatif: WhatifReport, best: Alternative | None = None) -> str:
+    """Where the token counts come from, their error margin, and what that is on the best alternative."""
+    on_best = f"→ ±{rough_dollars(best.error)} on {best.name}" if best and best.error else ""
+    return " ".join(filter(None, (whatif.token_source, margin_text(whatif.error_margin), on_best)))
 
 
 NARROWEST_PROSE = 30
@@ -386,68 +361,49 @@ def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:
     shown = [
         one
         for one in whatif.alternatives
-        if (one.saving is not None and not one.supported.startswith(NO_CHANGE) and not _costs_more(one))
+        if one.saving is not None and not one.supported.startswith(NO_CHANGE) and not _costs_more(one)
     ]
-    fitted = _fit(shown, console.width) if shown else None
-    if fitted:
-        prose = ("what it does", [one.does for one in shown]) if _has_prose(fitted) else None
+    note = ""
+    if shown:
+        fitted = fit_table(_alternatives_table(shown), console.width)
+        does, prose = [one.does for one in shown], None
+        if fitted.room >= GAP + NARROWEST_PROSE:
+            prose = ("what it does", does)
         losses = [number for number, one in enumerate(shown) if not one.is_gain]
         console.print()
         console.print(render_table(fitted, prose=prose, dim=losses))
-    for lines in _sections(whatif):
+        hidden = [] if prose else [Column("does", "what it does", [" " * NARROWEST_PROSE for _ in shown])]
+        note = hidden_note([replace(fitted, hidden=[*fitted.hidden, *hidden])], "--csv F")
+    for lines in (
+        list(joint_lines(whatif.asked, whatif.cost, is_asked=True)) if whatif.asked else [],
+        [line for action in whatif.actions for line in action_lines(action)],
+        list(break_even_lines(whatif.break_even)) if whatif.break_even else [],
+        list(_closing(whatif)),
+    ):
         if lines:
             console.print()
             print_lines(console, lines)
-    if fitted and (note := hidden_note([_with_prose_hidden(fitted)], "--csv F")):
-        print_lines(console, [note])
-
-
-def _sections(whatif: WhatifReport) -> Iterator[list[str]]:
-    """What stands below the table: the combination that was asked for, actions, break-evens, certainty."""
-    yield list(joint_lines(whatif.asked, whatif.cost, is_asked=True)) if whatif.asked else []
-    yield [line for action in whatif.actions for line in action_lines(action)]
-    yield list(break_even_lines(whatif.break_even)) if whatif.break_even else []
-    yield list(_closing(whatif))
+    print_lines(console, filter(None, [note]))
 
 
 def _costs_more(one: Alternative) -> bool:
     return one.kind == "model" and one.saving is not None and one.saving < 0
 
 
-def _fit(alternatives: Sequence[Alternative], width: int) -> FittedTable:
-    """What each alternative costs and saves, and whether that is sure, in `width` cells."""
+def _alternatives_table(alternatives: Sequence[Alternative]) -> Table:
+    """What each alternative costs and saves, and whether that is sure."""
+    calls = [f"{one.calls_changed:,}" + (f" +{one.extra_calls:,}" if one.extra_calls else "") for one in alternatives]
+    sure = ["no *" if one.supported != YES else "open rule" if one.depends_on else "yes" for one in alternatives]
     places = dollar_places(amount for one in alternatives for amount in (one.cost, one.saving, one.most))
     columns = [
         Column("name", "alternative", [one.name for one in alternatives], right=False),
         Column("cost", "cost", point_aligned([dollar_range(one.cost, one.most, places) for one in alternatives])),
         Column("saving", "saving", point_aligned([dollar_change(one.saving, places) for one in alternatives])),
         Column("share", "share", percent_column([one.share for one in alternatives], signed=True), rank=COMPARISON),
-        Column("calls", "calls", [_calls(one) for one in alternatives], rank=COUNT),
-        Column("sure", "sure?", [_text_certainty(one) for one in alternatives], right=False),
+        Column("calls", "calls", calls, rank=COUNT),
+        Column("sure", "sure?", sure, right=False),
     ]
-    return fit_table(Table(columns), width)
-
-
-def _has_prose(fitted: FittedTable) -> bool:
-    """Whether there is room for the column that says what each alternative does."""
-    return fitted.room >= GAP + NARROWEST_PROSE
-
-
-def _with_prose_hidden(fitted: FittedTable) -> FittedTable:
-    if _has_prose(fitted):
-        return fitted
-    prose = Column("does", "what it does", [" " * NARROWEST_PROSE for _ in fitted.names.cells])
-    return replace(fitted, hidden=[*fitted.hidden, prose])
-
-
-def _calls(one: Alternative) -> str:
-    return f"{one.calls_changed:,}" + (f" +{one.extra_calls:,}" if one.extra_calls else "")
-
-
-def _text_certainty(one: Alternative) -> str:
-    if one.supported != "yes":
-        return "no *"
-    return "open rule" if one.depends_on else "yes"
+    return Table(columns)
 
 
 def _closing(whatif: WhatifReport) -> Iterator[str]:
@@ -470,26 +426,19 @@ def _closing(whatif: WhatifReport) -> Iterator[str]:
         names = ", ".join(one.name for one in whatif.alternatives if one.assumption == words and one.is_gain)
         yield f"assumed  {names}: {words}"
     yield "assumed  effort is unchanged: no recording shows what another effort would have answered"
-    yield from _sure(whatif)
+    if whatif.token_source:
+        best = next((one for one in whatif.alternatives if one.is_gain), None)
+        yield f"tokens   {_token_words(whatif, best)}"
+    for one in whatif.alternatives:
+        yield from (f"depends  {one.name}: {words}" for words in one.depends_on)
+    if not whatif.has_tried_assumptions:
+        yield "rules    other assumptions on the open rules were not tried (try them with --assumptions)"
+    elif whatif.assumptions and not any(one.depends_on for one in whatif.alternatives):
+        tried = count_text(len(whatif.assumptions), "other assumption")
+        yield f"rules    no verdict changes under {tried} on the open rules"
 
 
 def _by_verdict(alternatives: Sequence[Alternative]) -> Iterator[str]:
     """A line for each verdict, with the alternatives that it is about."""
     for why in dict.fromkeys(one.supported for one in alternatives):
         yield f"{', '.join(one.name for one in alternatives if one.supported == why)}: {why}"
-
-
-def _sure(whatif: WhatifReport) -> Iterator[str]:
-    best = next((one for one in whatif.alternatives if one.is_gain), None)
-    if whatif.token_source:
-        error = f" ±{percent(whatif.error_margin)}" if whatif.error_margin else ""
-        on_best = f" → ±{rough_dollars(best.error)} on {best.name}" if best and best.error else ""
-        yield f"tokens   {whatif.token_source}{error}{on_best}"
-    for one in whatif.alternatives:
-        for words in one.depends_on:
-            yield f"depends  {one.name}: {words}"
-    if not whatif.has_tried_assumptions:
-        yield "rules    other assumptions on the open rules were not tried (try them with --assumptions)"
-    elif whatif.assumptions and not any(one.depends_on for one in whatif.alternatives):
-        tried = count_text(len(whatif.assumptions), "other assumption")
-        yield f"rules    no verdict changes under {tried} on the open rules"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import LastMessage, LastTool, Placement, SystemBlock
@@ -33,7 +33,7 @@ class Hindsight:
     date = "2026-11-22"
     seconds = 300.0
 
-    def plan(self, conversation: Conversation) -> Iterator[PlannedCall]:
+    def plan(self, conversation: Conversation) -> Iterator[Call]:
         calls = list(
             Agent(name=self.name, placement=Placement((SystemBlock("last"), LastMessage()))).plan(conversation)
         )
@@ -45,5 +45,5 @@ class Hindsight:
         return ["It knows when the next call comes, which no agent does."]
 
 
-def _unmarked(call: PlannedCall) -> PlannedCall:
+def _unmarked(call: Call) -> Call:
     return replace(call, request=replace(call.request, breakpoints=(), automatic=None))

@@ -9,20 +9,13 @@ from dataclasses import replace as replace_fields
 from datetime import UTC, tzinfo
 from decimal import Decimal
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.call_prices import CachedPrefix, CallPrices
-from cachecost.analysis.bill.rewrites import (
-    LastCall,
-    SharedPrefixes,
-    find_evidence,
-    find_rewrites,
-    place_before,
-)
+from cachecost.analysis.bill.rewrites import LastCall, SharedPrefixes, find_evidence, find_rewrites, place_before
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
-from cachecost.conversations.start_times import REQUESTS
 from cachecost.providers.usage import Prices
 
 if TYPE_CHECKING:
@@ -53,14 +46,6 @@ class BilledRewrite:
     """Whether tools and system prompt were written again, too."""
 
 
-class PricedCall(NamedTuple):
-    """A call that counts, its file, and its prices (None: unknown)."""
-
-    file: SessionFile
-    call: BilledCall
-    prices: Prices | None
-
-
 @dataclass(slots=True)
 class BillAccount:
     """The files of a bill, without the copies of calls, and their rewrites in the order of time.
@@ -83,7 +68,7 @@ class BillAccount:
     logged: LoggedCalls | None = None
     """The calls of logs whose requests are known."""
     _copied: frozenset[int] = frozenset()
-    _priced: list[PricedCall] = field(default_factory=list)
+    _priced: list[tuple[SessionFile, BilledCall, Prices | None]] = field(default_factory=list)
 
     def calls(self) -> Iterator[tuple[SessionFile, BilledCall]]:
         """The calls that count, each once, file by file."""
@@ -93,11 +78,11 @@ class BillAccount:
                 if id(call) not in copied and is_counted(call):
                     yield file, call
 
-    def priced_calls(self) -> Sequence[PricedCall]:
-        """The calls that count, with their prices; looked up once."""
+    def priced_calls(self) -> Sequence[tuple[SessionFile, BilledCall, Prices | None]]:
+        """The calls that count, with their files and prices (None: unknown); looked up once."""
         if not self._priced:
             prices = self.prices.prices
-            self._priced = [PricedCall(file, call, prices(call)) for file, call in self.calls()]
+            self._priced = [(file, call, prices(call)) for file, call in self.calls()]
         return self._priced
 
     def is_copy(self, call: BilledCall) -> bool:
@@ -116,14 +101,17 @@ def account_for(
 
     `known` are the rewrites of files whose requests are known.
     """
-    ordered = sorted(files, key=_begins)
+
+    def begin_and_end(file: SessionFile) -> tuple[float, float, str]:
+        starts = [call.start for call in file.calls if call.start is not None]
+        return min(starts, default=0.0), max(starts, default=0.0), file.path
+
+    ordered = sorted(files, key=begin_and_end)  # of copies, the original ends first
     copied = _find_copies(ordered)
     account = BillAccount(ordered, prices, is_counted, copies=len(copied), zone=zone, _copied=copied)
-    requests = (one for one in known if id(one.call) not in copied and is_counted(one.call))
-    found = _with_same_lengths(list(_rewrites(account, copied)))
-    account.rewrites = sorted(
-        (*found, *requests), key=lambda one: (one.call.start or 0.0, one.file.path, one.call.number)
-    )
+    found = [*_note_same_lengths(list(_find_rewrites(account)))]
+    found += [one for one in known if id(one.call) not in copied and is_counted(one.call)]
+    account.rewrites = sorted(found, key=lambda one: (one.call.start or 0.0, one.file.path, one.call.number))
     return account
 
 
@@ -135,9 +123,8 @@ def with_usage(account: BillAccount, changed: Mapping[int, Tokens]) -> BillAccou
         calls = [replace(call, tokens=changed[id(call)]) if id(call) in changed else call for call in file.calls]
         original.update((id(new), old) for new, old in zip(calls, file.calls, strict=True))
         files.append(replace(file, calls=calls))
-    return account_for(
-        files, account.prices, lambda call: account.is_counted(original.get(id(call), call)), (), account.zone
-    )
+    is_counted = account.is_counted
+    return account_for(files, account.prices, lambda call: is_counted(original.get(id(call), call)), (), account.zone)
 
 
 def session_key(file: SessionFile, call: BilledCall) -> str:
@@ -145,29 +132,20 @@ def session_key(file: SessionFile, call: BilledCall) -> str:
     return call.session or file.path
 
 
-def _begins(file: SessionFile) -> tuple[float, float, str]:
-    """Files in the order they begin; of copies, the original ends first."""
-    starts = [call.start for call in file.calls if call.start is not None]
-    return (min(starts, default=0.0), max(starts, default=0.0), file.path)
-
-
-def _copy_key(call: BilledCall) -> tuple[str, int, int, int]:
-    """What the copies of a call share: the request's id, which telemetry has too, else the id of the message; and the
-    input, as some gateways give all their messages one id."""
-    last = call.id.rpartition(" ")[2]
-    return (last if last.startswith("req_") else call.id, call.tokens[0], call.read, call.written)
-
-
 def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
     """The `id()` of duplicate calls; the copy with the largest bill is kept (ties: the first).
 
-    All copies get the times of the earliest: a session that is resumed may copy its calls under a new one.
+    Copies share the request's id, which telemetry has too, else that of the message; and the input, as some gateways
+    give all their messages one id. All get the times of the earliest: a session that is resumed may copy its calls
+    under a new one.
     """
     found: dict[tuple[str, int, int, int], list[BilledCall]] = {}
     for file in files:
         for call in file.calls:
             if call.id:
-                found.setdefault(_copy_key(call), []).append(call)
+                last = call.id.rpartition(" ")[2]
+                key = last if last.startswith("req_") else call.id
+                found.setdefault((key, call.tokens[0], call.read, call.written), []).append(call)
     copied: set[int] = set()
     for copies in found.values():
         if len(copies) > 1:
@@ -179,25 +157,34 @@ def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
     return frozenset(copied)
 
 
-def _rewrites(account: BillAccount, copied: frozenset[int]) -> Iterator[BilledRewrite]:
+def _find_rewrites(account: BillAccount) -> Iterator[BilledRewrite]:
+    """The rewrites of calls that count; notes which first calls of a session or an agent were warm."""
+    is_counted, prices = account.is_counted, account.prices
     shared, last_of = SharedPrefixes(), dict[str, LastCall]()
     for file in account.files:
         if file.has_requests:
             continue
-        _note_firsts(account, file, shared, last_of)
-        for found in find_rewrites(file, account.prices.rules_of, last_of):
-            if id(found.call) not in copied and account.is_counted(found.call):
-                evidence, cost = find_evidence(found), account.prices.rewrite_cost(found.call, found.tokens)
+        for call in file.calls:
+            if account.is_copy(call):
+                continue
+            is_later_part = not call.agent and call.session in last_of
+            is_first = (not call.before or "clear" in call.events) and not call.is_summed and not is_later_part
+            shared.add(file, call, is_first)
+            if is_first and call.read and is_counted(call):
+                account.warm_calls += 1
+                account.warm_tokens += call.read
+        for found in find_rewrites(file, prices.rules_of, last_of):
+            if not account.is_copy(found.call) and is_counted(found.call):
+                evidence, cost = find_evidence(found), prices.rewrite_cost(found.call, found.tokens)
                 why = evidence.cause, found.tokens, cost, evidence.words, found.idle_s, found.is_static
                 yield BilledRewrite(file, found.call, found.before, *why)
-    for prefix in shared.rewrites():
-        file, call = prefix.first.file, prefix.first.call
-        if account.is_counted(call):
-            cost, evidence = account.prices.rewrite_cost(call, prefix.tokens), prefix.evidence
-            yield BilledRewrite(file, call, None, evidence.cause, prefix.tokens, cost, evidence.words, is_static=True)
+    for file, call, tokens, evidence in shared.rewrites():
+        if is_counted(call):
+            cost, words = prices.rewrite_cost(call, tokens), evidence.words
+            yield BilledRewrite(file, call, None, evidence.cause, tokens, cost, words, is_static=True)
 
 
-def _with_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewrite]:
+def _note_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewrite]:
     """The rewrites; of those that nothing explains, how often a call fell to the same length, and after what."""
     places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     everywhere = Counter[int]()
@@ -214,19 +201,3 @@ def _with_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewr
             parts += [f"{count} {place or 'elsewhere'}" for place, count in here.most_common()]
         parts += [f"{of_all} calls of all sessions"] if of_all > times else []
         yield replace_fields(one, words="; ".join([one.words, ", ".join(parts)])) if parts else one
-
-
-def _note_firsts(
-    account: BillAccount, file: SessionFile, shared: SharedPrefixes, last_of: Mapping[str, LastCall]
-) -> None:
-    """Note the calls of a file that begin a session or an agent, and when others kept their prefix alive."""
-    for call in file.calls:
-        if account.is_copy(call):
-            continue
-        is_later_part = not call.agent and call.session in last_of
-        is_first = (not call.before or "clear" in call.events) and not call.is_summed and not is_later_part
-        if file.client != REQUESTS:
-            shared.add(file, call, is_first)
-        if is_first and call.read and account.is_counted(call):
-            account.warm_calls += 1
-            account.warm_tokens += call.read

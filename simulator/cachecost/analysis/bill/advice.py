@@ -1,32 +1,150 @@
-"""What to change: the settings that would have saved most, and what logged requests should look like."""
+"""What to change: another TTL, earlier compaction or a setting that would have saved most; and logged requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import PurePath
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.bill.account import BillAccount, Tokens, session_key, with_usage
-from cachecost.analysis.bill.savings import (
-    InScope,
-    compact_calls,
-    is_main,
-    is_sub_agent,
-    measure_compactions,
-    saved_by_five_minutes,
-    saved_by_hour,
-)
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, session_key, with_usage
+from cachecost.analysis.bill.call_prices import state_after
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import BilledCall
 from cachecost.providers.clients.setting_rows import ClientSetting, client_settings
-from cachecost.providers.usage import ZERO
+from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
 if TYPE_CHECKING:
     from cachecost.ledger.findings import Finding
+
+
+InScope = Callable[[BilledCall], bool]
+
+
+def is_main(call: BilledCall) -> bool:
+    return not call.agent
+
+
+def is_sub_agent(call: BilledCall) -> bool:
+    return bool(call.agent)
+
+
+def saved_by_hour(account: BillAccount, in_scope: InScope) -> Decimal:
+    """USD that a 1h TTL for the calls in scope would have saved; negative where it costs more."""
+    saved, prices = ZERO, account.prices
+    written: dict[Decimal, int] = {}
+    for _, call, found in account.priced_calls():
+        if found and call.tokens[2] and in_scope(call):
+            premium = found.write_1h - found.write_5m
+            written[premium] = written.get(premium, 0) + call.tokens[2]
+    saved -= sum((tokens * premium for premium, tokens in written.items()), ZERO)
+    for rewrite in account.rewrites:
+        call = rewrite.call
+        if is_within_hour(rewrite) and in_scope(call):
+            rules, found = prices.rules_of(call), prices.prices(call)
+            if rules is None or "1h" in rules.ttl_s:
+                five = min(max(0, rewrite.tokens - call.tokens[3]), call.tokens[2])
+                premium = found.write_1h - found.write_5m if found else ZERO
+                saved += (rewrite.cost or ZERO).scaleb(-PER_TOKEN) + five * premium
+    return saved.scaleb(PER_TOKEN)
+
+
+def is_within_hour(rewrite: BilledRewrite) -> bool:
+    """Whether a rewrite followed a pause that a 1h TTL outlasts."""
+    return rewrite.cause == "ttl_expired" and rewrite.idle_s is not None and rewrite.idle_s < USUAL_TTL_S["1h"]
+
+
+def saved_by_five_minutes(account: BillAccount, in_scope: InScope) -> Decimal:
+    """USD that a 5m TTL for the calls in scope would have saved; negative where it costs more."""
+    if not account.states:
+        for file in account.files:
+            known = account.states[id(file)] = {}
+            for call in file.calls:
+                if not call.is_summed:
+                    before = None if "clear" in call.events else known.get(call.before)
+                    known[call.number] = state_after(call, before, account.prices.rules_of(call))
+    saved = ZERO
+    for file, call, found in account.priced_calls():
+        if not found or not in_scope(call):
+            continue
+        if call.tokens[3]:
+            saved += call.tokens[3] * (found.write_1h - found.write_5m)
+        before = account.states[id(file)].get(call.before)
+        age = before.age(call.start) if before is not None and before.hour_tokens else None
+        if before is not None and age is not None and USUAL_TTL_S["5m"] <= age < USUAL_TTL_S["1h"]:
+            saved -= min(call.read, before.hour_tokens) * (found.write_5m - found.read)
+    return saved.scaleb(PER_TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionSize:
+    """What compactions leave: tokens of the static prefix, and of the summary and what is sent with it."""
+
+    static: int
+    summary: int
+
+
+def measure_compactions(account: BillAccount) -> CompactionSize | None:
+    """The median of the compactions among the calls; None where there is none."""
+    calls = [call for _, call in account.calls() if "compaction" in call.events and call.before and call.written]
+    if not calls:
+        return None
+    return CompactionSize(median_low([call.read for call in calls]), median_low([call.written for call in calls]))
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedCalls:
+    """The usage of calls after earlier compactions, by the `id()` of the call, and the USD saved, summaries off."""
+
+    tokens: Mapping[int, Tokens]
+    saved: Decimal
+
+
+def compact_calls(account: BillAccount, limit: int, size: CompactionSize, in_scope: InScope) -> CompactedCalls:
+    """The main threads in scope, compacted at so many tokens; negative where it costs more."""
+    changed: dict[int, Tokens] = {}
+    saved = ZERO
+    for file in account.files:
+        longest = max((call.total_input for call in file.calls if not call.agent), default=0)
+        main = (call for call in file.calls if not call.agent)
+        cut = {0: 0}
+        for call in main if not file.has_requests and longest > limit else ():
+            before = file.calls[call.before - 1] if call.before else None
+            continues = before is not None and not ("compaction" in call.events or "clear" in call.events)
+            removed = cut.get(call.before, 0) if continues else 0
+            counts = in_scope(call) and account.is_counted(call) and not account.is_copy(call)
+            is_over = counts and continues and call.total_input - removed > limit
+            prices = account.prices.prices(call) if counts and (is_over or removed) else None
+            summary = 0
+            if before is not None and prices and is_over:
+                more = before.total_input - removed - size.static - size.summary
+                if more > 0:
+                    saved -= max(0, before.cached - removed) * prices.read + size.summary * prices.output
+                    removed, summary = removed + more, size.summary
+            cut[call.number] = removed
+            if prices and removed:
+                tokens = changed[id(call)] = _shorten(call, removed, summary, size.static)
+                saved += _price(call.tokens, prices) - _price(tokens, prices)
+    return CompactedCalls(changed, saved.scaleb(PER_TOKEN))
+
+
+def _shorten(call: BilledCall, removed: int, summary: int, static: int) -> Tokens:
+    """The usage of a call without what a compaction removed before it, and with a new summary."""
+    uncached, read, five, hour, output = call.tokens
+    of_read = max(0, min(removed, read - static))
+    new = max(0, min(summary, read - of_read - static))
+    written = max(0, call.written - (removed - of_read)) + new
+    of_hour = written if hour and not five else min(hour, written)
+    return uncached, read - of_read - new, written - of_hour, of_hour, output
+
+
+def _price(tokens: Tokens, prices: Prices) -> Decimal:
+    """USD per 10**6 of what is read and written."""
+    return tokens[1] * prices.read + tokens[2] * prices.write_5m + tokens[3] * prices.write_1h
 
 
 MOST = 3
@@ -37,7 +155,6 @@ WINDOWS = (100_000, 150_000, 200_000)
 RESERVE = 13_000
 """The client compacts so many tokens before the window is full."""
 CLIENT = "claude-code"
-COMPACTION, LOG = "compaction", "log"
 MOST_REPLAYED = 500
 """Logged calls that are replayed for advice; of more, `explain` says what to change."""
 
@@ -101,9 +218,9 @@ def _all_advice(account: BillAccount) -> Iterator[Advice]:
         for row in causes().values():
             if row.habit is None:
                 continue
-            price = partial(_saved_by_reading, cause=row.cause, in_scope=main.includes)
+            price = partial(saved_by_reading, cause=row.cause, in_scope=main.includes)
             if saved := price(account):
-                apply = partial(_with_reads, cause=row.cause, in_scope=main.includes)
+                apply = partial(with_reads, cause=row.cause, in_scope=main.includes)
                 yield Advice(row.cause, row.habit["change"], row.habit["how"], saved, price=price, apply=apply)
     if (side := find_present(account, is_sub_agent)) is not None:
         yield _ttl_advice(account, side, "side_ttl", "sub-agents")
@@ -173,7 +290,7 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
         found = compact_calls(account, limit, size, present.includes)
         if found.tokens:
             yield Advice(
-                COMPACTION,
+                "compaction",
                 f"compacting at {limit // 1000}k tokens: a window of {window // 1000}k less the client's reserve of "
                 f"{RESERVE // 1000}k",
                 f'"{setting.key}": {window} in the settings, or {setting.variable}={window}',
@@ -186,11 +303,12 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
             )
 
 
-def _saved_by_reading(account: BillAccount, cause: Cause, in_scope: InScope) -> Decimal:
+def saved_by_reading(account: BillAccount, cause: Cause, in_scope: InScope) -> Decimal:
+    """USD that the rewrites of this cause in scope cost."""
     return sum((one.cost or ZERO for one in account.rewrites if one.cause == cause and in_scope(one.call)), ZERO)
 
 
-def _with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAccount:
+def with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAccount:
     """The account with these rewrites read: they come first in what was not (rule 15)."""
     changed: dict[int, Tokens] = {}
     for one in account.rewrites:
@@ -204,15 +322,35 @@ def _with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAc
 
 
 def _log_advice(account: BillAccount) -> Iterator[Advice]:
-    """What `explain` finds in the logs of an account, a piece a cause and place."""
+    """What `explain` finds in the logs of an account, a piece a cause and place, of the calls that count.
+
+    Nothing where nothing was lost, or the log is long.
+    """
+    from cachecost.base.errors import CannotEvaluate
+
+    logged = account.logged
+    if logged is None or len(logged.calls) > MOST_REPLAYED:
+        return
+    bills = [bill for _, bill in logged.calls]
+    was_lost = any(one.file.has_requests for one in account.rewrites) or not all(bill.cached for bill in bills)
+    if not was_lost or not any(file.has_requests for file in account.files):
+        return
+    from cachecost.analysis.explain.explaining import explain_in_order
+
+    limits = {number: account.prices.cost(bill) for number, bill in enumerate(bills, 1)}
+    try:
+        findings = explain_in_order(logged.workload(), limits).findings
+    except CannotEvaluate:
+        return
     groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in _log_findings(account):
-        place = one.block if causes()[one.cause].has_place else ""
-        groups.setdefault((one.code, place, one.fix), []).append(one)
-    for (code, place, fix), findings in groups.items():
-        saved = sum((one.cost for one in findings), ZERO)
-        change, cause = _finding_words(findings), findings[0].cause
-        yield Advice(f"{LOG} {code} {place} {fix}", change, causes()[cause].fix_in_bill or fix, saved)
+    for one in findings:
+        bill = bills[one.call - 1]
+        if account.is_counted(bill) and not account.is_copy(bill):
+            place = one.block if causes()[one.cause].has_place else ""
+            groups.setdefault((one.code, place, one.fix), []).append(one)
+    for (code, place, fix), found in groups.items():
+        saved, how = sum((one.cost for one in found), ZERO), causes()[found[0].cause].fix_in_bill or fix
+        yield Advice(f"log {code} {place} {fix}", _finding_words(found), how, saved)
 
 
 def _finding_words(findings: Sequence[Finding]) -> str:
@@ -225,29 +363,3 @@ def _finding_words(findings: Sequence[Finding]) -> str:
     of_file = f" of {file}" if file and first.line == first.call else ""
     also = f" and {count_text(more, 'other call')}" if more else ""
     return f"{first.message}{where} in {place}{of_file}{also}"
-
-
-def _log_findings(account: BillAccount) -> Iterator[Finding]:
-    """The findings of the calls that count; none where nothing was lost, or the log is long."""
-    from cachecost.base.errors import CannotEvaluate
-
-    logged = account.logged
-    if logged is None or len(logged.calls) > MOST_REPLAYED:
-        return
-    bills = [bill for _, bill in logged.calls]
-    if not any(file.has_requests for file in account.files) or (
-        not any(one.file.has_requests for one in account.rewrites) and all(bill.cached for bill in bills)
-    ):
-        return
-    from cachecost.analysis.bill.explanation import bill_cost
-    from cachecost.analysis.explain.explaining import explain_in_order
-
-    limits = {number: bill_cost(bill, account.prices) for number, bill in enumerate(bills, 1)}
-    try:
-        findings = explain_in_order(logged.workload(), limits).findings
-    except CannotEvaluate:
-        return
-    for one in findings:
-        bill = bills[one.call - 1]
-        if account.is_counted(bill) and not account.is_copy(bill):
-            yield one

@@ -20,7 +20,7 @@ from cachecost.conversations.input_files import BilledCall
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices, Quote, Usage
+from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices, Quote, Usage, call_amounts
 
 
 class CachedPrefix(msgspec.Struct, gc=False):
@@ -67,6 +67,11 @@ def state_after(call: BilledCall, before: CachedPrefix | None, rules: ModelRules
     return CachedPrefix(tokens, ttl, hour_tokens, touched, ttl_s, thought)
 
 
+def seconds_between(before: BilledCall | None, call: BilledCall) -> float | None:
+    """From the start of the call before to that of a call; None where there is none, or a time is unknown."""
+    return None if before is None or before.start is None or call.start is None else call.start - before.start
+
+
 SECONDS_A_DAY, QUARTER_S = 86400, 900
 """How long prices hold: peak hours begin and end at quarters of an hour."""
 Mode = tuple[str, ...]
@@ -111,6 +116,10 @@ class CallPrices:
 
     def passes_cost(self, call: BilledCall) -> Decimal:
         return sum((sum(amounts, ZERO) for _, amounts in self.passes(call)), ZERO)
+
+    def cost(self, call: BilledCall) -> Decimal:
+        """USD of a call with the passes that its usage leaves out; 0 without a price."""
+        return sum(call_amounts(call.usage, self.prices(call)) or (), self.passes_cost(call))
 
     def quote(self, call: BilledCall) -> Quote | None:
         """The prices of a call's model for every length of its prompt; None where none is known."""

@@ -7,12 +7,12 @@ from datetime import UTC, tzinfo
 
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, IsCounted, account_for
 from cachecost.analysis.bill.call_prices import CallPrices
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.sessions.reading import SessionFiles
 from cachecost.simulation.setup import ReplaySetup
 
-Completion = Callable[[list[RecordedCall]], Sequence[RecordedCall]]
+Completion = Callable[[list[Call]], Sequence[Call]]
 """Gives calls of a log what they lack, such as a bill."""
 
 

@@ -1,9 +1,7 @@
 """What each call paid for although it had been cached, and the cause, from what is visible around it.
 
-Within a thread: what changed since the call before, and how long that was. The first condition that holds decides: what
-the content shows (a compaction, another model) comes before time, and time before what may only have happened at the
-same moment (an upgrade, a resume). Between threads: static prefixes (tools and system prompt) that a new session or
-sub-agent wrote again.
+Within a thread: what changed since the call before, and how long that was. Between threads: static prefixes (tools and
+system prompt) that a new session or sub-agent wrote again.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import chain
 
 import msgspec
 
@@ -21,7 +19,7 @@ from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
 from cachecost.base.formatting import duration
 from cachecost.caches.expiry import has_expired
 from cachecost.conversations.input_files import BilledCall, SessionFile
-from cachecost.conversations.start_times import is_whole
+from cachecost.conversations.start_times import REQUESTS, is_whole
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import USUAL_TTL_S, ttl_seconds
 
@@ -80,105 +78,8 @@ class CauseEvidence:
     words: str
 
 
-def find_evidence(rewrite: Rewrite) -> CauseEvidence:
-    """The cause of a rewrite; `billed_not_explained` where nothing around it tells."""
-    return next(
-        (found for check in CHECKS if (found := check(rewrite))),
-        CauseEvidence("billed_not_explained", _not_explained(rewrite)),
-    )
-
-
-def _model(rewrite: Rewrite) -> CauseEvidence | None:
-    if rewrite.call.model == rewrite.before.model:
-        return None
-    return CauseEvidence("model_changed", f"model changed from {rewrite.before.model} to {rewrite.call.model}")
-
-
-def _speed(rewrite: Rewrite) -> CauseEvidence | None:
-    is_fast, was_fast = "fast" in rewrite.call.modes, "fast" in rewrite.before.modes
-    if is_fast == was_fast:
-        return None
-    return CauseEvidence("speed_changed", f"fast mode was switched {'on' if is_fast else 'off'}")
-
-
-def _expired(rewrite: Rewrite) -> CauseEvidence | None:
-    idle = rewrite.idle_s
-    if idle is None or rewrite.expected >= rewrite.state.tokens:
-        return None
-    resumed = ", then resumed" if rewrite.has("resume") else ""
-    return CauseEvidence("ttl_expired", f"idle for {duration(idle)}{resumed}, longer than the {rewrite.state.ttl} TTL")
-
-
-def _stripped(rewrite: Rewrite) -> CauseEvidence | None:
-    keeps = rewrite.rules is None or rewrite.rules.keeps_thinking
-    if keeps or not rewrite.has("human") or not rewrite.state.has_thinking:
-        return None
-    return CauseEvidence("thinking_stripped", "this model drops the thinking of earlier turns when a person writes")
-
-
-def _concurrent(rewrite: Rewrite) -> CauseEvidence | None:
-    start, readable = rewrite.call.start, rewrite.before.answered
-    if start is None or readable is None or start >= readable or has_time_of_copy(rewrite.call, rewrite.before):
-        return None
-    return CauseEvidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
-
-
 UNSPECIFIC = ("unavailable", "previous_message_not_found")
 """Values of the API's `diagnostics.cache_miss_reason` that do not say what changed."""
-
-
-def _diagnosed(rewrite: Rewrite) -> CauseEvidence | None:
-    reason = rewrite.call.miss_reason
-    cause = next((row.cause for row in coded_causes().values() if row.word == reason), None)
-    if cause is None or reason in UNSPECIFIC:
-        return None
-    around = _shown(rewrite)
-    detail = f"; {around.words}" if around and around.cause == cause else ""
-    return CauseEvidence(cause, f"the API reported {reason}{detail}")
-
-
-def _lookback(rewrite: Rewrite) -> CauseEvidence | None:
-    limit = rewrite.rules.lookback_positions if rewrite.rules else LOOKBACK_WITHOUT_RULES
-    if rewrite.is_static or rewrite.call.blocks <= limit or not set(rewrite.call.events) <= NO_CHANGES:
-        return None
-    return CauseEvidence(
-        "lookback_exceeded", f"{rewrite.call.blocks} blocks were added, more than a breakpoint looks back"
-    )
-
-
-def _shown(rewrite: Rewrite, decides: str = "") -> CauseEvidence | None:
-    """What happened between the two calls, as far as it can change this part of the prompt."""
-    is_reached = {"static": rewrite.is_static, "not kept": not rewrite.keeps_static, "any": True}
-    for one in cause_events():
-        if one.decides == decides and rewrite.has(one.event) and is_reached[one.lost]:
-            return CauseEvidence(one.cause, one.words.format(before=rewrite.before, call=rewrite.call))
-    return None
-
-
-def _late(rewrite: Rewrite) -> CauseEvidence | None:
-    """The request began after the record before it, at some time until its answer: perhaps when all had expired."""
-    idle = rewrite.state.age(rewrite.call.answered)
-    if idle is None or idle < ttl_seconds(rewrite.state.ttl, rewrite.state.ttl_s):
-        return None
-    return CauseEvidence(
-        "ttl_expired", f"answered {duration(idle)} after the call before, longer than the {rewrite.state.ttl} TTL"
-    )
-
-
-CHECKS: tuple[Callable[[Rewrite], CauseEvidence | None], ...] = (
-    partial(_shown, decides="first"),
-    _model,
-    _speed,
-    _expired,
-    _stripped,
-    _concurrent,
-    _diagnosed,
-    _shown,
-    partial(_shown, decides="last"),
-    _lookback,
-    _late,
-)
-"""In the order in which they decide."""
 BEFORE = {
     "tool_search": "after a ToolSearch result",
     "skill": "after a skill was loaded",
@@ -188,16 +89,74 @@ BEFORE = {
 """What stood before a call whose loss nothing explains; of what a tool brought in, nothing else is said."""
 
 
-def _not_explained(rewrite: Rewrite) -> str:
-    """Where the read fell to, and what stood before it: no more than the file shows."""
+def find_evidence(rewrite: Rewrite) -> CauseEvidence:
+    """The cause of a rewrite, by the first condition that holds; `billed_not_explained` where none does.
+
+    What the content shows (a compaction, another model) comes before time, and time before what may only have happened
+    at the same moment (an upgrade, a resume).
+    """
+    found = next(chain(_find_certain(rewrite), _find_likely(rewrite)), None)
+    if found is not None:
+        return found
     read, idle = rewrite.call.read, rewrite.idle_s
     after = f"{duration(idle)} after caching" if idle is not None else "after caching"
-    found = "nothing was found: tools, system prompt and messages were written again"
+    lost = "nothing was found: tools, system prompt and messages were written again"
     if read:
-        found = f"only the first {read:,} were found"
+        lost = f"only the first {read:,} were found"
     if rewrite.is_at_static:
-        found = f"only the first {read:,} (tools and system prompt) were found: all messages were written again"
-    return ", ".join(filter(None, [f"{after} {rewrite.state.tokens:,} tokens {found}", place_before(rewrite.call)]))
+        lost = f"only the first {read:,} (tools and system prompt) were found: all messages were written again"
+    words = [f"{after} {rewrite.state.tokens:,} tokens {lost}", place_before(rewrite.call)]
+    return CauseEvidence("billed_not_explained", ", ".join(filter(None, words)))
+
+
+def _find_certain(rewrite: Rewrite) -> Iterator[CauseEvidence]:
+    """What content, model, speed and time show, in the order in which they decide."""
+    call, before, state, idle, rules = rewrite.call, rewrite.before, rewrite.state, rewrite.idle_s, rewrite.rules
+    yield from _find_events(rewrite, "first")
+    if call.model != before.model:
+        yield CauseEvidence("model_changed", f"model changed from {before.model} to {call.model}")
+    if ("fast" in call.modes) != ("fast" in before.modes):
+        is_on = "on" if "fast" in call.modes else "off"
+        yield CauseEvidence("speed_changed", f"fast mode was switched {is_on}")
+    if idle is not None and rewrite.expected < state.tokens:
+        resumed = ", then resumed" if rewrite.has("resume") else ""
+        yield CauseEvidence("ttl_expired", f"idle for {duration(idle)}{resumed}, longer than the {state.ttl} TTL")
+    drops_thinking = rules is not None and not rules.keeps_thinking
+    if drops_thinking and rewrite.has("human") and state.has_thinking:
+        words = "this model drops the thinking of earlier turns when a person writes"
+        yield CauseEvidence("thinking_stripped", words)
+    is_in_flight = call.start is not None and before.answered is not None and call.start < before.answered
+    if is_in_flight and not has_time_of_copy(call, before):
+        yield CauseEvidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
+
+
+def _find_likely(rewrite: Rewrite) -> Iterator[CauseEvidence]:
+    """What the API reported, and what may only have happened at the same moment, in the order in which they decide."""
+    call, state, reason = rewrite.call, rewrite.state, rewrite.call.miss_reason
+    cause = next((row.cause for row in coded_causes().values() if row.word == reason), None)
+    if cause is not None and reason not in UNSPECIFIC:
+        around = next(_find_events(rewrite), None)
+        detail = f"; {around.words}" if around and around.cause == cause else ""
+        yield CauseEvidence(cause, f"the API reported {reason}{detail}")
+    yield from _find_events(rewrite)
+    yield from _find_events(rewrite, "last")
+    limit = rewrite.rules.lookback_positions if rewrite.rules else LOOKBACK_WITHOUT_RULES
+    if not rewrite.is_static and call.blocks > limit and set(call.events) <= NO_CHANGES:
+        words = f"{call.blocks} blocks were added, more than a breakpoint looks back"
+        yield CauseEvidence("lookback_exceeded", words)
+    # The request began after the record before it, at some time until its answer: perhaps when all had expired.
+    idle = state.age(call.answered)
+    if idle is not None and idle >= ttl_seconds(state.ttl, state.ttl_s):
+        words = f"answered {duration(idle)} after the call before, longer than the {state.ttl} TTL"
+        yield CauseEvidence("ttl_expired", words)
+
+
+def _find_events(rewrite: Rewrite, decides: str = "") -> Iterator[CauseEvidence]:
+    """What happened between the two calls, as far as it can change this part of the prompt."""
+    is_reached = {"static": rewrite.is_static, "not kept": not rewrite.keeps_static, "any": True}
+    for one in cause_events():
+        if one.decides == decides and rewrite.has(one.event) and is_reached[one.lost]:
+            yield CauseEvidence(one.cause, one.words.format(before=rewrite.before, call=rewrite.call))
 
 
 def place_before(call: BilledCall) -> str:
@@ -214,108 +173,77 @@ Kind = tuple[str, str, str, str, str]
 """Host, model, client version, and the type of the sub-agent ("main": none), the client."""
 
 
-@dataclass(frozen=True, slots=True)
-class FirstCall:
-    """The first call of a session or sub-agent, and its file."""
-
-    file: SessionFile
-    call: BilledCall
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixRewrite:
-    """A first call that wrote `tokens` of a static prefix again, and what shows it."""
-
-    first: FirstCall
-    tokens: int
-    evidence: CauseEvidence
-
-
 @dataclass(slots=True)
 class SharedPrefixes:
     """The first calls of all files by kind, and when calls of each kind kept their prefix alive."""
 
-    _firsts: dict[Kind, list[FirstCall]] = field(default_factory=lambda: defaultdict(list))
+    _firsts: dict[Kind, list[tuple[SessionFile, BilledCall]]] = field(default_factory=lambda: defaultdict(list))
     _touches: dict[Kind, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, file: SessionFile, call: BilledCall, is_first: bool) -> None:
-        """Note a call. Calls without a time say nothing here."""
-        if call.start is None:
+        """Note a call. Calls without a time say nothing here; those of logs with requests are compared by content."""
+        if call.start is None or file.client == REQUESTS:
             return
-        kind = (
-            call.host,
-            call.model,
-            call.version,
-            call.agent_type or ("agent" if call.agent else "main"),
-            file.client,
-        )
+        agent_type = call.agent_type or ("agent" if call.agent else "main")
+        kind = (call.host, call.model, call.version, agent_type, file.client)
         self._touches[kind].append((call.start, "1h" if call.tokens[3] else "5m" if call.tokens[2] else ""))
         if is_first:
-            self._firsts[kind].append(FirstCall(file, call))
+            self._firsts[kind].append((file, call))
 
-    def rewrites(self) -> Iterator[PrefixRewrite]:
-        """The first calls that wrote again what was cached, by kind and time."""
+    def rewrites(self) -> Iterator[tuple[SessionFile, BilledCall, int, CauseEvidence]]:
+        """The first calls that wrote so many tokens of a static prefix again, and what shows it; by kind and time."""
         for kind, firsts in self._firsts.items():
-            firsts.sort(key=_start)
-            if len(firsts) > 1:
-                touches = sorted(self._touches[kind])
-                for number, first in enumerate(firsts[1:], 1):
-                    earlier = firsts[:number]
-                    writer = _writer_in_flight(first, earlier)
-                    sizes = [
-                        (one.file.project != first.file.project, one.call.read)
-                        for one in firsts
-                        if one.call is not first.call and first.call.read < one.call.read <= first.call.total_input
-                    ]
-                    size = (min(sizes)[1] if sizes else 0) or (_estimate(first, writer) if writer else 0)
-                    tokens = min(size - first.call.read, first.call.written + first.call.tokens[0])
-                    evidence = _evidence(first.call, writer, touches) if tokens > 0 else None
-                    if evidence:
-                        yield PrefixRewrite(first, tokens, evidence)
+            firsts.sort(key=lambda one: one[1].start or 0.0)
+            touches = sorted(self._touches[kind]) if len(firsts) > 1 else []
+            for number, (file, call) in enumerate(firsts[1:], 1):
+                writer = _find_writer_in_flight(call, [one for _, one in firsts[:number]])
+                sizes = [
+                    (other.project != file.project, one.read)
+                    for other, one in firsts
+                    if one is not call and call.read < one.read <= call.total_input
+                ]
+                size = (min(sizes)[1] if sizes else 0) or (_estimate_shared(call, writer) if writer else 0)
+                tokens = min(size - call.read, call.written + call.tokens[0])
+                evidence = _find_prefix_evidence(call, writer, touches) if tokens > 0 else None
+                if evidence:
+                    yield file, call, tokens, evidence
 
 
-def _start(first: FirstCall) -> float:
-    return first.call.start or 0.0
-
-
-def _writer_in_flight(first: FirstCall, earlier: Sequence[FirstCall]) -> FirstCall | None:
+def _find_writer_in_flight(call: BilledCall, earlier: Sequence[BilledCall]) -> BilledCall | None:
     """An earlier first call that had not begun to answer when this one was sent."""
-    start = _start(first)
+    start = call.start or 0.0
     for one in reversed(earlier):
-        answered = one.call.answered
-        if answered is None or not one.call.written or answered <= start:
+        if one.answered is None or not one.written or one.answered <= start:
             continue
-        if answered - _start(one) >= SHORTEST_CALL_S:  # else its stamps are those of a copy
+        if one.answered - (one.start or 0.0) >= SHORTEST_CALL_S:  # else its stamps are those of a copy
             return one
     return None
 
 
-def _estimate(first: FirstCall, writer: FirstCall) -> int:
+def _estimate_shared(call: BilledCall, writer: BilledCall) -> int:
     """The length of the prefix of two sub-agents that started together, if their prompts are alike; 0: unknown."""
-    if not first.call.agent or first.call.session != writer.call.session:
+    if not call.agent or call.session != writer.session:
         return 0
-    sizes = [one.call.cached - one.call.new_chars // CHARACTERS_PER_TOKEN for one in (first, writer)]
-    is_same = first.call.agent_type or max(sizes) - min(sizes) <= SAME_SIZE * max(sizes)
+    sizes = [one.cached - one.new_chars // CHARACTERS_PER_TOKEN for one in (call, writer)]
+    is_same = call.agent_type or max(sizes) - min(sizes) <= SAME_SIZE * max(sizes)
     return max(0, min(sizes)) if is_same else 0
 
 
-def _evidence(call: BilledCall, writer: FirstCall | None, touches: Sequence[tuple[float, str]]) -> CauseEvidence | None:
+def _find_prefix_evidence(
+    call: BilledCall, writer: BilledCall | None, touches: Sequence[tuple[float, str]]
+) -> CauseEvidence | None:
     if writer:
-        return CauseEvidence(
-            "concurrent_write", "sent before another agent's call with the same prefix had begun to answer"
-        )
-    if not call.version:  # the prefixes of different versions differ
-        return None
+        words = "sent before another agent's call with the same prefix had begun to answer"
+        return CauseEvidence("concurrent_write", words)
     start = call.start or 0.0
     at = bisect_left(touches, (start, ""))
-    if not at:
+    if not at or not call.version:  # the prefixes of different versions differ
         return None
     touched = touches[at - 1][0]
     ttl = next((ttl for _, ttl in reversed(touches[:at]) if ttl), "5m")
     if not has_expired(start, touched, USUAL_TTL_S[ttl]):
         return None
-    what = "sub-agent" if call.agent else "session"
-    idle = duration(start - touched)
+    what, idle = "sub-agent" if call.agent else "session", duration(start - touched)
     return CauseEvidence("cold_start", f"new {what} {idle} after the last one: tools and system prompt had expired")
 
 
@@ -343,28 +271,30 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Las
     is resumed in a new file continues it.
     """
     known: list[LastCall | None] = [None]
-    static = [0]
+    lengths = [0]  # of the static prefix: what the first call read, else what a later one read of it alone; 0: unknown
     ended: dict[str, LastCall | None] = {}
     for call in file.calls:
         rules = rules_of(call)
-        earlier = _continued(call, known, last_of)
+        earlier = _find_continued(call, known, last_of)
         is_copied = earlier is not None and has_time_of_copy(call, earlier.call)
-        at = None if is_copied else call.start
-        if earlier is not None and is_copied:
-            earlier.state.touched = None
-        if earlier is not None and not call.is_summed:
-            lost = earlier.state.tokens - call.read
-            tolerance = max(TOLERANCE, 2 * rules.step_tokens) if rules and rules.is_automatic else TOLERANCE
-            if lost <= tolerance:
-                earlier.state.touch(at if rules is None or rules.refreshes_on_read else None)
-            elif call.written + call.tokens[0] > tolerance:  # else the prompt is shorter and nothing was paid
-                yield _rewrite(call, earlier, rules)
-        static.append(_static_tokens(call, earlier, static[call.before]))
+        if earlier is not None:
+            if is_copied:
+                earlier.state.touched = None
+            # Less than the first call had cached is all before its message, or where that changed a part of it.
+            is_changed = call.is_summed or "tools" in call.events or "system" in call.events
+            length = earlier.static_tokens or (call.read if call.read < earlier.begin and not is_changed else 0)
+            if not call.is_summed and (found := _find_rewrite(call, earlier, length, rules, is_copied)):
+                yield found
+        elif call.before and "clear" not in call.events:
+            length = lengths[call.before]
+        else:
+            length = 0 if call.is_summed else call.read
+        lengths.append(length)
         known.append(None)
         if not call.is_summed:
             state = state_after(call, earlier.state if earlier else None, rules)
             state.touched = None if is_copied else state.touched
-            known[-1] = LastCall(call, state, static[-1], earlier.begin if earlier else state.tokens)
+            known[-1] = LastCall(call, state, length, earlier.begin if earlier else state.tokens)
         if not call.agent:
             ended[call.session] = known[-1]
     for session, last in ended.items():  # one that implies no prefix makes the next file of its session a beginning
@@ -373,37 +303,36 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Las
             last_of[session] = last
 
 
-def _static_tokens(call: BilledCall, earlier: LastCall | None, before: int) -> int:
-    """The length of the static prefix: what the first call read, else what a later one read of it alone; 0: unknown."""
-    if earlier is not None:
-        return earlier.static_tokens or (0 if call.is_summed else _seen_static(call, earlier))
-    if call.before and "clear" not in call.events:
-        return before
-    return 0 if call.is_summed else call.read
-
-
-def _seen_static(call: BilledCall, earlier: LastCall) -> int:
-    """What a call read, if it is less than the first call had cached: all that was cached before its message; else 0.
-    Where tools or system prompt changed, it is only a part of them."""
-    is_changed = "tools" in call.events or "system" in call.events
-    return call.read if call.read < earlier.begin and not is_changed else 0
-
-
-def _continued(call: BilledCall, known: list[LastCall | None], last_of: dict[str, LastCall]) -> LastCall | None:
+def _find_continued(call: BilledCall, known: list[LastCall | None], last_of: dict[str, LastCall]) -> LastCall | None:
     """The call that this one continues, in its file or in that of the earlier part of its session."""
     if "clear" in call.events:
         return None
     if call.before:
         return known[call.before]
     earlier = last_of.get(call.session) if not call.agent else None
-    is_later = earlier is not None and (earlier.call.start or 0.0) < (call.start or 0.0)
-    return earlier if is_later else None
+    return earlier if earlier is not None and (earlier.call.start or 0.0) < (call.start or 0.0) else None
 
 
-def _rewrite(call: BilledCall, earlier: LastCall, rules: ModelRules | None) -> Rewrite:
-    tokens = min(call.written + call.tokens[0], earlier.state.tokens - call.read)
-    static = earlier.static_tokens or _seen_static(call, earlier)
-    is_static = call.read < static if static else call.read == 0
-    live, keeps_static = earlier.state.live_tokens(call.start), 0 < static <= call.read
-    is_at_static = 0 < static <= call.read < earlier.begin
-    return Rewrite(call, earlier.call, earlier.state, tokens, live, is_static, rules, keeps_static, is_at_static)
+def _find_rewrite(
+    call: BilledCall, earlier: LastCall, static: int, rules: ModelRules | None, is_copied: bool
+) -> Rewrite | None:
+    """What a call paid again of what `earlier` had cached, whose static prefix is so long; else the cache is kept."""
+    lost, paid = earlier.state.tokens - call.read, call.written + call.tokens[0]
+    tolerance = max(TOLERANCE, 2 * rules.step_tokens) if rules and rules.is_automatic else TOLERANCE
+    if lost <= tolerance:
+        refreshes = not is_copied and (rules is None or rules.refreshes_on_read)
+        earlier.state.touch(call.start if refreshes else None)
+        return None
+    if paid <= tolerance:  # the prompt is shorter and nothing was paid
+        return None
+    return Rewrite(
+        call,
+        earlier.call,
+        earlier.state,
+        min(paid, lost),
+        earlier.state.live_tokens(call.start),
+        call.read < static if static else call.read == 0,
+        rules,
+        keeps_static=0 < static <= call.read,
+        is_at_static=0 < static <= call.read < earlier.begin,
+    )

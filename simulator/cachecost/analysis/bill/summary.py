@@ -1,19 +1,18 @@
 """A bill in figures: the totals, the causes, and a row for each session, project, day, model or agent.
 
-Calls that a client made and wrote into no transcript: compactions, titles and the like, from the client's own sums.
+`UnwrittenUsage` is that of calls that a client made and wrote into no transcript (compactions, titles), from its sums.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
-from functools import partial
 
 from cachecost.account.causes import Cause
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, session_key
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
@@ -33,7 +32,6 @@ from cachecost.providers.usage import (
 )
 
 NO_TOKENS = (0, 0, 0, 0, 0)
-ByModel = dict[str, Tokens]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +49,28 @@ def find_unwritten(account: BillAccount) -> list[UnwrittenUsage]:
     if not any(file.client_sums for file in account.files):
         return []
     counted = {id(call) for _, call in account.calls()}
-    written, partly = _written(account, counted)
+    written: dict[tuple[str, str], TokenSum] = defaultdict(lambda: TokenSum(None))  # by session and model
+    partly: set[str] = set()  # sessions with calls that are copies or not in the period
+    for file in account.files:
+        for call in file.calls:
+            if id(call) not in counted:
+                partly.add(call.session)
+            for model, tokens in ((call.model, call.tokens), *call.extra):
+                written[call.session, model or call.model].add(tokens, ())
     found: list[UnwrittenUsage] = []
     for file in account.files:
         session = file.calls[-1].session if file.calls else ""
-        if file.client_sums and session not in partly:
-            found += _differences(file, session, written.get(session, {}), account.prices)
+        for model, tokens in file.client_sums.items() if session not in partly else ():
+            rest = [one - known for one, known in zip(tokens, written[session, model].tokens, strict=True)]
+            if any(rest) and min(rest) >= 0:
+                usage, call = usage_of(rest), BilledCall(0, 0, model, NO_TOKENS, file.calls[-1].start)
+                prices = account.prices.prices_of(call, model, 0)
+                found.append(UnwrittenUsage(session, model, usage, prices.total_cost(usage) if prices else None))
     return found
 
 
 def unwritten_cost(found: Sequence[UnwrittenUsage]) -> Decimal:
     return sum((one.cost or ZERO for one in found), ZERO)
-
-
-def _written(account: BillAccount, counted: set[int]) -> tuple[dict[str, ByModel], set[str]]:
-    """The usage in transcripts by session and model; the sessions with calls that are copies or not in the period."""
-    written: dict[str, ByModel] = {}
-    partly: set[str] = set()
-    for file in account.files:
-        for call in file.calls:
-            if id(call) not in counted:
-                partly.add(call.session)
-            by_model = written.setdefault(call.session, {})
-            for model, tokens in (
-                (call.model, call.tokens),
-                *((name or call.model, part) for name, part in call.extra),
-            ):
-                first, read, five, hour, output = (
-                    a + b for a, b in zip(by_model.get(model, NO_TOKENS), tokens, strict=True)
-                )
-                by_model[model] = (first, read, five, hour, output)
-    return written, partly
-
-
-def _differences(file: SessionFile, session: str, written: ByModel, prices: CallPrices) -> Iterator[UnwrittenUsage]:
-    for model, tokens in file.client_sums.items():
-        first, read, five, hour, output = (a - b for a, b in zip(tokens, written.get(model, NO_TOKENS), strict=True))
-        rest = (first, read, five, hour, output)
-        if any(rest) and min(rest) >= 0:
-            usage, call = Usage(*rest), BilledCall(0, 0, model, rest, file.calls[-1].start)
-            found = prices.prices_of(call, model, 0)
-            yield UnwrittenUsage(session, model, usage, found.total_cost(usage) if found else None)
 
 
 @dataclass(slots=True)
@@ -142,18 +121,6 @@ class TokenSum:
     @property
     def cost(self) -> Decimal:
         return sum(self.amounts, ZERO)
-
-    @property
-    def missing_cost(self) -> Decimal:
-        return (self.missing_output * self.prices.output).scaleb(PER_TOKEN) if self.prices else ZERO
-
-    @property
-    def uncached_cost(self) -> Decimal:
-        """What the same tokens would cost without any caching."""
-        if self.prices is None:
-            return ZERO
-        usage = self.usage
-        return self.prices.total_cost(replace(usage, input_tokens=usage.total_input, read=0, write_5m=0, write_1h=0))
 
 
 def missing_output(call: BilledCall) -> int:
@@ -251,7 +218,8 @@ class BillRow:
     @property
     def missing_output_cost(self) -> Decimal:
         """The same in USD; in no other figure."""
-        return sum((one.missing_cost for one in self._sums.values()), ZERO)
+        sums = self._sums.values()
+        return sum(((one.missing_output * one.prices.output).scaleb(PER_TOKEN) for one in sums if one.prices), ZERO)
 
     @property
     def missing_output_margin(self) -> Decimal:
@@ -275,8 +243,15 @@ class BillRow:
 
     @property
     def saved_by_caching(self) -> Decimal:
-        """USD less than without any caching."""
-        return sum((one.uncached_cost - one.cost for one in self._sums.values()), ZERO)
+        """USD less than without any caching; calls without a price cost nothing there."""
+        saved = ZERO
+        for one in self._sums.values():
+            if one.prices is not None:
+                usage = one.usage
+                uncached = replace(usage, input_tokens=usage.total_input, read=0, write_5m=0, write_1h=0)
+                saved += one.prices.total_cost(uncached)
+            saved -= one.cost
+        return saved
 
     @property
     def rewritten(self) -> Decimal:
@@ -320,7 +295,10 @@ class BillSummary:
 
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     """The summary of an account. Raises KeyError if `by` is none of `ROWS_BY`."""
-    key_of = partial(_period_key, form=PERIODS[by], zone=account.zone) if by in PERIODS else GROUPS[by]
+    zone, form = account.zone, PERIODS[by] if by not in GROUPS else ""
+    key_of = GROUPS.get(by) or (
+        lambda _, call: "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
+    )
     total, rows = BillRow("total"), dict[str, BillRow]()
     sessions, unpriced = set[str](), Counter[str]()
     prices, unwritten = account.prices, find_unwritten(account)
@@ -329,7 +307,13 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         key = key_of(file, call)
         row = rows.get(key)
         if row is None:
-            row = rows[key] = _first_row(key, by, file, call)
+            row = rows[key] = BillRow(
+                key,
+                session=key if by == "session" else "",
+                project=file.project if by in ("session", "project") else "",
+                agent=key if by == "agent" else "",
+                client=file.client if by == "session" else "",
+            )
         row.add(call, found, prices, call.session in summed)
         if by != "model":
             row.add_passes(call, prices)
@@ -349,34 +333,8 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     ranked = sorted(rows.values(), key=lambda row: (-row.cost, row.first or 0.0, row.key))
     if by in PERIODS:
         ranked.sort(key=lambda row: row.key)
-    return BillSummary(
-        by,
-        total,
-        ranked,
-        len(sessions),
-        unpriced,
-        account.copies,
-        account.warm_calls,
-        account.warm_tokens,
-        unwritten,
-        account.zone,
-    )
-
-
-def _first_row(key: str, by: str, file: SessionFile, call: BilledCall) -> BillRow:
-    """A row with the fields that all its calls share."""
-    row = BillRow(key, client=file.client if by == "session" else "")
-    if by in ("session", "project"):
-        row.project = file.project
-    if by == "session":
-        row.session = key
-    if by == "agent":
-        row.agent = key
-    return row
-
-
-def _period_key(file: SessionFile, call: BilledCall, form: str, zone: tzinfo) -> str:
-    return "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
+    warm = account.warm_calls, account.warm_tokens
+    return BillSummary(by, total, ranked, len(sessions), unpriced, account.copies, *warm, unwritten, zone)
 
 
 GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
-from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.call_prices import CallPrices, seconds_between
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.usage import COST_CLASSES, USUAL_TTL_S, ZERO, call_amounts
 
 LONG_IDLE_S = USUAL_TTL_S["5m"]
 """An idle time that is shown: as long as the shortest TTL."""
 FEWEST_FOLDED = 3
-"""Causes of calls that read all that was cached."""
 
 
 class CallDollars(NamedTuple):
@@ -84,7 +82,36 @@ def session_timelines(account: BillAccount, keys: Collection[str]) -> Mapping[st
         if found is not None:
             found.append((file, call))
     rewrites = {id(one.call): one for one in account.rewrites}
-    return {key: list(_SessionCalls(account.prices, rewrites).build(_in_order(calls[key]))) for key in keys}
+    return {key: list(_build_timeline(calls[key], rewrites, account.prices)) for key in keys}
+
+
+def _build_timeline(
+    calls: Sequence[tuple[SessionFile, BilledCall]], rewrites: Mapping[int, BilledRewrite], prices: CallPrices
+) -> Iterator[TimelineCall]:
+    """The calls of one session by time; one without a time stays behind the call before it in its file."""
+    placed: list[tuple[float, int]] = []
+    path, at = "", float("-inf")
+    for position, (file, call) in enumerate(calls):
+        at = float("-inf") if file.path != path else at
+        path, at = file.path, at if call.start is None else call.start
+        placed.append((at, position))
+    agents = {"": 0}
+    last_main: BilledCall | None = None
+    for number, (_, position) in enumerate(sorted(placed), 1):
+        file, call = calls[position]
+        before = None if call.agent else last_main  # a resumed session continues in another file
+        if call.before or "clear" in call.events:
+            before = None if "clear" in call.events else file.calls[call.before - 1]
+        rewrite = rewrites.get(id(call))
+        cause: Cause = "new_content" if before else "cold_start"
+        if rewrite or call.read:
+            cause = rewrite.cause if rewrite else "hit" if before else "warm_start"
+        idle_s = rewrite.idle_s if rewrite else None
+        idle_s = seconds_between(before, call) if idle_s is None else idle_s
+        agent, cost = agents.setdefault(call.agent, len(agents)), call_cost(call, prices)
+        dollars = call_dollars(call, rewrite, prices)
+        yield TimelineCall(number, file, call, before, agent, cost, dollars, cause, rewrite, idle_s)
+        last_main = last_main if call.agent else call
 
 
 def calls_by_time(account: BillAccount, keys: Collection[str]) -> list[TimelineCall]:
@@ -137,52 +164,3 @@ def call_dollars(call: BilledCall, rewrite: BilledRewrite | None, prices: CallPr
         again,
         costs["fees"],
     )
-
-
-def _in_order(calls: Sequence[tuple[SessionFile, BilledCall]]) -> list[tuple[SessionFile, BilledCall]]:
-    """By time; a call without one stays behind the call before it in its file."""
-    placed: list[tuple[float, int]] = []
-    path, at = "", float("-inf")
-    for position, (file, call) in enumerate(calls):
-        at = float("-inf") if file.path != path else at
-        path, at = file.path, at if call.start is None else call.start
-        placed.append((at, position))
-    return [calls[position] for _, position in sorted(placed)]
-
-
-@dataclass(slots=True)
-class _SessionCalls:
-    """Builds the timeline of one session."""
-
-    prices: CallPrices
-    rewrites: Mapping[int, BilledRewrite]
-    agents: dict[str, int] = field(default_factory=lambda: {"": 0})
-    by_number: dict[str, dict[int, BilledCall]] = field(default_factory=lambda: defaultdict(dict))
-    last_main: BilledCall | None = None
-
-    def build(self, calls: Sequence[tuple[SessionFile, BilledCall]]) -> Iterator[TimelineCall]:
-        for number, (file, call) in enumerate(calls, 1):
-            before, rewrite = self._before(file, call), self.rewrites.get(id(call))
-            agent = self.agents.setdefault(call.agent, len(self.agents))
-            dollars, cost = call_dollars(call, rewrite, self.prices), call_cost(call, self.prices)
-            cause: Cause = "new_content" if before else "cold_start"
-            if rewrite or call.read:
-                cause = rewrite.cause if rewrite else "hit" if before else "warm_start"
-            idle_s = rewrite.idle_s if rewrite else None
-            if idle_s is None and before is not None and before.start is not None and call.start is not None:
-                idle_s = call.start - before.start
-            yield TimelineCall(number, file, call, before, agent, cost, dollars, cause, rewrite, idle_s)
-            self.last_main = self.last_main if call.agent else call
-
-    def _before(self, file: SessionFile, call: BilledCall) -> BilledCall | None:
-        """The call that this one continues; a resumed session continues in another file."""
-        if "clear" in call.events:
-            return None
-        if not call.before:
-            return None if call.agent else self.last_main
-        if file.path not in self.by_number:
-            self.by_number[file.path] = {one.number: one for one in file.calls}
-        return self.by_number[file.path].get(call.before)
-
-
-# ------------------------------------------------------------------------------------------ logs of requests

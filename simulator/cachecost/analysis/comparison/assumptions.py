@@ -1,7 +1,5 @@
-"""Everything that an answer assumes: what every comparison does, and what its scenario states, tried at other values.
-
-Each in a sentence, by what becomes of the answer; and how much of the dollars is the price of long prompts.
-"""
+"""Everything that an answer assumes, each in a sentence by what becomes of the answer: what every comparison assumes,
+what its scenario states, tried at other values, and how much of the dollars is the price of long prompts."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.comparison.break_even import (
-    CheapestClaim,
     Claim,
-    DifferenceClaim,
     Number,
     Trials,
     cheapest_in,
@@ -24,7 +20,6 @@ from cachecost.analysis.comparison.break_even import (
 )
 from cachecost.analysis.comparison.summary import (
     MANY,
-    StrategyLine,
     Summary,
     best_and_next,
     cheapest_words,
@@ -46,28 +41,26 @@ from cachecost.base.formatting import (
     dollars,
     percent,
     quote,
+    range_text,
     tokens,
 )
 from cachecost.base.times import day_of
-from cachecost.ledger.results import Assumption, BreakEven, Comparison, Ledger, TriedValue
+from cachecost.ledger.results import Assumption, BreakEven, Comparison, TriedValue
 from cachecost.ledger.rows import CallRow
 from cachecost.providers.prices import STANDARD
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Quote
 from cachecost.scenario.loading import get, numbered_paths, placed_of
-from cachecost.scenario.models import (
-    AssumptionSpec,
-)
+from cachecost.scenario.models import AssumptionSpec
 from cachecost.strategies.agent import TOOL_CALL, Agent
 
 SENTENCE_END = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
 MOST_ASSUMED = 5
 """Assumptions next to the verdict, at most."""
-CHANGE, HOLD, UNTRIED = "Would change the answer", "Would not change it", "Not tried"
 
 
 def assumption_groups(assumptions: Sequence[Assumption]) -> list[tuple[str, list[str]]]:
     """The assumptions by whether they would change the answer, each in a sentence; no group is empty."""
-    groups = [(CHANGE, True), (HOLD, False), (UNTRIED, None)]
+    groups = [("Would change the answer", True), ("Would not change it", False), ("Not tried", None)]
     found = [(title, [sentence(one) for one in assumptions if one.changes is changes]) for title, changes in groups]
     return [(title, sentences) for title, sentences in found if sentences]
 
@@ -119,20 +112,29 @@ def long_context_assumption(main: VariantRun, summary: Summary) -> Iterator[Assu
     """The share of long-context prices, and what is cheapest without them; nothing where no call pays one."""
     ledgers = {ledger.strategy: ledger for ledger in summary.comparison.ledgers}
     extra = {name: surcharge(main, ledger.rows) for name, ledger in ledgers.items()}
-    if not summary.is_priced or summary.best is None or not any(extra.values()):
+    first, best = summary.first, summary.best
+    if not summary.is_priced or best is None or not any(extra.values()):
         return
     paid = ((row, _quote(main, row)) for ledger in ledgers.values() for row in ledger.rows)
     limits = ((limit, row) for row, prices in paid if prices for limit in prices.above)
     above = sorted({limit for limit, row in limits if limit < row.usage.total_input})
-    lines = [line for line in (summary.first, summary.best) if line is not None]
-    shares = [_share(main, ledgers[name], extra[name]) for name in dict.fromkeys(line.name for line in lines)]
+    shares = []
+    for name in dict.fromkeys(line.name for line in (first, best) if line is not None):
+        total, asked, each = ledgers[name].cost.total, ledgers[name].inquiries, ledgers[name].per_inquiry()
+        share = f"{percent(extra[name] / total if total else ZERO)} of the {dollars(total)} of {quote(name)}"
+        if each:
+            of_questions = surcharge(main, asked) / ledgers[name].cost_of(asked)
+            share += f" ({percent(of_questions)} of the {dollars(each)} of a question)"
+        shares.append(share)
     without = min(ranked(summary.lines), key=lambda line: line.effort - extra[line.name])
+    cost = dollars(without.effort - extra[without.name])
+    if first is not None and first is not without:
+        cost += f" instead of {dollars(first.effort - extra[first.name])}"
     stays = "stays" if without.name in summary.winners else "is"
     yield Assumption(
         f"Prompts of more than {' or '.join(map(tokens, above))} tokens have the long-context price of that day",
         changes=stays == "is",
-        effect=f"It is {all_of(shares)}. Without it, {quote(without.name)} {stays} the cheapest:"
-        f" {_without(without, summary.first, extra)}.",
+        effect=f"It is {all_of(shares)}. Without it, {quote(without.name)} {stays} the cheapest: {cost}.",
     )
 
 
@@ -157,46 +159,29 @@ def _quote(main: VariantRun, row: CallRow) -> Quote | None:
         return None
 
 
-def _share(main: VariantRun, ledger: Ledger, extra: Decimal) -> str:
-    """ "40% of the $157.50 of “a” (42% of the $2.44 of a question)"."""
-    total, asked = ledger.cost.total, ledger.inquiries
-    share = f"{percent(extra / total if total else ZERO)} of the {dollars(total)} of {quote(ledger.strategy)}"
-    each = ledger.per_inquiry()
-    if not each:
-        return share
-    of_questions = surcharge(main, asked) / ledger.cost_of(asked)
-    return f"{share} ({percent(of_questions)} of the {dollars(each)} of a question)"
-
-
-def _without(best: StrategyLine, first: StrategyLine | None, extra: dict[str, Decimal]) -> str:
-    cost = dollars(best.effort - extra[best.name])
-    return cost if first is None or first is best else f"{cost} instead of {dollars(first.effort - extra[first.name])}"
-
-
 MOST_COSTS = 2
 """Strategies whose costs at both ends are given, if the assumption is about so few."""
 
 
 def stated_assumptions(main: VariantRun, comparison: Comparison) -> list[Assumption]:
-    """What the scenario says that its answer assumes. Raises CannotEvaluate for a value that cannot be simulated."""
+    """What the scenario says that its answer assumes, and defaults that may decide what is cheapest, with another value
+    each, unless the scenario states or tries them. Raises CannotEvaluate for a value that cannot be simulated."""
     scenario = main.scenario
     covered = {path for spec in scenario.assumptions if spec.set for path in numbered_paths(scenario, spec.set)}
-    specs = [*scenario.assumptions, *_defaults(main, covered)]
-    return [_assumption(main, comparison, spec) for spec in specs]
-
-
-def _defaults(main: VariantRun, covered: Set[str]) -> Iterator[AssumptionSpec]:
-    """Defaults that may decide what is cheapest, each with another value, unless the scenario states or tries them."""
+    specs = list(scenario.assumptions)
     if any(conversation.inquiries for conversation in main.conversations):
-        yield from _question_defaults(main, covered)
-    source, placed = main.scenario.conversation, placed_of(main.scenario)
+        specs += _question_defaults(main, covered)
+    source, placed = scenario.conversation, placed_of(scenario)
     options = SYNTHETIC_DEFAULTS if source.synthetic else RECORDING_DEFAULTS
     if source.synthetic and source.synthetic.turns == 1:
         options = options[1:]
     for path, name, value in options:
-        way = tuple(path.split("."))
-        if path not in covered and get(placed, way) is None and not any(each.startswith(path) for each in covered):
-            yield AssumptionSpec(name=name, set=[path], values=[value], why="the default; the scenario states none")
+        is_stated = get(placed, tuple(path.split("."))) is not None
+        if path not in covered and not is_stated and not any(each.startswith(path) for each in covered):
+            specs.append(
+                AssumptionSpec(name=name, set=[path], values=[value], why="the default; the scenario states none")
+            )
+    return [_try_assumption(main, comparison, spec) for spec in specs]
 
 
 SYNTHETIC_DEFAULTS = [
@@ -205,6 +190,8 @@ SYNTHETIC_DEFAULTS = [
     ("conversation.synthetic.tools", "tools that a call uses in parallel", 4),
 ]
 RECORDING_DEFAULTS = [("conversation.pause_factor", "pauses before human messages, times those recorded", 3)]
+
+
 THINKS, CHOSEN = "a question thinks as the main thread does", "questions of one batch follow one another"
 
 
@@ -231,127 +218,104 @@ def _question_defaults(main: VariantRun, covered: Set[str]) -> Iterator[Assumpti
             yield AssumptionSpec(name=name, set=paths, values=[value], why=why)
 
 
-def _assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSpec) -> Assumption:
+def _try_assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSpec) -> Assumption:
+    """The assumption with what the comparison says at its other values."""
     stated = Assumption(spec.name, spec.why, spec.source)
     if spec.set is None:
         return stated
-    trials = Trials(main, comparison, spec)
-    shown = trials.strategies or list(dict.fromkeys((comparison.best.strategy, comparison.first)))
-    about = [*(trials.strategies if spec in main.scenario.assumptions else ()), *main.scenario.question_about]
-    claims: list[Claim] = [CheapestClaim(comparison.best.strategy)]
-    known = (comparison.first, comparison.best.strategy)
-    claims += [DifferenceClaim(name, comparison.first) for name in dict.fromkeys(about) if name not in known]
-    tried = [_tried(trials, value, shown, comparison.best.strategy) for value in spec.tried]
-    names = {comparison.best.strategy, *main.scenario.question_about}
-    impact = _impact(comparison, trials, spec.tried, names)
+    trials, best, about = Trials(main, comparison, spec), comparison.best.strategy, main.scenario.question_about
+    shown = trials.strategies or list(dict.fromkeys((best, comparison.first)))
+    written = {
+        one.strategy: comparison.effort(one)
+        for one in comparison.ledgers
+        if one.strategy == best or one.strategy in about
+    }
+    tried, impact = list[TriedValue](), Decimal(0)
+    for value in spec.tried:
+        at = trials.at(value)
+        ledgers = {ledger.strategy: ledger for ledger in at.ledgers}
+        questions = {name: amount for name in shown if (amount := ledgers[name].per_inquiry()) is not None}
+        efforts = {name: at.effort(ledgers[name]) for name in shown}
+        tried.append(TriedValue(value, cheapest_in(at, best), efforts, questions))
+        changes = [abs(at.effort(one) / usd - 1) for name, one in ledgers.items() if (usd := written.get(name))]
+        impact = max([impact, *changes])
     stated = replace(stated, value=trials.as_written, tried=tuple(tried), impact=impact)
+    asked = [*(trials.strategies if spec in main.scenario.assumptions else ()), *about]
+    claims = [Claim(best)]
+    claims += [Claim(name, comparison.first) for name in dict.fromkeys(asked) if name not in (comparison.first, best)]
     if spec.range is None:
-        return _with_values(stated, spec, comparison, trials, claims)
-    found = list(_break_evens(trials, claims, spec))
-    changes = bool(found)
-    low, high = stated.tried
-    span = f"from {show_number(low.value)} to {show_number(high.value)}"
-    lead = capitalized(span) if changes else f"{quote(low.best)} stays the cheapest {span}"
-    effect = " ".join([*_sentences(found), f"{lead}: {'; '.join(_costs(low, high, comparison, shown[:MOST_COSTS]))}."])
+        return _judge_values(stated, spec, comparison, trials, claims)
+    return _judge_range(stated, spec, comparison, trials, claims, shown[:MOST_COSTS])
+
+
+def _judge_range(
+    stated: Assumption,
+    spec: AssumptionSpec,
+    comparison: Comparison,
+    trials: Trials,
+    claims: Sequence[Claim],
+    shown: Sequence[str],
+) -> Assumption:
+    """Where the claims end: from the value as written towards each end of the range, or from its lower end."""
+    assert spec.range is not None
+    (low, high), written = spec.range, trials.as_written
+    sides: list[tuple[Number, Number]] = [(low, high)]
+    if isinstance(written, int | float) and not isinstance(written, bool):
+        start: Number = written if isinstance(written, int) else Decimal(str(written))
+        if low <= start <= high:
+            sides = [(start, low), (start, high)]
+    found, sentences = list[BreakEven](), list[str]()
+    for claim in claims:
+        for begin, end in sides:
+            values = steps_between(begin, end, spec.precision) if begin != end else ()
+            if values and (one := find_break_even(trials.at, claim, values)):
+                found.append(one)
+                to, beyond, onwards = ("down to", "at", "and below")
+                if one.changes_at > one.holds_to:
+                    to, beyond, onwards = ("up to", "from", "on")
+                changed = f"{beyond} {show_number(one.changes_at)} {onwards}, {one.instead}"
+                sentences.append(f"{one.claim} {to} {show_number(one.holds_to)}; {changed}.")
+    least, most = stated.tried
+    span = f"from {show_number(least.value)} to {show_number(most.value)}"
+    lead = capitalized(span) if found else f"{quote(least.best)} stays the cheapest {span}"
+    names: dict[str, list[str]] = {}  # what strategies cost at both ends; those that cost the same together
+    for name in shown:
+        words = range_text(_amount(least.costs[name], comparison), _amount(most.costs[name], comparison), " to ")
+        if name in least.questions and name in most.questions:
+            asked = range_text(dollars(least.questions[name]), dollars(most.questions[name]), " to ")
+            words = f"{asked} a question, {words} in all"
+        names.setdefault(words, []).append(quote(name))
+    costs = [f"{all_of(who)} {'costs' if len(who) == 1 else 'cost'} {words}" for words, who in names.items()]
+    effect = " ".join([*sentences, f"{lead}: {'; '.join(costs)}."])
     return replace(stated, changes=bool(found), break_evens=tuple(found), effect=effect)
 
 
-def _impact(comparison: Comparison, trials: Trials, tried: Sequence[Any], names: Set[str]) -> Decimal:
-    """The largest change of what one of these strategies costs, as a ratio."""
-    written = {ledger.strategy: comparison.effort(ledger) for ledger in comparison.ledgers if ledger.strategy in names}
-    found = [trials.at(value) for value in tried]
-    return max(
-        (
-            abs(each.effort(ledger) / before - 1)
-            for each in found
-            for ledger in each.ledgers
-            if (before := written.get(ledger.strategy))
-        ),
-        default=Decimal(0),
-    )
-
-
-def _tried(trials: Trials, value: Any, shown: Sequence[str], winner: str) -> TriedValue:
-    comparison = trials.at(value)
-    ledgers = {ledger.strategy: ledger for ledger in comparison.ledgers}
-    questions = {name: ledgers[name].per_inquiry() for name in shown}
-    return TriedValue(
-        value,
-        cheapest_in(comparison, winner),
-        {name: comparison.effort(ledgers[name]) for name in shown},
-        {name: amount for name, amount in questions.items() if amount is not None},
-    )
-
-
-def _break_evens(trials: Trials, claims: Sequence[Claim], spec: AssumptionSpec) -> Iterator[BreakEven]:
-    """From the value as written towards each end of the range; from the lower end where that value is not within."""
-    assert spec.range is not None
-    low, high = spec.range
-    written = _number(trials.as_written)
-    starts = [written] if written is not None and low <= written <= high else []
-    sides: list[tuple[Number, Number]] = [(starts[0], low), (starts[0], high)] if starts else [(low, high)]
-    for claim in claims:
-        for start, end in sides:
-            if start != end and (found := find_break_even(trials.at, claim, steps_between(start, end, spec.precision))):
-                yield found
-
-
-def _number(value: Any) -> Number | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if isinstance(value, int) else Decimal(str(value))
-
-
-def _sentences(found: Sequence[BreakEven]) -> Iterator[str]:
-    for one in found:
-        rises = one.changes_at > one.holds_to
-        to, beyond = ("up to", "from") if rises else ("down to", "at")
-        onwards = "on" if rises else "and below"
-        changed = f"{beyond} {show_number(one.changes_at)} {onwards}, {one.instead}"
-        yield f"{one.claim} {to} {show_number(one.holds_to)}; {changed}."
-
-
-def _costs(low: TriedValue, high: TriedValue, comparison: Comparison, shown: Sequence[str]) -> Iterator[str]:
-    """What strategies cost at both ends; those that cost the same together."""
-    names: dict[str, list[str]] = {}
-    for name in shown:
-        words = _span(_amount(low.costs[name], comparison), _amount(high.costs[name], comparison))
-        if name in low.questions and name in high.questions:
-            words = f"{_span(dollars(low.questions[name]), dollars(high.questions[name]))} a question, {words} in all"
-        names.setdefault(words, []).append(quote(name))
-    return (f"{all_of(who)} {'costs' if len(who) == 1 else 'cost'} {words}" for words, who in names.items())
-
-
-def _span(low: str, high: str) -> str:
-    return low if low == high else f"{low} to {high}"
-
-
-def _amount(effort: Decimal, comparison: Comparison) -> str:
-    return dollars(effort) if comparison.is_priced else f"{tokens(int(effort))} tokens"
-
-
-def _with_values(
+def _judge_values(
     stated: Assumption, spec: AssumptionSpec, comparison: Comparison, trials: Trials, claims: Sequence[Claim]
 ) -> Assumption:
+    """What the claims become at each tried value."""
     key = (spec.set or [""])[0].rpartition(".")[2]
     what = "pauses of" if key in ("turn", "loop") else key.replace("_", " ")
-    changes, said = False, []
+    changes, sentences = False, list[str]()
     for tried in stated.tried:
         at = trials.at(tried.value)
         changed = [claim for claim in claims if claim.answer(at) != claim.answer(comparison)]
         changes = changes or bool(changed)
-        differing = [claim.sentence(claim.answer(at)) for claim in changed if isinstance(claim, DifferenceClaim)]
-        name = next((claim.strategy for claim in changed if isinstance(claim, DifferenceClaim)), tried.best)
+        differing = [claim for claim in changed if claim.first]
         verb = "stays" if tried.best == comparison.best.strategy else "is"
-        words = all_of(differing) if differing else f"{quote(tried.best)} {verb} the cheapest"
-        said.append(f"With {what} {show_value(tried.value)}, {words}: {_cost(name, at)}.")
-    return replace(stated, changes=changes, effect=" ".join(said))
+        words = f"{quote(tried.best)} {verb} the cheapest"
+        if differing:
+            words = all_of([claim.sentence(claim.answer(at)) for claim in differing])
+        name = differing[0].strategy if differing else tried.best
+        ledger = next(each for each in at.ledgers if each.strategy == name)
+        cost, each = _amount(at.effort(ledger), at), ledger.per_inquiry()
+        cost = f"{dollars(each)} a question, {cost} in all" if each else cost
+        sentences.append(f"With {what} {show_value(tried.value)}, {words}: {cost}.")
+    return replace(stated, changes=changes, effect=" ".join(sentences))
 
 
-def _cost(name: str, comparison: Comparison) -> str:
-    ledger = next(each for each in comparison.ledgers if each.strategy == name)
-    whole, each = _amount(comparison.effort(ledger), comparison), ledger.per_inquiry()
-    return f"{dollars(each)} a question, {whole} in all" if each else whole
+def _amount(effort: Decimal, comparison: Comparison) -> str:
+    return dollars(effort) if comparison.is_priced else f"{tokens(int(effort))} tokens"
 
 
 def assumptions_of(
@@ -367,30 +331,25 @@ def assumptions_of(
     Raises CannotEvaluate for a value that cannot be simulated.
     """
     summaries = [summarise(comparison) for comparison in comparisons]
-    found = [
-        *stated_assumptions(main, comparisons[0]),
-        *_other_seeds(main, summaries[0], seeds),
-        *_token_counts(summaries[0]),
-        *_day(summaries, shipped),
-        *_variants(summaries),
-        *long_context_assumption(main, summaries[0]),
-        *_never_missed(summaries[0], main.scenario.question_about),
-        *_output(main, summaries[0]),
+    summary, best = summaries[0], summaries[0].best
+    found = stated_assumptions(main, comparisons[0])
+    synthetic = main.scenario.conversation.synthetic
+    if seeds and best is not None and synthetic is not None:  # the numbers that were drawn for the conversation
+        won, tried = seeds_won(summary, seeds)
+        costs = [line.effort for each in seeds if (line := summarise(each).line(best.name)) is not None]
+        impact = max(abs(cost - best.effort) for cost in costs) / best.effort if costs and best.effort else ZERO
+        effect = seeds_sentence(summary, seeds)
+        name = "Seed of the synthetic conversation"
+        found.append(Assumption(name, value=synthetic.seed, changes=won < tried, effect=effect, impact=impact))
+    found += [
+        *_token_counts(summary),
+        *_variants(summaries, shipped),
+        *long_context_assumption(main, summary),
+        *_never_missed(summary, main.scenario.question_about),
+        _equal_output(main, summary),
         *map(Assumption, main.assumptions()),
     ]
     return sorted(found, key=lambda one: (not one.changes, one.changes is None, -one.impact))
-
-
-def _other_seeds(main: VariantRun, summary: Summary, seeds: Sequence[Comparison]) -> Iterator[Assumption]:
-    """The numbers that were drawn for the conversation."""
-    best, synthetic = summary.best, main.scenario.conversation.synthetic
-    if not seeds or best is None or synthetic is None:
-        return
-    won, tried = seeds_won(summary, seeds)
-    costs = [line.effort for each in seeds if (line := summarise(each).line(best.name)) is not None]
-    impact = max(abs(cost - best.effort) for cost in costs) / best.effort if costs and best.effort else ZERO
-    name, effect = "Seed of the synthetic conversation", seeds_sentence(summary, seeds)
-    yield Assumption(name, value=synthetic.seed, changes=won < tried, effect=effect, impact=impact)
 
 
 def _token_counts(summary: Summary) -> Iterator[Assumption]:
@@ -408,83 +367,67 @@ def _token_counts(summary: Summary) -> Iterator[Assumption]:
     )
 
 
-def _day(summaries: Sequence[Summary], shipped: Comparison | None) -> Iterator[Assumption]:
-    """Rules and prices of another day."""
-    day = summaries[0].comparison.as_of
-    others = [summary for summary in summaries[1:] if summary.comparison.as_of != day]
+def _variants(summaries: Sequence[Summary], shipped: Comparison | None) -> Iterator[Assumption]:
+    """Rules and prices of another day, and the variants of the same day."""
+    main, day = summaries[0], summaries[0].comparison.as_of
+    others = [one for one in summaries[1:] if one.comparison.as_of != day]
     others += [summarise(shipped)] if shipped is not None else []
+    sentences = list[str]()
+    for one in others:
+        first, best = one.first, one.best
+        variant = f" ({one.comparison.variant})" if one.comparison.variant else ""
+        if best is None:
+            sentences.append(f"On {one.comparison.as_of} every strategy has calls that are refused.")
+            continue
+        stays = "stays" if set(one.winners) == set(main.winners) else "is"
+        words = cheapest_words(one).replace(" is the ", f" {stays} the ", 1)
+        against = "" if first is None or first is best else f" instead of {first.answer}, {change_text(best.vs_first)}"
+        sentences.append(f"On {one.comparison.as_of}{variant}, {words}: {best.answer}{against}.")
     if others:
-        changes = not all(_keeps(summary, summaries[0]) for summary in others)
-        effect = " ".join(_on_day(summary, summaries[0]) for summary in others)
-        yield Assumption(f"Rules and prices of {day}", changes=changes, effect=effect)
-
-
-def _variants(summaries: Sequence[Summary]) -> Iterator[Assumption]:
-    others = [one for one in summaries[1:] if one.comparison.as_of == summaries[0].comparison.as_of]
-    if not others:
-        return
-    differing = [quote(one.comparison.variant) for one in others if not _keeps(one, summaries[0])]
-    where = all_of(differing) if 0 < len(differing) <= MANY else f"{len(differing)} of {len(others)} variants"
-    another = f"Another strategy is the cheapest with {where}." if differing else ""
-    name = "The scenario as written, not one of its variants of the same day"
-    yield Assumption(name, changes=bool(differing), effect=another or "The cheapest is the same in all.")
-
-
-def _keeps(summary: Summary, main: Summary) -> bool:
-    """Whether what is the cheapest stays it."""
-    return set(main.winners) <= set(summary.winners)
-
-
-def _on_day(summary: Summary, main: Summary) -> str:
-    """ "On 2026-11-21 “a” stays the cheapest: $32.76 instead of $57.46, 43% less."."""
-    best, first, day = summary.best, summary.first, summary.comparison.as_of
-    if best is None:
-        return f"On {day} every strategy has calls that are refused."
-    stays = "stays" if set(summary.winners) == set(main.winners) else "is"
-    words = cheapest_words(summary).replace(" is the ", f" {stays} the ", 1)
-    with_variant = f" ({summary.comparison.variant})" if summary.comparison.variant else ""
-    against = "" if first is None or first is best else f" instead of {first.answer}, {change_text(best.vs_first)}"
-    return f"On {day}{with_variant}, {words}: {best.answer}{against}."
+        changes = not all(set(main.winners) <= set(one.winners) for one in others)
+        yield Assumption(f"Rules and prices of {day}", changes=changes, effect=" ".join(sentences))
+    same_day = [one for one in summaries[1:] if one.comparison.as_of == day]
+    if same_day:
+        differing = [quote(one.comparison.variant) for one in same_day if not set(main.winners) <= set(one.winners)]
+        where = all_of(differing) if 0 < len(differing) <= MANY else f"{len(differing)} of {len(same_day)} variants"
+        another = f"Another strategy is the cheapest with {where}." if differing else ""
+        name = "The scenario as written, not one of its variants of the same day"
+        yield Assumption(name, changes=bool(differing), effect=another or "The cheapest is the same in all.")
 
 
 def _never_missed(summary: Summary, asked: Sequence[str]) -> Iterator[Assumption]:
-    """What strategies leave out that are compared all the same: how much missing it may cost."""
+    """What strategies leave out that are compared all the same: how many more calls they may make for the same cost."""
     first = summary.first
     leaving = [line for line in ranked(summary.lines) if line.less is not None and line is not first]
     if first is None or not leaving:
         return
-    shown = [line for line in leaving if line is summary.best or line.name in asked]
-    room = [_room(line, first) for line in shown if line.is_priced and line.calls and 0 < line.effort < first.effort]
+    sentences = list[str]()
+    for line in leaving:
+        is_shown = line is summary.best or line.name in asked
+        if is_shown and line.is_priced and line.calls and 0 < line.effort < first.effort:
+            lead = first.effort - line.effort
+            calls = count_text(int(lead / (line.effort / line.calls)), "more call")
+            after = f"after {calls} at its mean cost ({dollars(lead)})"
+            sentences.append(f"{quote(line.name)} costs as much as {quote(first.name)} {after}.")
     leave = "leaves" if len(leaving) == 1 else "leave"
     name = f"What {join_names([line.name for line in leaving])} {leave} out is never missed"
-    yield Assumption(name, "no call is repeated, no answer is worse", effect=" ".join(room))
+    yield Assumption(name, "no call is repeated, no answer is worse", effect=" ".join(sentences))
 
 
-def _room(line: StrategyLine, first: StrategyLine) -> str:
-    """How many more calls a strategy may make until it costs as much as the compared one."""
-    lead = first.effort - line.effort
-    calls = count_text(int(lead / (line.effort / line.calls)), "more call")
-    return f"{quote(line.name)} costs as much as {quote(first.name)} after {calls} at its mean cost ({dollars(lead)})."
-
-
-def _output(main: VariantRun, summary: Summary) -> Iterator[Assumption]:
-    """The answers of every strategy are as long: how much shorter they would have to be for another one to win."""
-    whence = "that the scenario states" if main.scenario.conversation.synthetic else "of the recording"
-    name = f"The answers are those {whence}, equally long in every strategy"
-    yield Assumption(name, effect=_shorter(summary, main.scenario.question_about))
-
-
-def _shorter(summary: Summary, asked: Sequence[str]) -> str:
-    """How much less output the strategies need that the question is about, else the one that needs the least."""
-    best = summary.best
+def _equal_output(main: VariantRun, summary: Summary) -> Assumption:
+    """The break-even output length of the strategies that the question is about, else of the one that needs to save the
+    least."""
+    source = "that the scenario states" if main.scenario.conversation.synthetic else "of the recording"
+    name, best = f"The answers are those {source}, equally long in every strategy", summary.best
     if best is None:
-        return ""
-    others = (line for line in ranked(summary.lines) if line not in summary.equal_lines and line.is_priced)
-    needed = {line.name: (line.effort - best.effort) / line.cost.output for line in others if line.cost.output}
-    shown = [name for name in needed if name in asked] or sorted(needed, key=needed.__getitem__)[:1]
-    return " ".join(
-        f"{quote(name)} costs more than {quote(best.name)} even without any output."
-        if needed[name] >= 1
-        else f"{quote(name)} costs as little as {quote(best.name)} with {percent(needed[name])} less output."
-        for name in shown
-    )
+        return Assumption(name)
+    others = [line for line in ranked(summary.lines) if line not in summary.equal_lines and line.is_priced]
+    less = {line.name: (line.effort - best.effort) / line.cost.output for line in others if line.cost.output}
+    shown = [name for name in less if name in main.scenario.question_about] or sorted(less, key=less.__getitem__)[:1]
+    sentences = [
+        f"{quote(one)} costs more than {quote(best.name)} even without any output."
+        if less[one] >= 1
+        else f"{quote(one)} costs as little as {quote(best.name)} with {percent(less[one])} less output."
+        for one in shown
+    ]
+    return Assumption(name, effect=" ".join(sentences))

@@ -5,26 +5,18 @@ The scenario is compared at each value that the search asks for: only what depen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from cachecost.analysis.comparison.ranking import order_words
-from cachecost.analysis.comparison.summary import (
-    is_tied,
-    strategy_line,
-)
+from cachecost.analysis.comparison.summary import is_tied, strategy_line
 from cachecost.analysis.comparison.variant_run import VariantRun
-from cachecost.base.formatting import (
-    quote,
-)
+from cachecost.base.formatting import quote
 from cachecost.ledger.results import BreakEven, Comparison, Ledger
 from cachecost.scenario.loading import numbered_paths, scenario_at, value_as_written
-from cachecost.scenario.models import (
-    AssumptionSpec,
-    plain,
-)
+from cachecost.scenario.models import AssumptionSpec, plain
 
 Number = int | Decimal
 Names = frozenset[str]
@@ -42,56 +34,32 @@ def cheapest_in(comparison: Comparison, winner: str) -> str:
     return winner if is_tied(*lines) else best.strategy
 
 
-class Claim(Protocol):
-    """Something that an answer says of a comparison."""
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an answer says of a comparison: which strategy is the cheapest, `strategy` as long as it is within the error
+    margin of the cheapest; with `first` whether `strategy` costs less than that, by more than the error margin.
+    """
+
+    strategy: str
+    first: str | None = None
 
     def answer(self, comparison: Comparison) -> str:
         """What the comparison says, as a name or a few words."""
-        ...
-
-    def strategies(self, answers: Iterable[str]) -> Names:
-        """The strategies between which these answers decide."""
-        ...
-
-    def sentence(self, answer: str) -> str:
-        """The claim with this answer: "“a” is the cheapest"."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class CheapestClaim:
-    """Which strategy is the cheapest: `winner` as long as it is within the error margin of the cheapest."""
-
-    winner: str
-
-    def answer(self, comparison: Comparison) -> str:
-        return cheapest_in(comparison, self.winner)
-
-    def strategies(self, answers: Iterable[str]) -> Names:
-        return frozenset(answers)
-
-    def sentence(self, answer: str) -> str:
-        return f"{quote(answer)} is the cheapest"
-
-
-@dataclass(frozen=True, slots=True)
-class DifferenceClaim:
-    """Whether a strategy costs less than the compared one, by more than the error margin."""
-
-    strategy: str
-    first: str
-
-    def answer(self, comparison: Comparison) -> str:
+        if self.first is None:
+            return cheapest_in(comparison, self.strategy)
         ledgers = {ledger.strategy: ledger for ledger in comparison.ledgers}
-        line, other = (
-            strategy_line(ledgers[name], comparison.effort(ledgers[name]), None) for name in (self.strategy, self.first)
-        )
+        pair = [ledgers[name] for name in (self.strategy, self.first)]
+        line, other = (strategy_line(ledger, comparison.effort(ledger), None) for ledger in pair)
         return "less than" if order_words(line, other) == "less than" else "no less than"
 
     def strategies(self, answers: Iterable[str]) -> Names:
-        return frozenset((self.strategy, self.first))
+        """The strategies between which these answers decide."""
+        return frozenset(answers if self.first is None else (self.strategy, self.first))
 
     def sentence(self, answer: str) -> str:
+        """The claim with this answer: "“a” is the cheapest"."""
+        if self.first is None:
+            return f"{quote(answer)} is the cheapest"
         return f"{quote(self.strategy)} costs {answer} {quote(self.first)}"
 
 
@@ -115,7 +83,11 @@ def find_break_even(at: ComparisonAt, claim: Claim, values: Sequence[Number]) ->
         return None
     names, high = claim.strategies((start, end)), len(values) - 1
     while True:
-        low, high = _bisect(at, claim, values[: high + 1], names)
+        low, answer = 0, claim.answer(at(values[0], names))
+        while high - low > 1:
+            middle = (low + high) // 2
+            holds = claim.answer(at(values[middle], names)) == answer
+            low, high = (middle, high) if holds else (low, middle)
         found = claim.answer(at(values[low], None))
         if found == start:
             break
@@ -124,24 +96,13 @@ def find_break_even(at: ComparisonAt, claim: Claim, values: Sequence[Number]) ->
     return BreakEven(claim.sentence(start), claim.sentence(instead), values[low], values[high])
 
 
-def _bisect(at: ComparisonAt, claim: Claim, values: Sequence[Number], names: Names) -> tuple[int, int]:
-    """Two neighbours: the first has the answer of the first value, the second has not. The last value has another."""
-    start = claim.answer(at(values[0], names))
-    low, high = 0, len(values) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        holds = claim.answer(at(values[middle], names)) == start
-        low, high = (middle, high) if holds else (low, middle)
-    return low, high
-
-
 class Trials:
     """The comparison of a scenario at other values of one of its assumptions."""
 
     def __init__(self, main: VariantRun, comparison: Comparison, spec: AssumptionSpec) -> None:
         self._main, self._comparison, self._spec = main, comparison, spec
         self._ledgers: dict[tuple[Any, str], Ledger] = {}
-        self._runs: dict[Any, VariantRun] = {}
+        self._runs: dict[str, VariantRun] = {}
         self._paths = numbered_paths(main.scenario, spec.set or ())
         self._by_host = {
             one.name for one in main.scenario.strategies if getattr(one.resolve(), "inquiry_by_host", None) is not None
@@ -164,34 +125,25 @@ class Trials:
     def at(self, value: Number | Any, names: Names | None = None) -> Comparison:
         """The comparison at a value: of all strategies, or of those named and the compared one; never those
         that assume other rules and are compared apart, unless the assumption or the question is about them."""
-        wanted = None if names is None else {*names, self._comparison.first}
+        scenario, first, local = self._main.scenario, self._comparison.first, self.strategies
         follow = self._by_host if any(".inquiry." in path for path in self._paths) else set()
-        about = {*self.strategies, *self._main.scenario.question_about, self._comparison.first}
-        ledgers = [
-            ledger
-            for ledger in self._comparison.ledgers
-            if (ledger.ranked or not ledger.assumes or ledger.strategy in about)
-            and (wanted is None or ledger.strategy in wanted)
-            and ledger.strategy not in follow
-        ]
-        run = self._run(plain(value) if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else value)
-        return replace(run.empty_comparison(), ledgers=list(self._at(run, value, ledgers)))
-
-    def _run(self, value: Any) -> VariantRun:
-        key = repr(value)
-        if key not in self._runs:
-            scenario = scenario_at(self._main.scenario, self._paths, value, self._main.folder)
-            self._runs[key] = VariantRun("", scenario, self._main.folder, self._main)
-        return self._runs[key]
-
-    def _at(self, run: VariantRun, value: Any, ledgers: list[Ledger]) -> Iterator[Ledger]:
-        local = self.strategies
+        about = {*local, *scenario.question_about, first}
+        number = plain(value) if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else value
+        if repr(number) not in self._runs:
+            changed = scenario_at(scenario, self._paths, number, self._main.folder)
+            self._runs[repr(number)] = VariantRun("", changed, self._main.folder, self._main)
+        run = self._runs[repr(number)]
         specs = {spec.name: spec for spec in run.scenario.strategies}
-        for ledger in ledgers:
-            key = (repr(value), ledger.strategy)
-            if local and ledger.strategy not in local:
-                yield ledger
+        ledgers = list[Ledger]()
+        for ledger in self._comparison.ledgers:
+            name = ledger.strategy
+            is_apart = ledger.assumes and not ledger.ranked and name not in about
+            if is_apart or name in follow or not (names is None or name in names or name == first):
                 continue
-            if key not in self._ledgers:
-                self._ledgers[key] = run.ledger(specs[ledger.strategy], explains=False)
-            yield self._ledgers[key]
+            if not local or name in local:
+                key = repr(value), name
+                if key not in self._ledgers:
+                    self._ledgers[key] = run.ledger(specs[name], explains=False)
+                ledger = self._ledgers[key]
+            ledgers.append(ledger)
+        return replace(run.empty_comparison(), ledgers=ledgers)

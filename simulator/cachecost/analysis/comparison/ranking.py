@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
 
@@ -17,14 +16,7 @@ from cachecost.analysis.comparison.summary import (
     ranked,
     who_is_cheapest,
 )
-from cachecost.base.formatting import (
-    capitalized,
-    change,
-    percent,
-    quote,
-    rough_dollars,
-    tokens,
-)
+from cachecost.base.formatting import capitalized, change, percent, quote, range_text, rough_dollars, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +28,7 @@ class Rank:
 
     def __str__(self) -> str:
         """ "1", or "2–3"."""
-        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+        return range_text(str(self.first), str(self.last))
 
 
 def find_ranks(summary: Summary) -> dict[str, Rank]:
@@ -57,10 +49,12 @@ def find_ranks(summary: Summary) -> dict[str, Rank]:
 def rank_fields(summary: Summary) -> dict[str, dict[str, int | None]]:
     """The ranks for JSON and CSV, by strategy: `rank_from` and `rank_to`, both None for one without a rank."""
     ranks = find_ranks(summary)
-    places = {line.name: ranks.get(line.name) for line in summary.lines}
     return {
-        name: {"rank_from": rank.first if rank else None, "rank_to": rank.last if rank else None}
-        for name, rank in places.items()
+        line.name: {
+            "rank_from": rank.first if (rank := ranks.get(line.name)) else None,
+            "rank_to": rank.last if rank else None,
+        }
+        for line in summary.lines
     }
 
 
@@ -71,27 +65,29 @@ def rank_sentences(summary: Summary) -> list[str]:
     """
     if len(summary.lines) < 2:
         return []
-    best, order = summary.best, _in_order(summary)
+    best, order, winners = summary.best, _in_order(summary), summary.best_lines
     if best is None:
         return [f"{capitalized(who_is_cheapest(()))}."]
     if len(order) == 1:
         return [f"{quote(best.name)} is the only strategy that can be compared: {best.answer}."]
-    return [_answer(summary, best, order), *_ties(summary, order), *doubt_sentences(summary)]
-
-
-def _answer(summary: Summary, best: StrategyLine, order: Sequence[StrategyLine]) -> str:
-    """The cheapest, or those that cannot be told apart, and their lead over the next that can."""
-    winners = summary.best_lines
     following = next((line for line in order if line not in winners), None)
     lead = f", {_lead(summary, best, following)}" if following else ""
-    if len(winners) == 1:
-        return f"{quote(best.name)} is the cheapest: {best.answer}{lead}."
     names = join_names([line.name for line in winners])
-    if len(summary.equal_lines) == len(winners):
-        return f"{names} tie as the cheapest: {best.answer} each{lead}."
-    widest = max(winners, key=lambda line: line.effort)
-    over = f" over {quote(widest.name)}" if len(winners) > 2 else ""
-    return f"{names} are indistinguishable: {quote(best.name)} has {lead_words(best, widest)}{over}{lead}."
+    is_equal = len(summary.equal_lines) == len(winners)
+    if len(winners) == 1:
+        sentences = [f"{quote(best.name)} is the cheapest: {best.answer}{lead}."]
+    elif is_equal:
+        sentences = [f"{names} tie as the cheapest: {best.answer} each{lead}."]
+    else:
+        widest = max(winners, key=lambda line: line.effort)
+        over = f" over {quote(widest.name)}" if len(winners) > 2 else ""
+        sentences = [f"{names} are indistinguishable: {quote(best.name)} has {lead_words(best, widest)}{over}{lead}."]
+    # Those that cost the same to the last digit, apart from the cheapest where the answer says it.
+    groups = [list(group) for _, group in groupby(order, key=lambda line: line.effort)][1 if is_equal else 0 :]
+    ties = [f"{join_names([one.name for one in group])} at {group[0].answer}" for group in groups if len(group) > 1]
+    if ties:
+        sentences.append(f"Equal to the last digit: {'; '.join(ties)}.")
+    return [*sentences, *doubt_sentences(summary)]
 
 
 def _lead(summary: Summary, best: StrategyLine, line: StrategyLine) -> str:
@@ -102,16 +98,6 @@ def _lead(summary: Summary, best: StrategyLine, line: StrategyLine) -> str:
         return f"{tokens(int(less))} ({share}) less than {quote(line.name)}"
     margin = margin_words(best, line)
     return f"{rough_dollars(less)} ({', '.join(filter(None, (share, margin)))}) less than {quote(line.name)}"
-
-
-def _ties(summary: Summary, order: Sequence[StrategyLine]) -> Iterator[str]:
-    """The strategies that cost the same to the last digit, apart from the cheapest where the answer says it."""
-    groups = [list(group) for _, group in groupby(order, key=lambda line: line.effort)]
-    is_said = len(summary.equal_lines) == len(summary.best_lines)
-    shown = [group for group in groups[1 if is_said else 0 :] if len(group) > 1]
-    if shown:
-        words = (f"{join_names([line.name for line in group])} at {group[0].answer}" for group in shown)
-        yield f"Equal to the last digit: {'; '.join(words)}."
 
 
 def _in_order(summary: Summary) -> list[StrategyLine]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
 
 from cachecost.analysis.comparison.assumptions import assumptions_of
@@ -11,12 +10,11 @@ from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.analysis.comparison.verdict import verdict_of
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Comparison, RunResult
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario
 from cachecost.scenario.loading import scenario_at
-from cachecost.simulation.setup import Progress, ReplaySetup, no_progress
+from cachecost.simulation.setup import Progress, no_progress
 
 SEEDS = 5
 """Seeds that a synthetic conversation is simulated with, its own among them."""
@@ -66,7 +64,7 @@ def run(
     """
     variants = [VariantRun(name, variant, folder) for name, variant in scenario.all_variants]
     main = variants[0]
-    comparisons = [main.comparison(progress, _lower_bound, with_timelines)]
+    comparisons = [main.comparison(progress, lambda calls, setup: lower_bound_of(calls, setup).usd, with_timelines)]
     comparisons += [variant.comparison(progress, explains=explains_variants) for variant in variants[1:]]
     shipped = comparison_when_shipped(main, comparisons)
     seeds = seed_comparisons(main)
@@ -82,7 +80,3 @@ def run(
         seeds,
         main.explanations(comparisons[0]) if with_timelines else [],
     )
-
-
-def _lower_bound(calls: Sequence[Call], setup: ReplaySetup) -> Decimal:
-    return lower_bound_of(calls, setup).usd

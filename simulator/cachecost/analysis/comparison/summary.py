@@ -1,11 +1,5 @@
-"""The figures of every strategy of a comparison, added up once: text, charts and JSON render them.
-
-The figures of one strategy of a comparison, and how strategies are ranked by them.
-
-Strategies that are compared apart, since they send less of the conversation or assume other rules: in words.
-
-Sentences that the terminal, the report and the charts share, so that all say the same.
-"""
+"""The figures of every strategy of a comparison, added up once, how strategies are ranked by them, which are compared
+apart, and the sentences that the terminal, the report and the charts share."""
 
 from __future__ import annotations
 
@@ -208,7 +202,14 @@ def shared_notes(lines: Sequence[StrategyLine]) -> list[tuple[str, list[str]]]:
 def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> StrategyLine:
     cost, asked = ledger.cost, ledger.inquiries
     questions = len({row.inquiry for row in asked})
-    refusals = _refusals(ledger)
+    first: dict[tuple[str, str], str] = {}  # reasons that differ only in a number count as one, the first
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in ledger.rows:
+        if row.error is not None:
+            key = (NUMBER.sub("0", row.error), row.error_type or REFUSED)
+            first.setdefault(key, row.error)
+            counts[key] += 1
+    refusals = tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
     all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
     return StrategyLine(
         name=ledger.strategy,
@@ -236,18 +237,6 @@ def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) ->
         assumes=ledger.assumes,
         described_in=ledger.described_in,
     )
-
-
-def _refusals(ledger: Ledger) -> tuple[Refusal, ...]:
-    """Why calls have no usage, and how many; reasons that differ only in a number count as one, the first."""
-    first: dict[tuple[str, str], str] = {}
-    counts: Counter[tuple[str, str]] = Counter()
-    for row in ledger.rows:
-        if row.error is not None:
-            key = (NUMBER.sub("0", row.error), row.error_type or REFUSED)
-            first.setdefault(key, row.error)
-            counts[key] += 1
-    return tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
 
 
 TTL_NAMES = ("5m", "1h")
@@ -338,10 +327,6 @@ class Summary:
         """The classes that occur, with their names."""
         return {name: self.class_names[name] for name in self.classes}
 
-    def order(self) -> list[str]:
-        """Names of the strategies that are compared, the cheapest first; equals in the scenario's order."""
-        return [line.name for line in sorted(ranked(self.lines), key=lambda line: line.effort)]
-
     def line(self, name: str) -> StrategyLine | None:
         return next((line for line in self.lines if line.name == name), None)
 
@@ -410,19 +395,17 @@ def _reasons(lines: Sequence[StrategyLine]) -> str:
 
 def reason(line: StrategyLine) -> str:
     """Why a strategy is not like the others; "" where only the scenario says so."""
-    parts = [] if line.less is None else [_measured(line.less), line.less.words]
+    less, parts = line.less, list[str]()
+    if less is not None:
+        calls = count_text(less.calls, QUESTIONS) if less.what == QUESTIONS else f"{less.calls:,} calls"
+        sent = f"{tokens(less.tokens)} of {tokens(less.compared_tokens)} tokens of conversation"
+        small = f", {less.small:,} of them under {SMALL:,}" if less.small else ""
+        if less.unasked:
+            parts.append(f"{less.unasked:,} of {calls} are not asked")
+        elif less.calls:
+            parts.append(f"{calls} send a mean of {sent}{small}")
+        parts.append(less.words)
     return "; ".join(filter(None, [*parts, f"assumes {line.assumes}" if line.assumes else ""]))
-
-
-def _measured(less: LessInput) -> str:
-    """ "41 questions send a mean of 48k of 218k tokens of conversation, 16 of them under 1,000"; "" if unknown."""
-    calls = count_text(less.calls, QUESTIONS) if less.what == QUESTIONS else f"{less.calls:,} calls"
-    if less.unasked:
-        return f"{less.unasked:,} of {calls} are not asked"
-    if not less.calls:
-        return ""
-    mean = f"{calls} send a mean of {tokens(less.tokens)} of {tokens(less.compared_tokens)} tokens of conversation"
-    return f"{mean}, {less.small:,} of them under {SMALL:,}" if less.small else mean
 
 
 AS_WRITTEN = "as written"
@@ -497,7 +480,28 @@ def variant_rows(summaries: Sequence[Summary]) -> list[VariantRow]:
     """The scenario as written and every variant of it, in their order."""
     shown = [line for summary in summaries for line in (summary.first, summary.best) if line is not None]
     places = dollar_places(amount for line in shown for amount in (line.total, line.most))
-    return [_variant_row(summary, summaries[0], places) for summary in summaries]
+    rows, main = list[VariantRow](), summaries[0]
+    for summary in summaries:
+        best, first = (line and replace(line, places=places) for line in (summary.best, summary.first))
+        saving = UNKNOWN
+        if best is not None and summary.first not in summary.equal_lines:
+            saving = percent(best.vs_first, signed=True)
+        order = ""
+        if summary is not main and not same_order(summary, main):
+            order = "differs"
+        elif summary is not main:  # another cheapest one in the same order costs the same
+            order = "same" if summary.winners == main.winners else "ties"
+        rows.append(
+            VariantRow(
+                variant=variant_name(summary.comparison),
+                first=first.answer if first else UNKNOWN,
+                best=" = ".join(summary.winners) or UNKNOWN,
+                cost=best.answer if best else UNKNOWN,
+                saving=saving,
+                order=order,
+            )
+        )
+    return rows
 
 
 MOST_COLUMNS = 8
@@ -525,7 +529,22 @@ def token_sentences(summary: Summary) -> list[str]:
     groups: dict[str, list[StrategyLine]] = {}
     for line in complete(summary.lines):
         groups.setdefault(line.token_source, []).append(line)
-    return [_token_sentence(source, lines) for source, lines in groups.items()]
+    sentences = list[str]()
+    for source, lines in groups.items():
+        margins = {line.error_margin for line in lines}
+        words = f"{source}: token counts {'up to ' if len(margins) > 1 else ''}±{percent(max(margins))}"
+        order = sorted(ranked(lines), key=lambda line: line.effort)
+        second = next((line for line in order if not is_tied(line, order[0])), None)
+        if not any(margins):
+            words = f"{source or 'counted'}, exact"
+        elif second is not None and all(line.is_priced for line in lines):
+            lead, margin = second.effort - order[0].effort, error_of_difference(order[0], second)
+            words += f": the {rough_dollars(lead)} lead over {quote(second.name)} is outside the margin"
+            words += f" (±{rough_dollars(margin)})"
+        elif len(order) > 1:
+            words += ": no lead is outside the margin"
+        sentences.append(words)
+    return sentences
 
 
 def refusal_sentences(summary: Summary) -> list[str]:
@@ -582,39 +601,3 @@ def question_title(summary: Summary) -> str:
     if low == high:
         return f"One question costs {least}"
     return f"One question costs {least} ({quote(cheap.name)}) to {most} ({quote(expensive.name)})"
-
-
-def _variant_row(summary: Summary, main: Summary, places: int) -> VariantRow:
-    """`places`: digits after the point of dollars in both columns."""
-    best, first = (line and replace(line, places=places) for line in (summary.best, summary.first))
-    order = (
-        "same" if summary.winners == main.winners else "ties"
-    )  # another cheapest one in the same order costs the same
-    if summary is main:
-        order = ""
-    elif not same_order(summary, main):
-        order = "differs"
-    return VariantRow(
-        variant=variant_name(summary.comparison),
-        first=first.answer if first else UNKNOWN,
-        best=" = ".join(summary.winners) or UNKNOWN,
-        cost=best.answer if best else UNKNOWN,
-        saving=UNKNOWN if best is None or summary.first in summary.equal_lines else percent(best.vs_first, signed=True),
-        order=order,
-    )
-
-
-def _token_sentence(source: str, lines: Sequence[StrategyLine]) -> str:
-    margins = {line.error_margin for line in lines}
-    if not any(margins):
-        return f"{source or 'counted'}, exact"
-    within = f"{source}: token counts {'up to ' if len(margins) > 1 else ''}±{percent(max(margins))}"
-    order = sorted(ranked(lines), key=lambda line: line.effort)
-    second = next((line for line in order if not is_tied(line, order[0])), None)
-    if second is None or not all(line.is_priced for line in lines):
-        return within if len(order) < 2 else f"{within}: no lead is outside the margin"
-    margin, lead = error_of_difference(order[0], second), second.effort - order[0].effort
-    return (
-        f"{within}: the {rough_dollars(lead)} lead over {quote(second.name)} is outside the margin"
-        f" (±{rough_dollars(margin)})"
-    )

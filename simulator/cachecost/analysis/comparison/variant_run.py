@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from importlib.metadata import version
@@ -14,14 +13,10 @@ from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Comparison, Ledger, PublishedFigure
 from cachecost.providers.assumptions import show_assumption
-from cachecost.providers.prices import STANDARD, PriceBook, Prices
+from cachecost.providers.prices import STANDARD, PriceBook
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario, ScenarioConversations, load_conversations
-from cachecost.scenario.models import (
-    PublishedFigureSpec,
-    SystemHead,
-    ToolsHead,
-)
+from cachecost.scenario.models import PublishedFigureSpec, SystemHead
 from cachecost.simulation.setup import Progress, no_progress
 from cachecost.simulation.strategy_ledger import LowerBound, replay_strategy
 from cachecost.simulation.workload import plan_workload, scenario_setup
@@ -109,57 +104,46 @@ class VariantRun:
         return [explain_workload(plan_workload(spec, self.conversations, self.setup)) for spec in specs]
 
     def published_figure(self, spec: PublishedFigureSpec) -> PublishedFigure:
-        """The published figure recomputed: tokens × the sum of its prices × times, in exact dollars."""
+        """The published figure recomputed, at the prices of the scenario's model off-peak and at the standard tier.
+
+        It is tokens × the sum of its prices × times, in exact dollars; or what caching saved of the cost of its input
+        tokens, less than nothing where writing cost more."""
+        saving = {str(name): number for name, number in (spec.saving or {}).items()}
+        tokens = sum(saving.values()) if spec.saving is not None else spec.tokens or 0
+        quote = self.setup.prices.quote(self.scenario.host, self.scenario.model, self.setup.day, STANDARD)
+        prices = quote.of(tokens)
         if spec.saving is not None:
-            return self._saving(spec, {str(name): number for name, number in spec.saving.items()})
-        tokens = spec.tokens or 0
-        prices = self._standard_prices(tokens)
+            cost = sum((getattr(prices, name) * number for name, number in saving.items()), Decimal(0))
+            how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in saving.items())
+            share = 1 - cost / (prices.input * tokens)
+            return PublishedFigure(spec.source, spec.says, share, f"{how}, against {tokens:,} uncached", is_share=True)
         per_token = sum((sign * getattr(prices, name) for sign, name in spec.terms), Decimal(0))
         times = f" × {spec.times}" if spec.times > 1 else ""
         how = f"{tokens:,} tokens × ${per_token.normalize():f} per million ({spec.price}){times}"
         return PublishedFigure(spec.source, spec.says, per_token * tokens * spec.times / 10**6, how)
 
-    def _saving(self, spec: PublishedFigureSpec, tokens: Mapping[str, int]) -> PublishedFigure:
-        """What caching saved of the cost of these input tokens; less than nothing where writing cost more."""
-        whole = sum(tokens.values())
-        prices = self._standard_prices(whole)
-        cost = sum((getattr(prices, name) * number for name, number in tokens.items()), Decimal(0))
-        how = " + ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in tokens.items())
-        share = 1 - cost / (prices.input * whole)
-        return PublishedFigure(spec.source, spec.says, share, f"{how}, against {whole:,} uncached", is_share=True)
-
-    def _standard_prices(self, tokens: int) -> Prices:
-        """Prices of a prompt of `tokens` on the scenario's model, off-peak, at the standard tier."""
-        quote = self.setup.prices.quote(self.scenario.host, self.scenario.model, self.setup.day, STANDARD)
-        return quote.of(tokens)
-
     def about(self) -> str:
         """One line: what was replayed, how long it is, on which model, at whose prices."""
-        asked = sum(len(conversation.inquiries) for conversation in self.conversations)
+        what, conversations = "a synthetic conversation", self.conversations
+        if not self.scenario.conversation.synthetic:
+            days = sorted({day_of(event.at) for conversation in conversations for event in conversation.events})
+            count = len(conversations)
+            what = "a recorded conversation" if count == 1 else f"{count} recorded conversations"
+            what += " of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
+        asked = sum(len(conversation.inquiries) for conversation in conversations)
         questions = [f"{asked} questions"] if asked else []
-        calls = f"{sum(len(conversation.replies) for conversation in self.conversations)} calls of the main thread"
-        prices = f"prices and rules of {self.setup.day}"
-        return " · ".join([self._what(), calls, *questions, self.scenario.model, prices])
-
-    def _what(self) -> str:
-        if self.scenario.conversation.synthetic:
-            return "a synthetic conversation"
-        days = sorted({day_of(event.at) for conversation in self.conversations for event in conversation.events})
-        what = (
-            "a recorded conversation"
-            if len(self.conversations) == 1
-            else f"{len(self.conversations)} recorded conversations"
-        )
-        return f"{what} of " + " to ".join(str(day) for day in dict.fromkeys((days[0], days[-1])))
+        calls = f"{sum(len(conversation.replies) for conversation in conversations)} calls of the main thread"
+        return " · ".join([what, calls, *questions, self.scenario.model, f"prices and rules of {self.setup.day}"])
 
     def assumptions(self) -> list[str]:
         """What the figures assume, apart from rules and prices."""
         head = self.scenario.conversation.head
-        sentences = [
-            f"The recording has no {layer}; {_tokens(given):,} tokens are assumed for it."
-            for layer, given in (("tools", head.tools), ("system prompt", head.system))
-            if given is not None and not self.scenario.conversation.synthetic
-        ]
+        sentences = []
+        for layer, given in (("tools", head.tools), ("system prompt", head.system)):
+            if given is not None and not self.scenario.conversation.synthetic:
+                blocks = given.blocks if isinstance(given, SystemHead) else None
+                tokens = sum(blocks) if blocks else given.tokens or 0
+                sentences.append(f"The recording has no {layer}; {tokens:,} tokens are assumed for it.")
         if self.setup.bills:
             sentences.append("Prefixes that the recording was billed for keep their billed length.")
         if any(reply.output_tokens is None for conversation in self.conversations for reply in conversation.replies):
@@ -183,8 +167,3 @@ def versions_of(host: str, prices: PriceBook | None) -> dict[str, str]:
         "prices": prices.versions if prices else "",
         "tiktoken": version("tiktoken"),
     }
-
-
-def _tokens(given: ToolsHead | SystemHead) -> int:
-    blocks = given.blocks if isinstance(given, SystemHead) else None
-    return sum(blocks) if blocks else given.tokens or 0

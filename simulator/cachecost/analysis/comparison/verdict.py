@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 
 from cachecost.analysis.comparison.ranking import order_words
-from cachecost.analysis.comparison.summary import (
-    StrategyLine,
-    Summary,
-    doubt_sentences,
-    is_tied,
-    join_names,
-    ranked,
-    summarise,
-)
-from cachecost.base.formatting import (
-    UNKNOWN,
-    all_of,
-    capitalized,
-    dollars,
-    quote,
-    tokens,
-)
+from cachecost.analysis.comparison.summary import Summary, doubt_sentences, is_tied, join_names, ranked, summarise
+from cachecost.base.formatting import UNKNOWN, all_of, capitalized, dollars, quote, tokens
 from cachecost.ledger.results import Comparison
-from cachecost.scenario.models import (
-    FIGURE,
-    ConclusionSpec,
-    fits_verdict,
-)
+from cachecost.scenario.models import FIGURE, ConclusionSpec, fits_verdict
 
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -50,6 +30,7 @@ def verdict_of(
     """
     summaries = [summarise(comparison) for comparison in comparisons]
     main = summaries[0]
+    by_variant = {one.comparison.variant: one for one in reversed(summaries)}
 
     def figure(match: re.Match[str]) -> str:
         line = main.line(match[2])
@@ -57,15 +38,21 @@ def verdict_of(
             return UNKNOWN
         return line.question_money if match[1] == "question" else line.answer
 
-    holding = (
-        one for one in conclusions if all(claim is not None and _is_true(*claim, summaries) for claim in one.claims)
-    )
-    said = next((FIGURE.sub(figure, one.say) for one in holding), "")
-    sentences = [said] if said else list(_cheapest(main))
-    more = [*_seeds(main, seeds), *doubt_sentences(main)]
-    if not said:
-        more += [*_asked_about(main, question_about), *_variants(summaries)]
-    text = " ".join(sentences)
+    def is_true(variant: str, one: str, sign: str, other: str) -> bool:
+        summary = by_variant.get(variant)
+        left, right = (summary.line(name) if summary else None for name in (one, other))
+        if left is None or right is None or left.refused or right.refused:
+            return False
+        return ("=" if is_tied(left, right) else "<" if left.effort < right.effort else ">") in sign
+
+    holding = (one for one in conclusions if all(claim is not None and is_true(*claim) for claim in one.claims))
+    concluded = next((FIGURE.sub(figure, one.say) for one in holding), "")
+    text = concluded or " ".join(_cheapest(main))
+    more = [*doubt_sentences(main)] if concluded else [*doubt_sentences(main), *_others(summaries, question_about)]
+    if seeds and main.best is not None:
+        won, tried = seeds_won(main, seeds)
+        win = "It wins" if len(main.best_lines) == 1 else "They win"
+        more.insert(0, f"{win} in {'all' if won == tried else f'{numeral(won)} of'} {numeral(tried)} seeds.")
     for sentence in more:
         longer = f"{text} {sentence}"
         if fits_verdict(longer):
@@ -73,14 +60,24 @@ def verdict_of(
     return text
 
 
-def _is_true(variant: str, one: str, sign: str, other: str, summaries: Sequence[Summary]) -> bool:
-    summary = next((each for each in summaries if each.comparison.variant == variant), None)
-    lines = [summary.line(name) for name in (one, other)] if summary else []
-    left, right = lines if len(lines) == 2 else (None, None)
-    if left is None or right is None or left.refused or right.refused:
-        return False
-    order = "=" if is_tied(left, right) else "<" if left.effort < right.effort else ">"
-    return order in sign
+def _others(summaries: Sequence[Summary], question_about: Sequence[str]) -> Iterator[str]:
+    """How the other strategies that the question is about compare with the compared one; whether variants differ."""
+    main, *others = summaries
+    first = main.first
+    for name in question_about:
+        line = main.line(name)
+        if first is None or line is None or line is first or line.refused or line in main.best_lines:
+            continue
+        yield f"{quote(name)} costs {order_words(line, first)} {quote(first.name)}."
+    if not others or main.best is None:
+        return
+    differing = [summary for summary in others if not set(main.winners) <= set(summary.winners)]
+    if not differing:
+        yield f"{'It stays' if len(main.winners) == 1 else 'They stay'} the cheapest in every variant."
+    else:
+        counted = f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants"
+        has = "has" if len(differing) == 1 else "have"
+        yield f"{'The variant' if len(others) == 1 else counted} {has} other winners."
 
 
 def _cheapest(summary: Summary) -> Iterator[str]:
@@ -111,59 +108,22 @@ def _within(summary: Summary) -> str:
     return "" if len(summary.equal_lines) == len(summary.best_lines) else " within the error"
 
 
-def _asked_about(summary: Summary, names: Sequence[str]) -> Iterator[str]:
-    """How the other strategies that the question is about compare with the compared one."""
-    first = summary.first
-    for name in names:
-        line = summary.line(name)
-        if first is None or line is None or line is first or line.refused or line in summary.best_lines:
-            continue
-        yield f"{quote(name)} costs {order_words(line, first)} {quote(first.name)}."
-
-
 def seeds_sentence(main: Summary, seeds: Sequence[Comparison]) -> str:
-    """What the cheapest strategy costs with other seeds; "" where there are none."""
+    """What the cheapest strategy costs with other seeds: "“a” costs $3.66 to $8.31"; "" where there are none."""
     if not seeds or main.best is None:
         return ""
+    spans = list[str]()
+    for line in (line for line in (main.first, main.best) if line is not None):
+        found = [each.effort(ledger) for each in seeds for ledger in each.ledgers if ledger.strategy == line.name]
+        ends = min([line.effort, *found]), max([line.effort, *found])
+        least, most = (dollars(one) if main.is_priced else f"{tokens(int(one))} tokens of prefill" for one in ends)
+        spans.append(f"{quote(line.name)} costs {least} to {most}")
     won, tried = seeds_won(main, seeds)
-    spans = [_span(line, main, seeds) for line in (main.first, main.best) if line is not None]
     wins = f"{quote(main.best.name)} is the cheapest in {'all' if won == tried else f'{won} of'} {tried}"
     return f"With {tried} seeds {all_of(list(dict.fromkeys(spans)))}; {wins}."
-
-
-def _span(line: StrategyLine, main: Summary, seeds: Sequence[Comparison]) -> str:
-    """ "“a” costs $3.66 to $8.31"."""
-    found = [each.effort(ledger) for each in seeds for ledger in each.ledgers if ledger.strategy == line.name]
-    costs = [line.effort, *found]
-    return f"{quote(line.name)} costs {_amount(min(costs), main)} to {_amount(max(costs), main)}"
-
-
-def _amount(effort: Decimal, summary: Summary) -> str:
-    return dollars(effort) if summary.is_priced else f"{tokens(int(effort))} tokens of prefill"
-
-
-def _seeds(main: Summary, seeds: Sequence[Comparison]) -> Iterator[str]:
-    """In how many of the seeds the cheapest strategy is the cheapest."""
-    if seeds and main.best is not None:
-        won, tried = seeds_won(main, seeds)
-        stays = "It wins" if len(main.best_lines) == 1 else "They win"
-        yield f"{stays} in {'all' if won == tried else f'{numeral(won)} of'} {numeral(tried)} seeds."
 
 
 def seeds_won(main: Summary, seeds: Sequence[Comparison]) -> tuple[int, int]:
     """In how many conversations the cheapest strategy is the cheapest, within the error; and how many there are."""
     found = [summarise(comparison) for comparison in seeds]
     return 1 + sum(set(main.winners) <= set(summary.winners) for summary in found), 1 + len(found)
-
-
-def _variants(summaries: Sequence[Summary]) -> Iterator[str]:
-    main, *others = summaries
-    if not others or main.best is None:
-        return
-    differing = [summary for summary in others if not set(main.winners) <= set(summary.winners)]
-    if not differing:
-        yield f"{'It stays' if len(main.winners) == 1 else 'They stay'} the cheapest in every variant."
-    else:
-        counted = f"{capitalized(numeral(len(differing)))} of {numeral(len(others))} variants"
-        has = "has" if len(differing) == 1 else "have"
-        yield f"{'The variant' if len(others) == 1 else counted} {has} other winners."

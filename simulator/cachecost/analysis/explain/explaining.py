@@ -1,24 +1,448 @@
-"""The avoidable cost of calls: what the fix of each fault would have netted, from replays with the fixes."""
+"""The avoidable cost of calls: one cause after another is fixed, replayed and looked at again; findings, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from decimal import Decimal
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_DOWN, Decimal
+from functools import cached_property, partial
+from itertools import takewhile
+from json import dumps
+from typing import NamedTuple
 
-from cachecost.account.causes import causes
-from cachecost.analysis.explain.loss_words import excerpt, message, place, with_places
-from cachecost.analysis.explain.netting import FixPricing, NettedLoss, Netting, PricedReplay
+from cachecost.account.causes import Cause, causes
+from cachecost.analysis.explain.fixes.catalogue import FIXERS
+from cachecost.analysis.explain.fixes.fix import Fix, FixContext, changed_settings
 from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
-from cachecost.base.formatting import dollars
+from cachecost.base.formatting import dollars, duration
+from cachecost.base.structs import replace as replace_struct
+from cachecost.caches.causes import changed_parameter
+from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
+from cachecost.conversations.input_files import BilledCall
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd
 from cachecost.ledger.rows import CallRow, warm_reads
+from cachecost.prompts.blocks import Layer
+from cachecost.prompts.compare import first_difference, prefixes_back, text_of
+from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.listing import assumption_rows
-from cachecost.providers.usage import ZERO
+from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.workload import Workload
+
+MATERIAL = Decimal("0.01")
+"""The share of the cost of its conversations that other breakpoints, TTLs or keep-alives must save to be worth it."""
+ABOUT_AS_MUCH = Decimal("0.9")
+"""The share of what the best fix saves that another one must save to be named beside it."""
+MOST_TRIES = 3
+"""Smaller and smaller sets of conversations for which a fix is tried."""
+MOST_HIDDEN = 2
+"""Causes behind one another whose fixes save nothing alone."""
+MOST_FIXES = 60
+"""Fixes that are tried, one after another."""
+LOWER_BOUND = 1
+"""The lower bound, which comes last, takes as long as a replay or longer."""
+
+
+class NettedLoss(NamedTuple):
+    """A loss and the replay that it was found in, the USD that its fix nets (0: nothing), and which fix it is."""
+
+    loss: Loss
+    observed: ObservedReplay
+    saved: Decimal
+    words: str = ""
+    is_behind: bool = False
+    """Whether it only shows once other causes are fixed."""
+
+    @property
+    def number(self) -> int:
+        """The recorded call."""
+        return self.observed.number(self.loss.call)
+
+
+@dataclass
+class _Choice:
+    """Losses, the replay that they were found in, the fix that saves most on them, and what the calls cost with it.
+
+    What they lose with it is only looked at if the fix is taken, or saves nothing and may hide another cause.
+    """
+
+    replays: Replays
+    losses: Sequence[Loss]
+    observed: ObservedReplay
+    fix: Fix
+    after: PricedReplay
+    others: dict[str, Decimal] = field(default_factory=dict)
+    """What the calls cost with the other fixes, by their words."""
+
+    @cached_property
+    def fixed(self) -> ObservedReplay:
+        """The replay with the fix."""
+        return observe_replay(self.replays, self.fix.steps, self.observed.tracked)
+
+
+@dataclass(slots=True)
+class Netting:
+    """Finds the losses of a log with what their fixes net.
+
+    `simulated` and `paid` are USD by call of the recording, paid at most what was billed; `left` is what findings may
+    still take of a call. `observed` and `now` are the replay with the fixes so far, and its price.
+    """
+
+    replays: Replays
+    observed: ObservedReplay
+    simulated: Mapping[int, Decimal]
+    paid: Mapping[int, Decimal]
+    now: PricedReplay = field(init=False)
+    left: dict[int, Decimal] = field(init=False)
+    found: list[NettedLoss] = field(default_factory=list)
+    notes: list[NettedLoss] = field(default_factory=list)
+    _settled: set[tuple[Cause, int, int]] = field(default_factory=set)
+    _unclaimed: dict[int, Decimal] = field(default_factory=dict)
+    """USD by call that fixes saved there and no finding has: another cause of the call hid the one that was fixed."""
+
+    def __post_init__(self) -> None:
+        self.now, self.left = PricedReplay(self.paid), dict(self.paid)
+
+    def run(self) -> None:
+        """Fix what can be fixed at a profit, until nothing new is found."""
+        first = self.observed
+        shown = {(one.cause, first.number(one.call)) for found in _group_by_cause(first).values() for one in found}
+        for _ in range(MOST_FIXES):
+            by_cause = _group_by_cause(self.observed)
+            new: list[list[Loss]] = []  # of each cause the losses that were not looked at
+            for cause in FIXERS:
+                losses = [one for one in by_cause.get(cause, []) if _loss_key(one, self.observed) not in self._settled]
+                new += [losses] if losses else []
+            self.replays.traffic.expect(sum(FIXERS[losses[0].cause].tries for losses in new) + LOWER_BOUND)
+            if not new:
+                break
+            self._settled.update(_loss_key(loss, self.observed) for loss in new[0])
+            self._settle(new[0])
+        self.found = [one._replace(is_behind=(one.loss.cause, one.number) not in shown) for one in self.found]
+        found = {(one.loss.cause, one.number) for one in self.found}
+        latest = {(one.loss.cause, one.number): one for one in self.notes}
+        self.notes = [one for key, one in latest.items() if key not in found]
+
+    def _settle(self, losses: Sequence[Loss]) -> None:
+        first = self._find_cheapest(losses, self.observed, self.now)
+        best = self._choose_fix(losses, first) or self._choose_fix_behind(first)
+        kept = set(map(id, best.losses)) if best else set()
+        noted = [loss for loss in losses if id(loss) not in kept]
+        self.notes += [NettedLoss(loss, self.observed, ZERO) for loss in noted]
+        if best is None:
+            return
+        # The words of the fix, those of others that save, too; and what it saves with other prices where it does.
+        saved = self.now.total - best.after.total
+        others = {words: self.now.total - usd for words, usd in best.others.items()}
+        also = (f", or {words} ({dollars(usd)})" for words, usd in others.items() if usd >= ABOUT_AS_MUCH * saved)
+        words = "".join((best.fix.words, *also))
+        cheaper = sum(best.after.besides.values(), ZERO) - sum(self.now.besides.values(), ZERO)
+        if cheaper > 0:
+            words = words or causes()[best.losses[0].cause].fix
+            words += f"; {dollars(saved + cheaper)} with the difference in price"
+        shares = self._share_out(best, best.fixed)
+        for loss in best.losses:
+            share = shares.pop(best.observed.number(loss.call), ZERO)
+            netted = NettedLoss(loss, best.observed, share, words)
+            (self.found if share else self.notes).append(netted)
+        self.observed, self.now = best.fixed, best.after
+        if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
+            self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
+
+    def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
+        still = _paid_again(fixed, _group_by_cause(fixed).get(best.losses[0].cause, []))
+        paid = _paid_again(best.observed, best.losses)
+        less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
+        saved = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
+        numbers = [number for number, usd in less.items() if usd > 0]
+        net = self.now.total - best.after.total + sum((self._unclaimed.pop(one, ZERO) for one in numbers), ZERO)
+        shares = share_out(net, numbers, saved, self.left)
+        others = [number for number, usd in saved.items() if usd > 0 and number not in shares]
+        rest = net - sum(shares.values(), ZERO)
+        for number, usd in share_out(rest, others, saved, dict(saved)).items():
+            self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
+        return shares
+
+    def _choose_fix(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
+        """The fix that saves most, for the calls in whose scope it does; None: none saves anything.
+
+        `best` is the one for all calls.
+        """
+        scope_of = partial(FIXERS[losses[0].cause].scope, self.observed.conversations)
+        for tries in range(MOST_TRIES):
+            if tries:
+                best = self._find_cheapest(losses, self.observed, self.now)
+            if best is None:
+                return None
+            before, after = (priced.by_scope(self.observed.steps, scope_of) for priced in (self.now, best.after))
+            scopes = [scope_of(self.observed.call(loss.call)) for loss in losses]
+            kept = [loss for loss, scope in zip(losses, scopes, strict=True) if after[scope] < before[scope]]
+            if not kept:
+                return None
+            if len(kept) == len(losses):
+                return best if self._is_worth_it(best) else None
+            losses = kept
+        return None
+
+    def _find_cheapest(self, losses: Sequence[Loss], observed: ObservedReplay, now: PricedReplay) -> _Choice | None:
+        best: _Choice | None = None
+        costs = dict[str, Decimal]()
+        for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
+            rows = self.replays.changed_rows(fix.steps, observed.tracked)
+            after = self._price(fix, rows, observed, now)
+            if after is not None:
+                costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
+            if after is not None and (best is None or after.total < best.after.total):
+                best = _Choice(self.replays, losses, observed, fix, after)
+        if best is not None and best.fix.names_others:
+            best.others = {words: usd for words, usd in costs.items() if words != best.fix.words}
+        return best
+
+    def _price(
+        self, fix: Fix, rows: Sequence[CallRow], observed: ObservedReplay, now: PricedReplay
+    ) -> PricedReplay | None:
+        """The calls with a fix, whose `rows` are given; `now` is their price in the `observed` replay. None: one is
+        refused."""
+        pairs, refused = list(zip(fix.steps, rows, strict=True)), observed.refused
+        if any(row.error and step.number not in refused for step, row in pairs):
+            return None
+        besides = _price_only_savings(observed, now, fix, rows)
+        made = {step.number: row.cost.total for step, row in pairs if step.number}
+        costs: dict[int, Decimal] = {}
+        for number, own in made.items():
+            usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
+            # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
+            costs[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
+        extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
+        return PricedReplay(costs, extras, besides)
+
+    def _choose_fix_behind(self, choice: _Choice | None) -> _Choice | None:
+        """The fix of a cause that only shows once the one before it is fixed, if both together save something."""
+        for _ in range(MOST_HIDDEN):
+            if choice is None:
+                return None
+            fixed, cause = choice.fixed, choice.losses[0].cause
+            numbers = {choice.observed.number(loss.call) for loss in choice.losses}
+            shown = {loss.cause for loss in fixed.losses if fixed.number(loss.call) in numbers} - {cause}
+            first = next((one for one in FIXERS if one in shown), None)
+            behind = [loss for loss in fixed.losses if loss.cause == first]
+            choice = self._find_cheapest(behind, fixed, choice.after) if behind else None
+            if choice is not None and self._is_worth_it(choice):
+                self._settled.update(_loss_key(loss, fixed) for loss in choice.losses)
+                return choice
+        return None
+
+    def _is_worth_it(self, choice: _Choice) -> bool:
+        cause = choice.losses[0].cause
+        saved = self.now.total - choice.after.total
+        if causes()[cause].fixed_in == "prompt" or cause == "concurrent_write":
+            return saved > 0  # nothing else is sent
+        scope_of = partial(FIXERS[cause].scope, choice.observed.conversations)
+        before = self.now.by_scope(choice.observed.steps, scope_of)
+        concerned = {scope_of(choice.observed.call(loss.call)) for loss in choice.losses}
+        return saved > MATERIAL * sum((before[scope] for scope in concerned), ZERO)
+
+
+def _loss_key(loss: Loss, observed: ObservedReplay) -> tuple[Cause, int, int]:
+    """What a loss is looked at for once: after other fixes the same call may lose more or less."""
+    return loss.cause, observed.number(loss.call), loss.tokens
+
+
+def _group_by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
+    found: dict[Cause, list[Loss]] = {}
+    for loss in (*observed.losses, *observed.unused):
+        found.setdefault(loss.cause, []).append(loss)
+    return found
+
+
+def _paid_again(observed: ObservedReplay, losses: Sequence[Loss]) -> dict[int, Decimal]:
+    """USD by recorded call."""
+    return {observed.number(loss.call): observed.paid_again(loss) for loss in losses}
+
+
+PLACES = Decimal("1e-12")
+"""Shares are rounded down to so many USD; the last one takes what is left."""
+
+
+def share_out(
+    saved: Decimal, numbers: Sequence[int], weights: Mapping[int, Decimal], left: dict[int, Decimal]
+) -> dict[int, Decimal]:
+    """USD by call: `saved` in proportion to what each call saves, and to no call more than is `left` of its cost.
+
+    `left` is reduced by what is shared out. What fits nowhere is dropped: then all sums stay too small.
+    """
+    weighed = {number: max(ZERO, weights.get(number, ZERO)) for number in dict.fromkeys(numbers)}
+    shares = dict.fromkeys(weighed, ZERO)
+    for weights_or_left in (weighed, left):
+        wanted = {number: weights_or_left[number] for number in shares}
+        rest, total = saved - sum(shares.values(), ZERO), sum(wanted.values(), ZERO)
+        if rest <= 0 or not total:
+            continue
+        *most, last = sorted(wanted, key=lambda number: wanted[number])
+        added = {number: (rest * wanted[number] / total).quantize(PLACES, ROUND_DOWN) for number in most}
+        added[last] = rest - sum(added.values(), ZERO)
+        for number, share in added.items():
+            fits = min(share, left[number])
+            shares[number] += fits
+            left[number] -= fits
+    return {number: share for number, share in shares.items() if share > 0}
+
+
+@dataclass(frozen=True, slots=True)
+class PricedReplay:
+    """The USD of each recorded call in a replay, and of the `extras`, which were not recorded.
+
+    `besides` is what a call is cheaper for the prices of another model or speed alone: that saves nothing here.
+    """
+
+    costs: Mapping[int, Decimal]
+    extras: Sequence[tuple[Call, Decimal]] = ()
+    besides: Mapping[int, Decimal] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Decimal:
+        return sum((usd for _, usd in self.extras), sum(self.costs.values(), ZERO))
+
+    def by_scope(self, steps: Sequence[ReplayStep], scope_of: Callable[[Call], Hashable]) -> dict[Hashable, Decimal]:
+        """USD by what the calls have in common; `steps` are the recorded calls."""
+        sums: dict[Hashable, Decimal] = {}
+        recorded = ((step.call, self.costs[step.number]) for step in steps if step.number != NO_CALL)
+        for call, usd in (*recorded, *self.extras):
+            scope = scope_of(call)
+            sums[scope] = sums.get(scope, ZERO) + usd
+        return sums
+
+
+def _price_only_savings(
+    observed: ObservedReplay, now: PricedReplay, fix: Fix, rows: Sequence[CallRow]
+) -> dict[int, Decimal]:
+    """USD by which calls are cheaper for other prices alone, with the fixes before; what costs more counts as it is."""
+    besides = dict(now.besides)
+    if not fix.keeps_prices:
+        return besides
+    after = {step.number: row for step, row in zip(fix.steps, rows, strict=True)}
+    for position, step in enumerate(observed.steps, 1):
+        prices = observed.prices.get(position)
+        if step.number and prices:
+            usage, before = after[step.number].usage, observed.rows[position - 1].usage
+            total, wanted = usage.total_input, before.total_input
+            own = replace_struct(usage, output_tokens=before.output_tokens)
+            if total and total != wanted:  # another model counts the same text otherwise
+                read, five, hour = (
+                    round(part * wanted / total) for part in (usage.read, usage.write_5m, usage.write_1h)
+                )
+                own = Usage(max(0, wanted - read - five - hour), read, five, hour, before.output_tokens)
+            cheaper = max(ZERO, prices.total_cost(own) - after[step.number].cost.total)
+            besides[step.number] = besides.get(step.number, ZERO) + cheaper
+    return besides
+
+
+def with_places(findings: Sequence[Finding], calls: Sequence[Call]) -> list[Finding]:
+    """The findings, whose `call` is a place among `calls` from 1, with what the log says of these calls."""
+    numbers, placed = numbers_in_sessions(calls), list[Finding]()
+    for one in findings:
+        call = calls[one.call - 1]
+        placed.append(
+            replace(
+                one,
+                session=call.session,
+                project=call.project,
+                agent=call.agent,
+                timestamp=call.timestamp,
+                file=call.file,
+                line=call.line or None,
+                session_call=numbers[one.call - 1],
+            )
+        )
+    return placed
+
+
+def numbers_in_sessions(calls: Iterable[Call] | Iterable[BilledCall]) -> list[int | None]:
+    """The number of each call within its session, its sub-agents included; None without a session."""
+    met: Counter[str] = Counter()
+    numbers: list[int | None] = []
+    for call in calls:
+        met[call.session] += 1
+        numbers.append(met[call.session] if call.session else None)
+    return numbers
+
+
+AROUND, AFTER = 24, 12
+"""Characters of an excerpt before the first one that differs, and from there."""
+
+
+def place(loss: Loss, request: Request) -> str:
+    """The place of the first block in the request: `tools.3`, `system.0`, `messages.4.content.1`."""
+    node = loss.first
+    if node.layer is not Layer.MESSAGES:
+        before = takewhile(lambda one: one.layer is node.layer, prefixes_back(node))
+        return wire_path(request, Breakpoint(node.layer, sum(one.block is not None for one in before) - 1))
+    for message in request.thread.back():
+        assert message.message is not None
+        for number, block in enumerate(message.message.blocks):
+            if block is node.block or (node.block and block.digest == node.block.digest):
+                return f"messages.{message.length - 1}.content.{number}"
+    return str(node.layer)
+
+
+def excerpt(loss: Loss) -> str | None:
+    """The new text around the first character that differs: `…Current time: 2026-03-06T21:2▮`."""
+    new, old = loss.first.block, loss.was.block if loss.was else None
+    if new is None or old is None or new.content is None or old.content is None or new.kind != old.kind:
+        return None
+    text = text_of(new)
+    at = first_difference(text_of(old), text)
+    before = text[max(0, at - AROUND) : at]
+    more = "…" if at > AROUND else ""
+    return " ".join(f"{more}{before}▮{text[at : at + AFTER]}".split()) + f" at character {at}"
+
+
+def message(loss: Loss, request: Request, tokens: int) -> str:
+    """What happened, in the sentence of the code."""
+    where = place(loss, request)
+    if loss.is_out_of_order:
+        return (
+            f"{where} is another one than in the conversation before; {tokens:,} tokens after it or in it are the same"
+        )
+    before = loss.since.request if loss.since else request
+    tools, tools_before = len(request.tools.blocks), len(before.tools.blocks)
+    misplaced = "the breakpoint of the previous call was on a block that this call does not have"
+    if loss.was is None and loss.positions < 0:
+        misplaced = "the breakpoint is before what earlier calls wrote"
+    (old_host, _, old_workspace), (host, _, workspace) = loss.place_before.partition("/"), loss.place.partition("/")
+    moved = f"workspace changed from {old_workspace or 'the default one'} to {workspace or 'the default one'}"
+    if old_host != host:
+        moved = f"host changed from {old_host} to {host}"
+    return causes()[loss.cause].sentence.format(
+        was=_parameter_text(loss.cause, before),
+        now=_parameter_text(loss.cause, request),
+        where=where,
+        system=" and ".join(changed_settings(before, request)) or f"{where} changed",
+        tools=f"{tools or 'no'} tools instead of {tools_before or 'none'}"
+        if tools != tools_before
+        else f"{where} changed",
+        tokens=f"{tokens:,}",
+        gap=duration(loss.gap_s),
+        ttl=loss.ttl,
+        minimum=f"{loss.minimum:,}",
+        positions=loss.positions,
+        window=loss.window,
+        shared=request.thread.common(before.thread).length,
+        messages_before=before.thread.length,
+        messages_fewer=before.thread.length - request.thread.length,
+        appeared="were added to" if request.thread.has_image else "were removed from",
+        moved=moved,
+        misplaced=misplaced,
+    )
+
+
+def _parameter_text(cause: str, request: Request) -> str:
+    stated = changed_parameter(cause, request)
+    return stated if isinstance(stated, str) else dumps(stated, ensure_ascii=False)
+
 
 Costs = Mapping[int, Decimal]
 """USD by number of the call."""
@@ -42,7 +466,13 @@ def explain_in_order(
     `earlier` is a replay of the same calls under the same setup, but for how much they can read.
     """
     explanation = explain(traffic, limits, earlier)
-    flips = list(_flips(traffic, explanation)) if tries_assumptions else []
+    answer, flips = (dollars(explanation.avoidable), _list_codes(explanation)), list[str]()
+    for switch in assumption_rows(*traffic.hosts) if tries_assumptions else ():
+        for reading in switch.readings[1:] if switch.number is None else ():
+            under = explain(traffic.with_assumptions({switch.name: reading.value}))
+            if (dollars(under.avoidable), _list_codes(under)) != answer:
+                amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"
+                flips.append(f"with {switch.name}={reading.value} {amount} are avoidable, by {_list_codes(under)}")
     return replace(explanation, flips=flips)
 
 
@@ -57,14 +487,18 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     observed = observe_replay(replays, replays.recorded, earlier)
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
     paid = {number: min(usd, limits.get(number, usd)) for number, usd in simulated.items()}
-    pricing = FixPricing(simulated, paid)
-    netting = Netting(replays, pricing, observed, PricedReplay(paid), dict(paid))
+    netting = Netting(replays, observed, simulated, paid)
     netting.run()
     fixed = netting.observed
     sent = [step for step in fixed.steps if step.number != NO_CALL]
-    bound = _lower_bound(replays, observed, fixed, sent)
-    findings = _in_order(_finding(one) for one in netting.found)
-    notes = _in_order(_finding(one) for one in netting.notes)
+    rows: Sequence[CallRow] | None = None
+    if is_as_sent := replays.are_as_sent(sent):  # keep-alives are in no plan; other content has the bill of its call
+        rows = fixed.rows if len(sent) == len(fixed.steps) else replays.changed_rows(sent, fixed.tracked)
+    for replay in (observed, fixed):
+        replay.tracked.release()  # the lower bound needs the memory
+    preparer = None if is_as_sent else replays.preparer(sent)
+    bound = lower_bound_of([step.call for step in sent], traffic.setup, rows, preparer)
+    findings, notes = (_sort_findings(map(_describe_finding, group)) for group in (netting.found, netting.notes))
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
     open_share = min(1.0, float(open_usd(fixed.rows) / avoidable)) if avoidable else 1.0
@@ -79,25 +513,12 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         open_share=open_share,
         warm=warm_reads(observed.rows),
         notes=with_places(notes, traffic.calls),
-        lower_bound=bound,
-        bounds_fixed_requests=not replays.are_as_sent(sent),
+        lower_bound=bound.with_pings_usd,
+        bounds_fixed_requests=not is_as_sent,
     )
 
 
-def _lower_bound(
-    replays: Replays, observed: ObservedReplay, fixed: ObservedReplay, sent: Sequence[ReplayStep]
-) -> Decimal:
-    """Of the calls with all fixes, in their lengths: other content has no bill, but that of its call, scaled."""
-    rows: Sequence[CallRow] | None = None
-    if is_as_sent := replays.are_as_sent(sent):  # keep-alives are in no plan
-        rows = fixed.rows if len(sent) == len(fixed.steps) else replays.changed_rows(sent, fixed.tracked)
-    for replay in (observed, fixed):
-        replay.tracked.release()  # the lower bound needs the memory
-    preparer = None if is_as_sent else replays.preparer(sent)
-    return lower_bound_of([step.call for step in sent], replays.traffic.setup, rows, preparer).with_pings_usd
-
-
-def _in_order(findings: Iterator[Finding]) -> list[Finding]:
+def _sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.call, finding.code))
 
 
@@ -106,7 +527,7 @@ def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
     if not any(call.number for call in calls):
         return explanation
     findings, unexplained, notes = (
-        _in_order(
+        _sort_findings(
             replace(one, call=calls[one.call - 1].number, since=one.since and calls[one.since - 1].number)
             for one in group
         )
@@ -115,25 +536,11 @@ def as_filed(explanation: Explanation, calls: Sequence[Call]) -> Explanation:
     return replace(explanation, findings=findings, not_explained=unexplained, notes=notes)
 
 
-def _flips(traffic: Workload, explanation: Explanation) -> Iterator[str]:
-    """A sentence for each value of an assumption that leads to other causes or other dollars."""
-    for switch in assumption_rows(*traffic.hosts):
-        for reading in switch.readings[1:] if switch.number is None else ():
-            under = explain(traffic.with_assumptions({switch.name: reading.value}))
-            if _answer(under) != _answer(explanation):
-                amount = f"{dollars(under.avoidable)} of {dollars(under.cost)}"
-                yield f"with {switch.name}={reading.value} {amount} are avoidable, by {_names(under)}"
-
-
-def _answer(explanation: Explanation) -> tuple[str, str]:
-    return dollars(explanation.avoidable), _names(explanation)
-
-
-def _names(explanation: Explanation) -> str:
+def _list_codes(explanation: Explanation) -> str:
     return ", ".join(dict.fromkeys(finding.code for finding in explanation.findings)) or "nothing"
 
 
-def _finding(one: NettedLoss) -> Finding:
+def _describe_finding(one: NettedLoss) -> Finding:
     loss, observed = one.loss, one.observed
     code, request = causes()[loss.cause], observed.call(loss.call).request
     usage = observed.rows[loss.call - 1].usage

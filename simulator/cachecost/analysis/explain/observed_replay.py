@@ -18,11 +18,11 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix, Thread
 from cachecost.prompts.compare import path
-from cachecost.prompts.render import BreakpointPrefix, Prompt
+from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
-from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
+from cachecost.simulation.engine import AS_RECORDED, Pass, SimulatedCall
 
 Conversation = tuple[Thread, bool]
 """The first message of a conversation, and whether it is in a batch."""
@@ -70,28 +70,12 @@ ScopeOf = Callable[[Conversations, Call], Hashable]
 """What the calls have in common that a fix is made for."""
 
 
-def in_conversation(conversations: Conversations, call: Call) -> Hashable:
-    return conversations.conversation_of(call)
-
-
 def in_kind(conversations: Conversations, call: Call) -> Hashable:
     return kind_of(call)
 
 
 def in_static_prefix(conversations: Conversations, call: Call) -> Hashable:
     return static_prefix_of(call)
-
-
-@dataclass(frozen=True, slots=True)
-class LoneCall:
-    """The only call of a conversation, and the longest prefix that it wrote: wasted if no other call reads it.
-
-    `tokens` are those that it wrote after what it read or after its last breakpoint but one.
-    """
-
-    call: int
-    written: Prefix
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +91,8 @@ class ObservedReplay:
     """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
     `rows` are those of the steps, `read_margins` the tokens by which their reads may be miscounted, `prices` and
-    `rendered` those of the calls that could be evaluated and that lost something. `lone` wrote what no call read,
-    `idle_hours` are 1h writes where 5m would have lasted. `tracked` is the replay that others are derived from.
+    `rendered` those of the calls that could be evaluated and that lost something. `unused` are writes that no call
+    read, and 1h writes where 5m would have lasted. `tracked` is the replay that others are derived from.
     """
 
     steps: Sequence[ReplayStep]
@@ -118,8 +102,7 @@ class ObservedReplay:
     prices: dict[int, Prices] = field(default_factory=dict)
     rendered: dict[int, RenderedCall] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
-    lone: list[LoneCall] = field(default_factory=list)
-    idle_hours: list[Loss] = field(default_factory=list)
+    unused: list[Loss] = field(default_factory=list)
     conversations: Conversations = field(default_factory=Conversations)
 
     def number(self, position: int) -> int:
@@ -173,11 +156,11 @@ def observe_replay(
     matches = earlier.match(steps) if earlier else None
     if earlier is None or matches is None:
         tracked = replays.tracked_replay(steps)
-        return _observe(steps, tracked, tracked.run())
-    return _observe(steps, earlier, ChangedReplay(earlier, steps, matches).run())
+        return _record(steps, tracked, tracked.run())
+    return _record(steps, earlier, ChangedReplay(earlier, steps, matches).run())
 
 
-def _observe(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterator[SimulatedCall]) -> ObservedReplay:
+def _record(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterator[SimulatedCall]) -> ObservedReplay:
     traffic = tracked.traffic
     observed, writers, hours = ObservedReplay(steps, tracked), _LoneWriters(), _HourWriters(traffic.calls)
     is_timed = traffic.strategy != AS_RECORDED or any(step.call.timestamp is not None for step in steps)
@@ -186,8 +169,8 @@ def _observe(steps: Sequence[ReplayStep], tracked: TrackedReplay, calls: Iterato
         writers.add(step, made)
         if is_timed:
             hours.add(step, made)
-    observed.lone = list(writers.unread())
-    observed.idle_hours = list(hours.idle())
+    unread = list(writers.unread())
+    observed.unused = [*hours.idle(), *(unread if len(unread) > 1 else ())]  # once may be chance
     return observed
 
 
@@ -195,7 +178,7 @@ class _LoneWriters:
     """The calls that are alone in their conversation, and all prefixes that some call read or could have read."""
 
     def __init__(self) -> None:
-        self._lone: dict[Conversation, LoneCall | None] = {}
+        self._lone: dict[Conversation, Loss | None] = {}
         self._hits: set[Prefix] = set()
         self._written: dict[Prefix, tuple[float, float]] = {}
         """When a prefix was written last, and its TTL, in seconds."""
@@ -212,22 +195,18 @@ class _LoneWriters:
                 self._hits.add(breakpoint.prefix)  # it was sent again in time: other causes say why it was not read
             self._written[breakpoint.prefix] = step.call.start, made.rules.ttl_s[breakpoint.ttl]
         conversation = conversation_of(step.call)
-        self._lone[conversation] = None if conversation in self._lone else self._writer(made)
-
-    def _writer(self, made: SimulatedCall) -> LoneCall | None:
-        outcome, sizes = made.passes[0].outcome, made.passes[0].sizes
+        is_lone, outcome, sizes = conversation not in self._lone, made.passes[0].outcome, made.passes[0].sizes
         depth = outcome.hit.depth if outcome.hit else 0
-        written = [sizes.of(one.prefix) for one in outcome.breakpoints if one.prefix.depth > depth]
-        if not written:
-            return None
-        before = written[-2] if len(written) > 1 else outcome.read
-        return LoneCall(self._position, outcome.breakpoints[-1].prefix, written[-1] - before)
+        written = [sizes.of(one.prefix) for one in outcome.breakpoints if one.prefix.depth > depth] if is_lone else []
+        self._lone[conversation] = None
+        if written:
+            last = outcome.breakpoints[-1].prefix
+            tokens = written[-1] - (written[-2] if len(written) > 1 else outcome.read)
+            self._lone[conversation] = Loss(self._position, "written_never_read", last, last.depth, tokens=tokens)
 
-    def unread(self) -> Iterator[LoneCall]:
-        """The calls that wrote what no call read."""
-        for one in self._lone.values():
-            if one is not None and one.written not in self._hits:
-                yield one
+    def unread(self) -> Iterator[Loss]:
+        """The longest prefix that each of the calls wrote, if no call read it."""
+        return (one for one in self._lone.values() if one is not None and one.first not in self._hits)
 
 
 class _HourWriters:
@@ -257,23 +236,20 @@ class _HourWriters:
             key = kind, hit.layer is not Layer.MESSAGES
             self._pauses[key] = max(self._pauses.get(key, 0.0), now - self._used[hit])
         depth = hit.depth if hit else 0
-        if outcome.write_1h and step.number != NO_CALL and self._asks_for_an_hour(step):
-            self._note(outcome.breakpoints, made, kind, depth)
+        if outcome.write_1h and step.number != NO_CALL:
+            sent = self._sent[step.number - 1].request
+            if sent.automatic == "1h" or any(breakpoint.ttl == "1h" for breakpoint in sent.breakpoints):
+                self._note_writes(made.passes[0], kind, depth)
         self._used.update((one.prefix, now) for one in outcome.breakpoints)
         if hit is not None:
             self._used[hit] = now
 
-    def _asks_for_an_hour(self, step: ReplayStep) -> bool:
-        request = self._sent[step.number - 1].request
-        return request.automatic == "1h" or any(breakpoint.ttl == "1h" for breakpoint in request.breakpoints)
-
-    def _note(self, breakpoints: Sequence[BreakpointPrefix], made: SimulatedCall, kind: Kind, depth: int) -> None:
-        sizes = made.passes[0].sizes
-        at = made.passes[0].outcome.read
-        for one in breakpoints:
+    def _note_writes(self, made: Pass, kind: Kind, depth: int) -> None:
+        at = made.outcome.read
+        for one in made.outcome.breakpoints:
             if one.prefix.depth <= depth or one.ttl != "1h":
                 continue
-            tokens = sizes.of(one.prefix) - at
+            tokens = made.sizes.of(one.prefix) - at
             first = path(one.prefix, depth)[0]
             loss = Loss(self._position, "hour_unused", first, one.prefix.depth, ttl="1h", tokens=tokens)
             self._written.setdefault((kind, one.prefix.layer is not Layer.MESSAGES), []).append(loss)

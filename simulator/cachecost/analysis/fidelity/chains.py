@@ -26,12 +26,12 @@ alive one that reads all: a changed prompt reads nothing either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.analysis.fidelity.recording_check import TOLERANCE, RecordingCheck, input_cost
+from cachecost.analysis.fidelity.judging import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of, iso
 from cachecost.caches.expiry import has_expired
 from cachecost.conversations.json_object import TranscriptStep
@@ -53,7 +53,6 @@ DOUBTS = {
 AGE = "its age may be on either side of the TTL"
 RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
 """The rule that a knowable step is evidence for or against: an alive one only within a tool loop."""
-WRITTEN_BY_OTHERS = "read {0:,} tokens that no recorded step can have written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +98,24 @@ class _TranscriptCheck(RecordingCheck):
         rules = self.rules.rules(host, step.model, day)
         before = self.states[step.before] if step.before else None
         prediction = _predict(step, before, rules)
-        usage = _usage(prediction, before, self.next.get(step.number))
+        usage = _predict_usage(prediction, before, self.next.get(step.number))
         written = self.written.setdefault(step.chain, set())
         if step.usage.read == step.usage.write == prediction.read == 0:
             self.skip(step.line, "nothing was cached, and nothing could have been read")
         elif usage is None:
             self.skip(step.line, "the first step of its chain, and no later one gives its length")
         else:
-            self.judgements.append(self._judgement(step, rules, prediction, usage, written))
+            self.judgements.append(self._build_judgement(step, rules, prediction, usage, written))
         if {"compaction", "edit"} & set(step.between):
             written.clear()
         if step.usage.write and not step.summed:
             written.update(entry.tokens for entry in self.states[step.number].entries)
 
-    def _judgement(
+    def _build_judgement(
         self, step: TranscriptStep, rules: ModelRules, prediction: _StepPrediction, usage: Usage, written: set[int]
     ) -> Judgement:
-        kind, exact = _verdict(step, prediction, written)
-        knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
+        kind, exact, reason = _judge(step, prediction, written)
+        is_knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
         features = {
             "transcript": True,
             prediction.ttl: bool(prediction.ttl),
@@ -136,9 +135,9 @@ class _TranscriptCheck(RecordingCheck):
             step.usage,
             self._dollars(step, rules, usage),
             self._dollars(step, rules, step.usage),
-            _reason(step, prediction, kind, exact),
+            reason,
             features=tuple(sorted(name for name, holds in features.items() if holds)),
-            rules=RULES.get(prediction.standing, ()) if knowable else (),
+            rules=RULES.get(prediction.standing, ()) if is_knowable else (),
             host=rules.host,
             way=rules.matching,
             cause=WARM_START if kind == "unknown" and prediction.standing == FIRST and step.usage.read else "",
@@ -161,19 +160,19 @@ def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules)
     if before is None or not (before.entries or before.step.summed):
         return _StepPrediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
     whole = before.entries[0] if before.entries else ChainEntry(0, "", None)
-    doubt = _doubt(step, before, rules)
+    doubt, now = _find_doubt(step, before, rules), request_time(step, before)
     if doubt:
         return _StepPrediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
     for entry in before.entries:
-        lives = _lives(entry, request_time(step, before), rules.ttl_s)
-        if lives is None:
-            return _StepPrediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
-        if lives:
+        ttl_s, touched = rules.ttl_s[entry.ttl], entry.touched
+        if touched and now and not has_expired(now.latest, touched.earliest, ttl_s):
             return _StepPrediction(entry.tokens, ALIVE if entry is whole else EXPIRED, whole.tokens, whole.ttl)
+        if not (touched and now and has_expired(now.earliest, touched.latest, ttl_s)):
+            return _StepPrediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
     return _StepPrediction(0, EXPIRED, whole.tokens, whole.ttl)
 
 
-def _doubt(step: TranscriptStep, before: ChainState, rules: ModelRules) -> str:
+def _find_doubt(step: TranscriptStep, before: ChainState, rules: ModelRules) -> str:
     """Why the step is not knowable, its age apart."""
     named = next((words for name, words in DOUBTS.items() if name in step.between), "")
     if named:
@@ -187,84 +186,58 @@ def _doubt(step: TranscriptStep, before: ChainState, rules: ModelRules) -> str:
     return ""
 
 
-def _lives(entry: ChainEntry, now: TimeRange | None, ttl_s: Mapping[str, float]) -> bool | None:
-    """Whether an entry is alive; None if the times allow both."""
-    if entry.touched is None or now is None:
-        return None
-    if not has_expired(now.latest, entry.touched.earliest, ttl_s[entry.ttl]):
-        return True
-    return False if has_expired(now.earliest, entry.touched.latest, ttl_s[entry.ttl]) else None
+def _predict_usage(
+    prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None
+) -> Usage | None:
+    """The predicted usage, sized by other steps' bills; None if none gives the length of the prompt.
 
-
-def _usage(prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None) -> Usage | None:
-    """The predicted usage, sized by other steps' bills; None if none gives the length of the prompt."""
-    length = _length(prediction, before, after)
-    neighbour = before.step if before else after
-    if length is None or neighbour is None:
-        return None
-    read = min(prediction.read, length)
-    hour = _hour_part(read, length - read, before, after)
-    return Usage(neighbour.usage.input_tokens, read, length - read - hour, hour)
-
-
-def _length(prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None) -> int | None:
-    """Tokens up to the last breakpoint: what the next step of the loop reads, else as if the prompt grew as it last
-    did.
+    That is what the next step of the loop reads, else as if the prompt grew as it last did. What is written has the
+    TTL that the step before wrote with, else the one after.
     """
     least = 1 if prediction.doubt else max(1, prediction.read)
     if after is not None and not after.summed and after.usage.read >= least:
-        return after.usage.read
-    return before.step.usage.read + before.step.usage.write + before.growth if before else None
+        length, neighbour = after.usage.read, before.step if before else after
+    elif before is not None:
+        length, neighbour = before.step.usage.read + before.step.usage.write + before.growth, before.step
+    else:
+        return None
+    read = min(prediction.read, length)
+    written, entries = length - read, before.entries if before else ()
+    hour = 0
+    if not entries:
+        hour = written if after and after.usage.write_1h else 0
+    elif entries[0].ttl == "1h":
+        hour = written
+    elif ends := [entry.tokens for entry in entries if entry.ttl == "1h"]:
+        hour = min(written, max(0, ends[0] - read))
+    return Usage(neighbour.usage.input_tokens, read, written - hour, hour)
 
 
-def _hour_part(read: int, written: int, before: ChainState | None, after: TranscriptStep | None) -> int:
-    """How much of what is written has a TTL of 1h, going by the step before, else by the one after."""
-    if before is None or not before.entries:
-        return written if after and after.usage.write_1h else 0
-    if before.entries[0].ttl == "1h":
-        return written
-    ends = [entry.tokens for entry in before.entries if entry.ttl == "1h"]
-    return min(written, max(0, ends[0] - read)) if ends else 0
-
-
-def _verdict(step: TranscriptStep, prediction: _StepPrediction, written: set[int]) -> tuple[str, bool]:
-    """(kind, exact) by the definitions at the top of this file."""
-    read = step.usage.read
-    exact = abs(prediction.read - read) <= TOLERANCE
+def _judge(step: TranscriptStep, prediction: _StepPrediction, written: set[int]) -> tuple[str, bool, str]:
+    """(kind, exact, why it is wrong) by the definitions at the top of this file."""
+    read, predicted, standing = step.usage.read, prediction.read, prediction.standing
+    exact = abs(predicted - read) <= TOLERANCE
     if prediction.doubt:
-        return "unknown", exact
-    if read == 0:
-        return "cold", exact
-    missed = prediction.standing == ALIVE and in_loop(step) and read < prediction.read
-    nearby = range(read - TOLERANCE, read + TOLERANCE + 1)
-    ends_at_write = read <= prediction.whole + TOLERANCE and any(tokens in written for tokens in nearby)
-    return "hit" if exact or missed or ends_at_write else "unknown", exact
-
-
-def _reason(step: TranscriptStep, prediction: _StepPrediction, kind: str, exact: bool) -> str:
-    read, predicted = step.usage.read, prediction.read
-    if prediction.doubt:
-        return f"not knowable: {prediction.doubt}"
+        return "unknown", exact, f"not knowable: {prediction.doubt}"
     if exact:
-        return ""
-    if kind == "cold":
-        return f"a hit of {predicted:,} tokens was predicted, and nothing was read: evicted, or the prompt was changed"
-    if kind == "hit" and prediction.standing == EXPIRED:
-        return f"read {read:,} tokens that had expired; predicted {predicted:,}"
-    if kind == "hit":
-        return f"read {read:,} of {predicted:,} tokens: evicted early, or the prompt was changed"
-    return WRITTEN_BY_OTHERS.format(read) + _where(step, prediction)
-
-
-def _where(step: TranscriptStep, prediction: _StepPrediction) -> str:
-    """What may explain a read that ends where no recorded write did."""
-    if prediction.standing == FIRST:
-        return ""
-    if step.usage.read > prediction.whole:
-        return f"; predicted {prediction.read:,}: the client may have made a side call"
-    if prediction.standing == EXPIRED:
-        return f"; predicted {prediction.read:,}: others may have kept it alive"
-    return f"; predicted {prediction.read:,}: the client may have changed what comes after them"
+        return "hit" if read else "cold", True, ""
+    if read == 0:
+        words = f"a hit of {predicted:,} tokens was predicted, and nothing was read: evicted, or the prompt was changed"
+        return "cold", False, words
+    missed = standing == ALIVE and in_loop(step) and read < predicted
+    nearby = range(read - TOLERANCE, read + TOLERANCE + 1)
+    if missed or (read <= prediction.whole + TOLERANCE and any(tokens in written for tokens in nearby)):
+        words = f"read {read:,} of {predicted:,} tokens: evicted early, or the prompt was changed"
+        if standing == EXPIRED:
+            words = f"read {read:,} tokens that had expired; predicted {predicted:,}"
+        return "hit", False, words
+    why = ""
+    if standing != FIRST:  # what may explain a read that ends where no recorded write did
+        cause = "changed what comes after them" if standing != EXPIRED else ""
+        cause = "made a side call" if read > prediction.whole else cause
+        may_have = f"the client may have {cause}" if cause else "others may have kept it alive"
+        why = f"; predicted {predicted:,}: {may_have}"
+    return "unknown", False, f"read {read:,} tokens that no recorded step can have written{why}"
 
 
 class TimeRange(NamedTuple):
@@ -294,42 +267,29 @@ class ChainState:
 
 
 def states_of(steps: Iterable[TranscriptStep]) -> dict[int, ChainState]:
-    """The state after each step, by its number."""
+    """The state after each step, by its number: reads refresh an entry, writes create one, by TTL."""
     states: dict[int, ChainState] = {}
     for step in steps:
-        before = states[step.before] if step.before else None
-        thought = bool(before and before.thought and "human" not in step.between)
-        cached = step.usage.read + step.usage.write
-        earlier = before.step.usage.read + before.step.usage.write if before else cached
-        states[step.number] = ChainState(
-            step, _entries(step, before), thought or step.thinking, max(0, cached - earlier)
-        )
+        before, usage, ends = states[step.before] if step.before else None, step.usage, dict[str, int]()
+        known = before.entries if before else ()
+        if not step.summed:
+            ends = {entry.ttl: entry.tokens for entry in known if entry.tokens <= usage.read}
+            if usage.read:  # of the shortest entry that is long enough, else with the TTL of what is written
+                reaching = [entry.ttl for entry in known if entry.tokens >= usage.read - TOLERANCE]
+                written = "1h" if usage.write_1h else "5m" if usage.write else known[0].ttl if known else "5m"
+                ends[reaching[-1] if reaching else written] = usage.read
+            if usage.write_1h:
+                ends["1h"] = usage.read + usage.write_1h
+            if usage.write_5m:
+                ends["5m"] = usage.read + usage.write
+        now = request_time(step, before)
+        ordered = sorted(ends.items(), key=lambda end: (-end[1], end[0]))
+        entries = tuple(ChainEntry(tokens, ttl, now) for ttl, tokens in ordered)
+        has_thinking = bool(before and before.thought and "human" not in step.between) or step.thinking
+        earlier = before.step.usage.read + before.step.usage.write if before else usage.read + usage.write
+        growth = max(0, usage.read + usage.write - earlier)
+        states[step.number] = ChainState(step, entries, has_thinking, growth)
     return states
-
-
-def _entries(step: TranscriptStep, before: ChainState | None) -> tuple[ChainEntry, ...]:
-    """What is cached after this bill, by TTL: reads refresh an entry, writes create one."""
-    if step.summed:
-        return ()
-    usage, now = step.usage, request_time(step, before)
-    ends = {entry.ttl: entry.tokens for entry in (before.entries if before else ()) if entry.tokens <= usage.read}
-    if usage.read:
-        ends[_ttl_read(usage, before)] = usage.read
-    if usage.write_1h:
-        ends["1h"] = usage.read + usage.write_1h
-    if usage.write_5m:
-        ends["5m"] = usage.read + usage.write
-    entries = (ChainEntry(tokens, ttl, now) for ttl, tokens in ends.items())
-    return tuple(sorted(entries, key=lambda entry: (-entry.tokens, entry.ttl)))
-
-
-def _ttl_read(usage: Usage, before: ChainState | None) -> str:
-    """The TTL of what was read: that of the shortest entry that is long enough, else that of what is written."""
-    reaching = [entry for entry in (before.entries if before else ()) if entry.tokens >= usage.read - TOLERANCE]
-    if reaching:
-        return reaching[-1].ttl
-    longest = before.entries[0].ttl if before and before.entries else "5m"
-    return ("1h" if usage.write_1h else "5m") if usage.write else longest
 
 
 def request_time(step: TranscriptStep, before: ChainState | None) -> TimeRange | None:

@@ -12,11 +12,12 @@ from cachecost.analysis.fidelity.judging import (
     BillComparison,
     BillVerdict,
     PossibleEntry,
+    RecordingCheck,
+    input_cost,
     judge_breakpoint_hit,
     judge_prefix_hit,
     judge_range,
 )
-from cachecost.analysis.fidelity.recording_check import RecordingCheck, input_cost
 from cachecost.analysis.fidelity.rules_seen import (
     CallFacts,
     claim_name,
@@ -27,9 +28,9 @@ from cachecost.analysis.fidelity.rules_seen import (
 )
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.caches.reporting import MachineRanges, PromptHistory, ReadBounds, read_bounds, with_shared_prefix
+from cachecost.caches.reporting import MachineRanges, PromptHistory, read_bounds, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Block, Prefix
@@ -63,14 +64,10 @@ class EarlierPrompts:
         Records the prompt, too. `start` is in seconds.
         """
         shared, answer, *_ = self._answers.add_call(end)
-        found = self._recent(shared, start)
+        nodes = prefixes_back(shared) if shared is not None else ()
+        found = next((node for node in nodes if start - self._sent[node] <= GONE_S), None)
         self._sent.update(dict.fromkeys(prefixes_back(end), start))
         return answer if answer is not None and found is shared else found
-
-    def _recent(self, node: Prefix | None, start: float) -> Prefix | None:
-        while node is not None and start - self._sent[node] > GONE_S:
-            node = node.parent
-        return node
 
 
 def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
@@ -98,12 +95,7 @@ def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
 
 
 KnownSizes = BilledSizes | EstimatedSizes
-VERDICTS = {
-    "grid": judge_prefix_hit,
-    "units": judge_prefix_hit,
-    "best_effort": judge_range,
-    "none": judge_prefix_hit,
-}
+VERDICTS = {"grid": judge_prefix_hit, "units": judge_prefix_hit, "best_effort": judge_range, "none": judge_prefix_hit}
 """By what the rules of a host without breakpoints state as `matching`."""
 
 
@@ -112,7 +104,7 @@ class _Case:
     """A call, rendered: one prompt a pass. Without a bill it only takes part in the cache."""
 
     number: int
-    call: RecordedCall
+    call: Call
     bill: Usage | None
     rules: ModelRules
     prompts: tuple[Prompt, ...]
@@ -146,14 +138,6 @@ class _CallPrediction:
     def hit(self) -> Prefix | None:
         return self.outcomes[0].hit
 
-    def compare(self, case: _Case, sizes: KnownSizes, bounds: ReadBounds | None) -> BillComparison:
-        """Beside the bill of its call, where that has one. `bounds` are those of its read."""
-        is_measured = self.hit is not None and (
-            sizes.told_as_end(self.hit) if case.rules.is_automatic else sizes.told(self.hit) is not None
-        )
-        first_read = case.pass_bills[0].read if case.pass_bills else None
-        return BillComparison(case.bill_usage, self.usage, self.hit, is_measured, len(case.prompts), first_read, bounds)
-
 
 class FidelityChecker:
     """Checks recordings, each with a cache of its own. `counter_for` estimates lengths that no bill gives."""
@@ -179,7 +163,7 @@ class FidelityChecker:
             self._margins[generation] = PromptMargins(self.counter_for(generation))
         return self._margins[generation]
 
-    def check_calls(self, source: str, calls: Sequence[RecordedCall]) -> tuple[list[Judgement], list[tuple[str, str]]]:
+    def check_calls(self, source: str, calls: Sequence[Call]) -> tuple[list[Judgement], list[tuple[str, str]]]:
         """(judgements, what could not be judged) of one recording, in its order."""
         check = _LogCheck(self, source)
         check.run(calls, check.add)
@@ -203,67 +187,78 @@ class _LogCheck(RecordingCheck):
         self.earlier = EarlierPrompts()
         self.machines = MachineRanges()
 
-    def add(self, number: int, call: RecordedCall) -> None:
+    def add(self, number: int, call: Call) -> None:
         """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
 
         Raises CannotEvaluate for a model that is not known.
         """
         host = host_of(call.host, self.checker.host, call.request.model)
         rules = self.checker.rules.rules(host, call.request.model, call.day)
-        case = self._case(number, call, rules)
-        if case is None:
-            return
-        self.cases.append(case)
-        for prompt, bill in zip(case.prompts, case.pass_bills, strict=False):
-            self.anchors.learn(number, prompt, bill, case.answer)
-        self.answers.learn(number, case.prompts[0], rules, case.bill, case.answer)
-
-    def _case(self, number: int, call: RecordedCall, rules: ModelRules) -> _Case | None:
         if call.has_failed or call.billed is None:
             without = "it has no usage" if call.output_billed is None else "its usage has no input tokens"
             self.skip(call.line, "it failed" if call.has_failed else without)
         if call.why_unknown and not call.has_failed:
             self.skip(call.line, call.why_unknown)
         if call.has_failed or call.why_unknown:
-            return None
+            return
         sent = self.prompts.prepare_request(call.request, rules)
         if why := refusal(sent.told.request, sent.breakpoints, rules):
             self.skip(call.line, f"the API would refuse it: {why}")
-            return None
+            return
         prompts = self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
-        return _Case(number, call, bill, rules, tuple(prompts))
+        case = _Case(number, call, bill, rules, tuple(prompts))
+        self.cases.append(case)
+        for prompt, billed in zip(case.prompts, case.pass_bills, strict=False):
+            self.anchors.learn(number, prompt, billed, case.answer)
+        self.answers.learn(number, case.prompts[0], rules, case.bill, case.answer)
 
     def judgement(self, case: _Case) -> Judgement | None:
         """Predict the call from what came before it, then look at its bill; None where it has none."""
-        sizes = [self._sizes(case, prompt) for prompt in case.prompts]
-        possible = [] if case.rules.is_automatic else list(self._possible(case, sizes))
-        reach = self._reach(case, sizes[0])
-        call = case.call
+        call, rules, first, is_calibrated = case.call, case.rules, case.prompts[0], self.checker.calibrated
+        sizes: list[KnownSizes] = [
+            self.anchors.without(case.number, prompt) if is_calibrated else EstimatedSizes() for prompt in case.prompts
+        ]
+        possible = [] if rules.is_automatic else list(self._find_possible_entries(case, sizes))
+        earlier = self.earlier.reach(first.end, call.start) if rules.is_automatic else None
+        # How many tokens of its prompt earlier calls sent, those of others included; 0 where that is of no matter.
+        reach = min(rules.shared_prefix_most_tokens, sizes[0].total(first))
+        reach = max(reach, sizes[0].of(earlier)) if earlier is not None else reach
         times = call.start, call.ready_s
-        looked = self.hosts.inspect(call.request, case.prompts, case.rules, call.workspace, times, sizes)
+        looked = self.hosts.inspect(call.request, case.prompts, rules, call.workspace, times, sizes)
         if case.bill is not None and case.bill.output_tokens:
-            self.hosts.note_answer(case.prompts[-1], case.rules, case.bill.output_tokens)
-        outcomes = [with_shared_prefix(one, case.rules) for one in looked.outcomes]
-        prediction = _CallPrediction(tuple(outcomes), looked.cause)
+            self.hosts.note_answer(case.prompts[-1], rules, case.bill.output_tokens)
+        prediction = _CallPrediction(tuple(with_shared_prefix(one, rules) for one in looked.outcomes), looked.cause)
         self.written.update(breakpoint.prefix for prompt in case.prompts for breakpoint in prompt.breakpoints)
-        unknown = self.anchors.unknown_part(case.number, case.prompts[0], case.answer)
+        unknown = self.anchors.unknown_part(case.number, first, case.answer)
         if case.bill is None or unknown:
             if case.bill:
-                self.skip(case.call.line, f"its bill counts {unknown}, and nothing else tells how many tokens that is")
+                self.skip(call.line, f"its bill counts {unknown}, and nothing else tells how many tokens that is")
             self._remember(case, prediction)
             return None
-        comparison = prediction.compare(case, sizes[0], self._bounds(case, sizes[0], prediction.usage.read, reach))
-        if case.rules.is_automatic:
-            verdict = VERDICTS[case.rules.matching](comparison, reach)
+        comparison = self._compare(case, prediction, sizes[0], reach)
+        if rules.is_automatic:
+            verdict = VERDICTS[rules.matching](comparison, reach)
         else:
-            verdict = self._seen_alive(
-                case, sizes[0], judge_breakpoint_hit(comparison, possible, case.rules.visibility_lag)
-            )
+            verdict = judge_breakpoint_hit(comparison, possible, rules.visibility_lag)
+            verdict = self._keep_found_prefix(case, sizes[0], verdict)
         self._remember(case, prediction)
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
         return self._build_judgement(case, prediction, verdict)
+
+    def _compare(self, case: _Case, prediction: _CallPrediction, sizes: KnownSizes, reach: int) -> BillComparison:
+        """The prediction beside the bill of a call of which earlier ones sent `reach` tokens."""
+        prompt, rules, hit, read = case.prompts[0], case.rules, prediction.hit, prediction.usage.read
+        bounds = self.machines.range_of(prompt, sizes, rules, read, reach)
+        bounds = bounds or read_bounds(rules, read, reach, sizes.total(prompt))
+        is_measured = hit is not None and (
+            sizes.told_as_end(hit) if rules.is_automatic else sizes.told(hit) is not None
+        )
+        first_read = case.pass_bills[0].read if case.pass_bills else None
+        return BillComparison(
+            case.bill_usage, prediction.usage, hit, is_measured, len(case.prompts), first_read, bounds
+        )
 
     def _remember(self, case: _Case, prediction: _CallPrediction) -> None:
         self.sent.add(case.prompts[0])
@@ -271,7 +266,7 @@ class _LogCheck(RecordingCheck):
             usage = case.bill or prediction.usage
             self.machines.add(case.prompts[0], usage.read, case.bill_usage.output_tokens)
 
-    def _seen_alive(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
+    def _keep_found_prefix(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
         """Keep what the bill proves to be cached, although no recorded call wrote it, for later calls.
 
         It was written before the recording began, or kept alive by others.
@@ -300,7 +295,7 @@ class _LogCheck(RecordingCheck):
             prediction.usage,
             case.bill_usage,
         )
-        proves, breaks = _evidence(facts, verdict)
+        proves, breaks = _find_evidence(facts, verdict)
         return Judgement(
             self.source,
             case.call.number or case.number,
@@ -333,36 +328,19 @@ class _LogCheck(RecordingCheck):
             error_margin=self.checker.margins_for(case.rules.generation).of(case.prompts),
         )
 
-    def _sizes(self, case: _Case, prompt: Prompt) -> KnownSizes:
-        return self.anchors.without(case.number, prompt) if self.checker.calibrated else EstimatedSizes()
-
-    def _possible(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
-        """Each entry that could be there, the longest first."""
-        now, is_single = case.call.start, len(case.prompts) == 1
-        for node in prefixes_back(case.prompts[0].end):
-            if node in self.written:
-                read, is_measured = self._read_after(case, sizes, node), sizes[0].told(node) is not None and is_single
-                entry = self.hosts.entry(node, case.rules)
-                age = now - entry.started if entry else math.inf
-                expired = entry.expired_s(now) if entry else None
-                yield PossibleEntry(node, read, is_measured, age, expired)
-
-    def _reach(self, case: _Case, sizes: KnownSizes) -> int:
-        """How much of its prompt earlier calls sent, those of others included, in tokens; 0 where that is of no
-        matter."""
-        prompt, rules = case.prompts[0], case.rules
-        sent = self.earlier.reach(prompt.end, case.call.start) if rules.is_automatic else None
-        by_others = min(rules.shared_prefix_most_tokens, sizes.total(prompt))
-        return max(by_others, sizes.of(sent)) if sent is not None else by_others
-
-    def _read_after(self, case: _Case, sizes: Sequence[KnownSizes], hit: Prefix) -> int:
-        """What the passes of a call read together when the first one reads `hit`."""
-        read = sizes[0].of(hit)
+    def _find_possible_entries(self, case: _Case, sizes: Sequence[KnownSizes]) -> Iterator[PossibleEntry]:
+        """Each entry that could be there, the longest first, and what all passes read together with a hit there."""
+        now, is_single, later = case.call.start, len(case.prompts) == 1, 0
         for (before, after), size in zip(pairwise(case.prompts), sizes[1:], strict=True):
             marked = {breakpoint.prefix for breakpoint in before.breakpoints}
             shared = next((node for node in prefixes_back(after.end) if node in marked), None)
-            read += size.of(shared) if shared is not None else 0
-        return read
+            later += size.of(shared) if shared is not None else 0
+        for node in prefixes_back(case.prompts[0].end):
+            if node in self.written:
+                is_measured, entry = sizes[0].told(node) is not None and is_single, self.hosts.entry(node, case.rules)
+                age = now - entry.started if entry else math.inf
+                expired = entry.expired_s(now) if entry else None
+                yield PossibleEntry(node, sizes[0].of(node) + later, is_measured, age, expired)
 
     def _learn_passes(self, case: _Case, prediction: _CallPrediction) -> None:
         """Learn lengths from a sum over passes, if earlier bills give the length of what the first pass read."""
@@ -374,12 +352,6 @@ class _LogCheck(RecordingCheck):
         if len(marked) == 2:
             self.anchors.learn_prefix(case.number, marked[0], case.bill_usage.read - read)
 
-    def _bounds(self, case: _Case, sizes: KnownSizes, predicted: int, reach: int) -> ReadBounds | None:
-        """Of the read of a call of which earlier ones sent `reach` tokens."""
-        prompt, rules = case.prompts[0], case.rules
-        machines = self.machines.range_of(prompt, sizes, rules, predicted, reach)
-        return machines or read_bounds(rules, predicted, reach, sizes.total(prompt))
-
     def _dollars(self, case: _Case, usage: Usage) -> Decimal | None:
         call = case.call
         return input_cost(
@@ -387,14 +359,11 @@ class _LogCheck(RecordingCheck):
         )
 
 
-def _evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _find_evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
     rules = facts.rules
     if rules.uses_breakpoints:
         return find_exercised_rules(facts), find_broken_rules(facts)
-    held, refuted = (
-        find_claims(rules, verdict.kind, facts.predicted, facts.billed),
-        find_refuted_claims(rules, facts.billed),
-    )
-    proves, breaks = (tuple(claim_name(rules.host, claim) for claim in claims) for claims in (held, refuted))
-    return proves, breaks
+    held = find_claims(rules, verdict.kind, facts.predicted, facts.billed)
+    refuted = find_refuted_claims(rules, facts.billed)
+    return tuple(claim_name(rules.host, one) for one in held), tuple(claim_name(rules.host, one) for one in refuted)

@@ -1,18 +1,72 @@
-"""Judges a prediction by its bill: right, wrong or unknowable, and why."""
+"""What the checks of request logs and transcripts share: the loop over a recording, dollars, and verdicts by bills."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol, TypeVar
 
-from cachecost.analysis.fidelity.recording_check import TOLERANCE
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import duration
-from cachecost.caches.reporting import (
-    ReadBounds,
-)
+from cachecost.caches.reporting import ReadBounds
+from cachecost.ledger.results import Judgement
 from cachecost.prompts.blocks import Prefix
+from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import VisibilityLag
-from cachecost.providers.usage import Usage
+from cachecost.providers.usage import SMALLEST_PART, Usage
+
+TOLERANCE = 2
+"""Tokens that a read may be off and still be exact (docs/reference/output-formats.md, validate)."""
+Skipped = list[tuple[str, str]]
+"""(file:line, reason) of each call that was not judged."""
+
+
+class _HasLine(Protocol):
+    @property
+    def line(self) -> int: ...
+
+
+WithLine = TypeVar("WithLine", bound=_HasLine)
+
+
+class RecordingCheck:
+    """One recording while it is checked. `judgements` and `skipped` grow call by call."""
+
+    def __init__(self, source: str, prices: PriceBook) -> None:
+        self.source = source
+        self.prices = prices
+        self.judgements: list[Judgement] = []
+        self.skipped: Skipped = []
+
+    def run(self, calls: Iterable[WithLine], check: Callable[[int, WithLine], None]) -> None:
+        """Call `check` with each call and its number from 1. A call that raises CannotEvaluate is skipped."""
+        for number, call in enumerate(calls, 1):
+            try:
+                check(number, call)
+            except CannotEvaluate as error:
+                self.skip(call.line, str(error))
+
+    def skip(self, line: int, reason: str) -> None:
+        self.skipped.append((f"{self.source}:{line}", reason))
+
+
+def input_cost(usage: Usage, quote: Callable[[int], Prices], billed: Usage | None = None) -> Decimal | None:
+    """USD of the input side of `usage`. `quote` returns the prices for so many input tokens; None if it cannot.
+
+    Where `billed` says what the call was charged, both its own and a predicted usage are priced in proportion to that.
+    """
+    is_charged = billed is not None and billed.charged_usd is not None
+    try:
+        prices = quote(usage.total_input)
+        if billed is not None and is_charged:
+            prices = prices.in_proportion(quote(billed.total_input).charge_factor(billed))
+    except CannotEvaluate:
+        return None
+    paid = Usage(usage.input_tokens, usage.read, usage.write_5m, usage.write_1h)
+    cost = prices.total_cost(paid)
+    return cost.quantize(SMALLEST_PART) if is_charged else cost
+
 
 ESTIMATE = 0.01
 """Share that an estimated length may be off and still count as one that the recording could have written."""
@@ -79,28 +133,30 @@ class PossibleEntry:
 def judge_breakpoint_hit(
     comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
 ) -> BillVerdict:
-    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model."""
+    """By docs/reference/output-formats.md. `possible`: all entries that could be there; `lag`: that of their model.
+
+    If the first pass read nothing, later passes read no more than was written before each.
+    """
     read, predicted = comparison.billed.read, comparison.predicted.read
-    if _is_cold(comparison):
-        missed = comparison.hit is not None
-        late = _late(comparison, possible, lag) if missed else ""
-        return BillVerdict("cold", not missed, _not_read(predicted, late) if missed else "", cause=_lag_cause(late))
+    first = comparison.first_read
+    is_cold = read <= (comparison.passes - 1) * comparison.billed.write if first is None else first == 0
+    if is_cold:
+        if comparison.hit is None:
+            return BillVerdict("cold", True)
+        late = _describe_lag(comparison, possible, lag)
+        return BillVerdict("cold", False, _describe_miss(predicted, late), cause="visibility_lag" if late else "")
     matching = [one for one in possible if one.is_read_by(read)]
     if not matching:
-        return BillVerdict("unknown", False, _unknown(read, predicted))
-    exact = abs(predicted - read) <= TOLERANCE
-    if not exact and all(one.expired_s is not None for one in matching):
+        return BillVerdict("unknown", False, _describe_unknown(read, predicted))
+    if abs(predicted - read) <= TOLERANCE:
+        return BillVerdict("hit", True)
+    if all(one.expired_s is not None for one in matching):
         since = f"{duration(matching[0].expired_s or 0)} after they expired"
-        return BillVerdict(
-            "unknown",
-            False,
-            f"read {read:,} tokens {since}: an unrecorded call may have kept them alive",
-            found=matching[0].prefix,
-        )
-    late = _late(comparison, possible, lag) if predicted > read else ""
-    return BillVerdict(
-        "hit", exact, "" if exact else _another(comparison, possible) + late, cause="" if exact else _lag_cause(late)
-    )
+        words = f"read {read:,} tokens {since}: an unrecorded call may have kept them alive"
+        return BillVerdict("unknown", False, words, found=matching[0].prefix)
+    late = _describe_lag(comparison, possible, lag) if predicted > read else ""
+    words = _describe_other_hit(comparison, possible) + late
+    return BillVerdict("hit", False, words, cause="visibility_lag" if late else "")
 
 
 def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
@@ -108,10 +164,10 @@ def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
     read, predicted = comparison.billed.read, comparison.predicted.read
     holds, bounds = comparison.is_in_range, comparison.bounds
     if read == 0:
-        words = "" if predicted == 0 else _not_read(predicted)
+        words = "" if predicted == 0 else _describe_miss(predicted)
         return BillVerdict("cold", predicted == 0, words, holds, bounds=bounds)
     if read > max(reach, predicted) + _slack(read, False):
-        return BillVerdict("unknown", False, _unknown(read, predicted))
+        return BillVerdict("unknown", False, _describe_unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
     is_estimate = not comparison.is_measured and comparison.hit is not None
     why = f"{predicted:,} tokens were predicted, {read:,} were read"
@@ -124,7 +180,7 @@ def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
     read, bounds = comparison.billed.read, comparison.bounds
     assert bounds is not None
     if read > reach + _slack(read, False):
-        return BillVerdict("unknown", False, _unknown(read, comparison.predicted.read))
+        return BillVerdict("unknown", False, _describe_unknown(read, comparison.predicted.read))
     if comparison.is_in_range:
         return BillVerdict("range", False, holds=True, bounds=bounds)
     least = f"{bounds.least:,} to " if bounds.least else "at most "
@@ -132,18 +188,11 @@ def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
     return BillVerdict("range", False, words, bounds=bounds)
 
 
-def _is_cold(comparison: BillComparison) -> bool:
-    """Did the first pass read nothing? Then later passes read no more than was written before each."""
-    if comparison.first_read is not None:
-        return comparison.first_read == 0
-    return comparison.billed.read <= (comparison.passes - 1) * comparison.billed.write
-
-
 def _slack(read: int, is_measured: bool) -> float:
     return TOLERANCE if is_measured else max(TOLERANCE, ESTIMATE * read)
 
 
-def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
+def _describe_lag(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None) -> str:
     """The words where the entry that was predicted to be hit was probably not readable yet; "" where it was."""
     entry = next((one for one in possible if one.prefix is comparison.hit), None)
     if lag is None or entry is None or entry.age_s > lag.longest_s:
@@ -151,21 +200,17 @@ def _late(comparison: BillComparison, possible: Sequence[PossibleEntry], lag: Vi
     return f"; probable cause: visibility lag, as the longer entry was written {duration(entry.age_s)} before"
 
 
-def _lag_cause(late: str) -> str:
-    return "visibility_lag" if late else ""
-
-
-def _unknown(read: int, predicted: int) -> str:
+def _describe_unknown(read: int, predicted: int) -> str:
     words = f"; predicted {predicted:,}" if predicted else ""
     return f"read {read:,} tokens that no recorded call can have written{words}"
 
 
-def _not_read(predicted: int, late: str = "") -> str:
+def _describe_miss(predicted: int, late: str = "") -> str:
     why = late or ": evicted, or not readable yet"
     return f"a hit of {predicted:,} tokens was predicted, and nothing was read{why}"
 
 
-def _another(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
+def _describe_other_hit(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
     predicted, read = comparison.predicted.read, comparison.billed.read
     if comparison.hit is None:
         return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"

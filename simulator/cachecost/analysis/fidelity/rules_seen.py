@@ -1,22 +1,17 @@
-"""Which rules were seen in recorded calls, which are contradicted, which rest on documents alone.
-
-The rules of the rulebook, what hosts without breakpoints claim, and each dated row of the rule data.
-"""
+"""Which rules of the rulebook and claims of hosts without breakpoints were seen in recorded calls, or contradicted."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cachecost.account.causes import causes
-from cachecost.analysis.fidelity.recording_check import TOLERANCE
+from cachecost.analysis.fidelity.judging import TOLERANCE
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.reporting import round_down_to_block
 from cachecost.ledger.results import Evidence, Judgement
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import Request
-from cachecost.providers.listing import Sighting
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
 
@@ -152,78 +147,35 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
     """
     requests = [one for one in judgements if not one.is_identity]
     steps = [one for one in judgements if one.is_identity]
-    rows = [_row(rule, words, requests) for rule, words in RULES.items()]
-    identities = (_row(rule, words, steps, f"{rule}{IN_TRANSCRIPTS}") for rule, words in RULES.items())
+    rows = [_build_row(rule, words, requests) for rule, words in RULES.items()]
+    identities = (_build_row(rule, words, steps, f"{rule}{IN_TRANSCRIPTS}") for rule, words in RULES.items())
     return [*rows, *(row for row in identities if row.seen or row.contradicted)]
 
 
 def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     """As `evidence_of`, of what the rules of hosts with other caches claim: a row for each host and claim."""
-    hosts = sorted({one.host for one in judgements})
-    rows = (_published_figure(claim_name(host, claim), claim, judgements) for host in hosts for claim in CLAIMS)
-    return [row for row in rows if row.seen or row.contradicted]
+    rows: list[Evidence] = []
+    for host in sorted({one.host for one in judgements}):
+        for claim, words in CLAIMS.items():
+            rule = claim_name(host, claim)
+            about = [one for one in judgements if rule in one.rules]
+            wrong = [one for one in about if is_refuted(one, rule, claim)]
+            rows += [_build_evidence(rule, words, [one for one in about if one not in wrong], wrong)] if about else []
+    return rows
 
 
-def _published_figure(rule: str, claim: str, judgements: Sequence[Judgement]) -> Evidence:
-    about = [one for one in judgements if rule in one.rules]
-    by_number = claim in OF_EACH_READ
-    wrong = [one for one in about if (rule in one.broken if by_number else not one.is_right)]
-    return _evidence(rule, CLAIMS[claim], [one for one in about if one not in wrong], wrong)
+def is_refuted(one: Judgement, rule: str, claim: str) -> bool:
+    """Whether a call refutes a claim of its host, which is one of the call's rules."""
+    return rule in one.broken if claim in OF_EACH_READ else not one.is_right
 
 
-def _row(rule: str, words: str, judgements: Sequence[Judgement], name: str = "") -> Evidence:
+def _build_row(rule: str, words: str, judgements: Sequence[Judgement], name: str = "") -> Evidence:
     about = [one for one in judgements if rule in one.rules and one.kind != "unknown"]
     wrong = [one for one in about if not one.exact or rule in one.broken]
-    return _evidence(name or rule, words, [one for one in about if one not in wrong], wrong)
+    return _build_evidence(name or rule, words, [one for one in about if one not in wrong], wrong)
 
 
-def _evidence(rule: str, words: str, right: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
+def _build_evidence(rule: str, words: str, right: Sequence[Judgement], wrong: Sequence[Judgement]) -> Evidence:
     places = tuple(f"{one.source}:{one.line}" for one in wrong)
     models, clients = {one.model_name for one in right}, {one.client for one in right}
     return Evidence(rule, words, len(right), places, tuple(sorted(models)), tuple(sorted(clients)))
-
-
-TESTED: Mapping[str, tuple[str, ...]] = {
-    "2 thinking": ("default_thinking",),
-    "2 effort": ("default_effort", "effort_layer"),
-    "3 stripped": ("keeps_thinking",),
-    "3 kept": ("keeps_thinking",),
-    "4": ("frame",),
-    "8 below": ("minimum_tokens",),
-    "8 reached": ("minimum_tokens",),
-    "9 lookback": ("lookback_positions",),
-    "11": ("visibility",),
-    "12 alive": ("ttl_s",),
-    "12 expired": ("ttl_s",),
-    "step": ("step_tokens", "reported_step_tokens"),
-    "minimum": ("minimum_tokens",),
-    "kept": ("matching",),
-    "nothing else": ("matching",),
-    "range": ("matching",),
-}
-"""The rules of the rule data that a rule of the rulebook, or a claim of a host, tests. No bill tests the others."""
-
-
-def find_sightings(judgements: Iterable[Judgement]) -> list[Sighting]:
-    """A row for each host, model, day and rule. A call counts once for a rule: it fails if one of its claims does."""
-    held: Counter[tuple[str, str, str, str]] = Counter()
-    failed: Counter[tuple[str, str, str, str]] = Counter()
-    for one in judgements:
-        tested: dict[str, bool] = {}
-        for claim, fails in _tested_claims(one):
-            for rule in TESTED.get(claim, ()):
-                tested[rule] = tested.get(rule, False) or fails
-        for rule, fails in tested.items():
-            (failed if fails else held)[one.host, one.model_row, str(one.day), rule] += 1
-    return [Sighting(*key, held[key], failed[key]) for key in sorted({*held, *failed})]
-
-
-def _tested_claims(one: Judgement) -> Iterator[tuple[str, bool]]:
-    """(rule of the rulebook, or claim of a host; whether the call refutes it), as the evidence page counts them."""
-    prefix = claim_name(one.host, "")
-    for rule in one.rules:
-        if rule.startswith(prefix):
-            claim = rule.removeprefix(prefix)
-            yield claim, rule in one.broken if claim in OF_EACH_READ else not one.is_right
-        elif one.kind != "unknown":
-            yield rule, rule in one.broken or not one.exact

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import open_input
 from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.steps import read_steps, sniff
@@ -106,15 +106,12 @@ class Validation:
         for switch in (one for one in assumption_rows(*hosts) if one.number is None and one.name != WARM_START):
             only = {source for host, source in places if host in switch.only_on}
             logs = [log for log in self.logs if str(log) in only] if switch.only_on else self.logs
-            for reading in switch.readings:
-                yield self._reading(switch.name, reading.value, logs)
-
-    def _reading(self, switch: str, value: str, logs: Sequence[Path]) -> AssumptionSupport:
-        assumptions, _ = read_assumptions({switch: value})
-        rules = RuleBook(assumptions, self.setup.day, self.setup.rules.own)
-        judged = replace(self, logs=logs, setup=replace(self.setup, rules=rules)).fidelity().judgements
-        knowable = [one for one in judged if one.kind in ("hit", "cold")]
-        return AssumptionSupport(switch, value, sum(one.exact for one in knowable), len(knowable))
+            for value in (reading.value for reading in switch.readings):
+                assumptions, _ = read_assumptions({switch.name: value})
+                rules = RuleBook(assumptions, self.setup.day, self.setup.rules.own)
+                judged = replace(self, logs=logs, setup=replace(self.setup, rules=rules)).fidelity().judgements
+                exact = [one.exact for one in judged if one.kind in ("hit", "cold")]
+                yield AssumptionSupport(switch.name, value, sum(exact), len(exact))
 
     def _counter(self, generation: str) -> TokenCounter:
         name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
@@ -129,8 +126,13 @@ def _check_log(
     Judged calls with one of the `known` ids are left out; the ids of the others are added. Raises InputError.
     """
     said: list[str] = []
-    calls: Sequence[RecordedCall | TranscriptStep]
-    if _is_transcript(log, format_):
+    calls: Sequence[Call | TranscriptStep]
+    name, _ = detect(log, format_, "request-log")
+    is_transcript = name == "claude-code"
+    if name == "recording":  # perhaps the content-free form of a transcript
+        with open_input(log) as stream:
+            is_transcript = sniff(stream.read(HEAD_BYTES)) is not None
+    if is_transcript:
         calls = steps = read_steps(log)
         judgements, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
     else:
@@ -140,12 +142,3 @@ def _check_log(
     new = [one for one in judgements if ids.get(one.line) not in known]
     known.update(ids[one.line] for one in new if one.line in ids)
     return new, [*left, *((str(log), words) for words in said)]
-
-
-def _is_transcript(log: Path, format_: str) -> bool:
-    """Whether a file is a transcript, or the content-free form of one, which is detected as a recording."""
-    name, _ = detect(log, format_, "request-log")
-    if name != "recording":
-        return name == "claude-code"
-    with open_input(log) as stream:
-        return sniff(stream.read(HEAD_BYTES)) is not None

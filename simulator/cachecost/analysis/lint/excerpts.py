@@ -124,18 +124,23 @@ def excerpt(text: str, at: int, length: int = 0) -> str:
     The last `length` characters are the word that is meant: the excerpt begins before it.
     """
     start = _word_start(text, max(0, at - length - BEFORE), at - length)
-    shown = "".join(_without_keys(text, start, at))
-    before = CUT if start else ""
-    after = CUT if at < len(text) else ""
-    return f"{before}{' '.join(shown.split())}{HERE}{after}"
+    return f"{_show_part(text, start, at)}{HERE}{CUT if at < len(text) else ''}"
 
 
 def excerpt_around(text: str, at: int, before: int = BEFORE, after: int = AFTER) -> str:
     """What stands around character `at`, in one line, "…" where the text goes on; what looks like a key is hidden."""
-    start = _word_start(text, max(0, at - before), at)
     end = min(len(text), at + after)
-    shown = "".join(_without_keys(text, start, end))
-    return f"{CUT if start else ''}{' '.join(shown.split())}{CUT if end < len(text) else ''}"
+    return f"{_show_part(text, _word_start(text, max(0, at - before), at), end)}{CUT if end < len(text) else ''}"
+
+
+def _show_part(text: str, start: int, end: int) -> str:
+    """The characters from `start` to `end`; a key may begin before them and go on after them."""
+    shift = max(0, start - KEY_LENGTH)
+    spans = [(one + shift, other + shift) for one, other in keys_in(text[shift : end + KEY_LENGTH])]
+    characters = (
+        "*" if any(one <= number < other for one, other in spans) else text[number] for number in range(start, end)
+    )
+    return f"{CUT if start else ''}{' '.join(''.join(characters).split())}"
 
 
 def _word_start(text: str, start: int, end: int) -> int:
@@ -143,11 +148,3 @@ def _word_start(text: str, start: int, end: int) -> int:
     if start == 0 or text[start - 1].isspace():
         return start
     return next((number + 1 for number in range(start, end - 1) if text[number].isspace()), start)
-
-
-def _without_keys(text: str, start: int, end: int) -> Iterator[str]:
-    """The characters from `start` to `end`; a key may begin before them and go on after them."""
-    shift = max(0, start - KEY_LENGTH)
-    spans = [(one + shift, other + shift) for one, other in keys_in(text[shift : end + KEY_LENGTH])]
-    for number in range(start, end):
-        yield "*" if any(one <= number < other for one, other in spans) else text[number]

@@ -13,7 +13,6 @@ from typing import Literal
 from cachecost.analysis.lint.loaded_request import LAYERS, UNCONFIRMED, Confirmation
 
 Severity = Literal["error", "warning", "note"]
-ByLayer = Mapping[str, str]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """The worst first. error: the API refuses. warning: it costs money. note: nothing is lost for sure."""
 
@@ -32,7 +31,7 @@ class LintCode:
     why: str
     fix: str
     source: str
-    explains_as: ByLayer
+    explains_as: Mapping[str, str]
 
     @property
     def explain_codes(self) -> list[str]:
@@ -129,11 +128,11 @@ class LintFinding:
 
 def sort_findings(found: Iterable[LintFinding]) -> list[LintFinding]:
     """The worst first; of equal severity that with more tokens."""
-    return sorted(found, key=_rank)
 
+    def rank(one: LintFinding) -> tuple[int, int, str, str, str, int]:
+        return SEVERITIES.index(one.severity), -(one.tokens or 0), one.code, one.path, one.request, one.call or 0
 
-def _rank(one: LintFinding) -> tuple[int, int, str, str, str, int]:
-    return SEVERITIES.index(one.severity), -(one.tokens or 0), one.code, one.path, one.request, one.call or 0
+    return sorted(found, key=rank)
 
 
 def merge_findings(found: Iterable[LintFinding]) -> list[LintFinding]:

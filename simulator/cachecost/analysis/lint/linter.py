@@ -6,17 +6,13 @@ Of different conversations too: what both send, and one of them behind a block t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
 from cachecost.analysis.lint.finding import LintFinding, merge_findings
-from cachecost.analysis.lint.loaded_request import (
-    LoadedRequest,
-    RequestLoader,
-    SizedBreakpoint,
-)
+from cachecost.analysis.lint.loaded_request import LoadedRequest, RequestLoader, SizedBreakpoint
 from cachecost.analysis.lint.pair_checks import (
     CHANGED,
     KEY_ORDER,
@@ -34,21 +30,19 @@ from cachecost.analysis.lint.pair_checks import (
 from cachecost.analysis.lint.request_checks import MAYBE, SURE, Guesser, check_lengths, check_refusals, early_blocks
 from cachecost.base.errors import CannotEvaluate, OtherCache
 from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.sessions import CallTree, Turn
-from cachecost.prompts.blocks import Layer, Prefix, Thread
+from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.compare import ancestor
-from cachecost.prompts.request import Breakpoint, Request, wire_path
+from cachecost.prompts.request import Breakpoint, wire_path
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.workload import LeftOut
 from cachecost.tokens.factory import AUTO
 
+HEAD_ONLY = "CC522"
 MARGIN = 3
 """A breakpoint that fewer more positions than these would put out of reach is too near to the end of the lookback."""
-NO_BREAKPOINT, HEAD_ONLY = "CC520", "CC522"
-NOTHING = frozenset({"CC510", "CC511"})
-"""Nothing is cached, or perhaps nothing."""
 ACCIDENTS = frozenset({VOLATILE, KEY_ORDER, TOOL_ORDER})
 """Changes that are never intended."""
 REQUEST_CHECKS = (check_refusals, check_lengths)
@@ -94,13 +88,20 @@ class Linter:
         self._is_log.append(loaded.call is not None)
         found = [*(finding for check in REQUEST_CHECKS for finding in check(loaded)), *self._guesser.guesses(loaded)]
         if before is not None:
-            self._sent_again |= {one.digest for one in found if one.digest} & {
-                block.digest for block in early_blocks(before)
-            }
-            pair = _check_pair(before, loaded, self._margin, {one.code for one in found})
-            pair = settle(before, loaded, pair, self._written)
-            found += [one for one in pair if not is_aside or one.code in ACCIDENTS]
-        self._sent_again |= _read_digests(loaded, {one.digest for one in found if one.digest})
+            digests = {one.digest for one in found if one.digest}
+            self._sent_again |= digests & {block.digest for _, block in early_blocks(before)}
+            pair = [one for check in (PAIR_CHECKS if before.live else ()) for one in check(before, loaded)]
+            pair += check_lookback(before, loaded, self._margin)
+            if all(one.code != HEAD_ONLY for one in found):
+                pair += check_last_breakpoint(before, loaded)
+            settled = settle(before, loaded, pair, self._written)
+            found += [one for one in settled if not is_aside or one.code in ACCIDENTS]
+        digests = {one.digest for one in found if one.digest}
+        read = loaded.bill.usage.read if loaded.bill and not loaded.bill.is_summed else 0
+        if digests and read:  # what was read from the cache was sent by an earlier call, too
+            ends = {node.block.digest: loaded.length(node) for node in loaded.nodes() if node.block}
+            known = ((one, ends.get(one, read)) for one in digests)
+            self._sent_again |= {one for one, end in known if end + loaded.error(end) < read}
         self._written |= {breakpoint.prefix for breakpoint in loaded.live}
         self._found += [(index, replace(one, request=loaded.label, call=loaded.call)) for one in found]
         return index
@@ -113,60 +114,32 @@ class Linter:
 
     @property
     def findings(self) -> list[LintFinding]:
-        """All findings, the worst first, without repeats."""
-        continued = self._find_continued()
-        pairs = ((index, before) for index, before in enumerate(self._before) if before is not None)
-        in_pair = {one for pair in pairs for one in pair}
-        kept = [
-            one
-            for index, one in self._found
-            if not (one.code in NOTHING and index in continued)
-            and not (one.code == NO_BREAKPOINT and self._is_log[index] and index not in in_pair)
-        ]
-        return merge_findings(_drop_settled(kept, self._sent_again, self._guesser))
+        """All findings, the worst first, without repeats.
 
-    def _find_continued(self) -> set[Index]:
-        """Requests that a later one with a breakpoint that counts goes on from: their conversation was only short
-        yet.
+        Without what a conversation lacks that was only short yet, as a later request with a breakpoint that counts goes
+        on from it; and without guesses that pairs have settled: the same block was sent again, when a clock in it would
+        have gone on, or it was seen to change.
         """
-        continued: set[Index] = set()
-        for index in range(len(self._before) - 1, -1, -1):
-            before = self._before[index]
-            if before is not None and (self._is_live[index] or index in continued):
-                continued.add(before)
-        return continued
-
-
-def _read_digests(loaded: LoadedRequest, digests: Set[bytes]) -> set[bytes]:
-    """Those of `digests` whose block the bill shows to be read from the cache: an earlier call sent it, too."""
-    read = loaded.bill.usage.read if loaded.bill and not loaded.bill.is_summed else 0
-    if not digests or not read:
-        return set()
-    ends = {node.block.digest: loaded.length(node) for node in loaded.nodes() if node.block}
-    return {one for one in digests if ends.get(one, read) + loaded.error(ends.get(one, read)) < read}
-
-
-def _check_pair(a: LoadedRequest, b: LoadedRequest, margin: int, alone: set[str]) -> Iterator[LintFinding]:
-    """What the step from a request to the next one loses, or may lose. `alone` are the codes found in `b` by itself."""
-    for check in PAIR_CHECKS if a.live else ():
-        yield from check(a, b)
-    yield from check_lookback(a, b, margin)
-    yield from (one for one in check_last_breakpoint(a, b) if HEAD_ONLY not in alone)
-
-
-def _drop_settled(found: Sequence[LintFinding], sent_again: set[bytes], guesser: Guesser) -> Iterator[LintFinding]:
-    """Without guesses that pairs have settled: the same block was sent again, when a clock in it would have gone on, or
-    it was seen to change.
-    """
-    sightings = {(one.digest, one.request, one.call) for one in found if one.digest}
-    again = Counter(digest for digest, _, _ in sightings)
-    seen = tuple({one.path for one in found if one.code == VOLATILE})
-    for one in found:
-        is_guess = one.code in (SURE, MAYBE)
-        is_same = one.digest in sent_again or again[one.digest] > 1
-        is_same = is_same and not (one.code == SURE and guesser.may_have_stood_still(one.digest))
-        if not is_guess or not (is_same or one.path in seen):
-            yield one
+        continued, in_pair = set[Index](), set[Index]()
+        for index, before in reversed(list(enumerate(self._before))):
+            if before is not None:
+                in_pair |= {index, before}
+                continued |= {before} if self._is_live[index] or index in continued else set()
+        found: list[LintFinding] = []
+        for index, one in self._found:
+            is_short_yet = one.code in ("CC510", "CC511") and index in continued
+            is_alone = one.code == "CC520" and self._is_log[index] and index not in in_pair
+            if not is_short_yet and not is_alone:
+                found.append(one)
+        sent = Counter(digest for digest, _, _ in {(one.digest, one.request, one.call) for one in found if one.digest})
+        changed = {one.path for one in found if one.code == VOLATILE}
+        kept: list[LintFinding] = []
+        for one in found:
+            is_same = one.digest in self._sent_again or sent[one.digest] > 1
+            is_same = is_same and not (one.code == SURE and self._guesser.may_have_stood_still(one.digest))
+            if one.code not in (SURE, MAYBE) or not (is_same or one.path in changed):
+                kept.append(one)
+        return merge_findings(kept)
 
 
 def lint(
@@ -247,16 +220,13 @@ def up_to_shared(one: LoadedRequest, other: LoadedRequest) -> LoadedRequest | No
 
 
 def _breakpoint_at(loaded: LoadedRequest, prefix: Prefix) -> SizedBreakpoint:
-    request = loaded.request
-    place = _place(request, prefix)
+    request, index = loaded.request, prefix.depth - 1
+    if prefix.layer is not Layer.TOOLS:
+        index -= len(request.tools.blocks)
+    place = Breakpoint(prefix.layer, index)
+    if prefix.layer is Layer.MESSAGES:
+        place = Breakpoint(Layer.MESSAGES, index - len(request.system.blocks), node=request.thread.beginning)
     return SizedBreakpoint(place, wire_path(request, place), prefix, loaded.length(prefix), "enough")
-
-
-def _place(request: Request, prefix: Prefix) -> Breakpoint:
-    index = prefix.depth - 1 - len(request.tools.blocks)
-    if prefix.layer is not Layer.MESSAGES:
-        return Breakpoint(prefix.layer, index if prefix.layer is Layer.SYSTEM else prefix.depth - 1)
-    return Breakpoint(Layer.MESSAGES, index - len(request.system.blocks), node=request.thread.beginning)
 
 
 Head = tuple[str, str | None, str, str, str, bytes, bytes]
@@ -273,7 +243,7 @@ class LintedLog:
     left_out: LeftOut = field(default_factory=LeftOut)
 
 
-def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
+def lint_log(calls: Iterable[Call], label: str, loader: RequestLoader, margin: int = MARGIN) -> LintedLog:
     """Lint calls in time order. Failed calls and those without their request are left out.
 
     `label` names the log in the findings; "" is for several logs: then each finding names the file of its call.
@@ -296,14 +266,13 @@ def lint_log(calls: Iterable[RecordedCall], label: str, loader: RequestLoader, m
             others.setdefault(str(error), []).append(call.number or number)
         except CannotEvaluate as error:
             wrong.setdefault(str(error), []).append(call.number or number)
-    findings = [_placed(one, *places[one.call]) for one in _lint_pairs(known, pairing, loader, margin)]
+    findings: list[LintFinding] = []
+    for one in _lint_pairs(known, pairing, loader, margin):
+        session, file, line = places[one.call]
+        findings.append(replace(one, session=session, file=file, line=line or None))
     if not known:
         return LintedLog(findings, 0, {**others, **wrong})
     return LintedLog(findings, len(known), wrong, left_out)
-
-
-def _placed(finding: LintFinding, session: str, file: str, line: int) -> LintFinding:
-    return replace(finding, session=session, file=file, line=line or None)
 
 
 def _lint_pairs(
@@ -341,7 +310,7 @@ class _Pairing:
         self._numbers: dict[int, int] = {}
         self._tips: dict[Head, Turn] = {}
 
-    def add(self, call: RecordedCall, number: int) -> None:
+    def add(self, call: Call, number: int) -> None:
         """The next call in time order. Those that failed or were refused stand alone."""
         self.places[number] = call.file, call.workspace, call.host, call.request.model
         count = len(self._tree.turns)
@@ -352,8 +321,14 @@ class _Pairing:
         self._numbers[turn.number] = number
         tip, self._tips[_head(call)] = self._tips.get(_head(call)), turn
         before = turn.before
-        if tip and tip is not before and _is_alike(tip.thread, turn.thread, before.thread.length if before else 0):
-            before = tip
+        if tip and tip is not before:
+            # A conversation in which some messages changed: at least half stand at the same place of both, and more
+            # than those with which the call goes on from an earlier one.
+            least = min(tip.thread.length, turn.thread.length)
+            both = zip(tip.thread.up_to(least).back(), turn.thread.up_to(least).back(), strict=True)
+            same = sum(a.message.digest == b.message.digest for a, b in both if a.message and b.message)
+            if least > 1 and same * 2 >= least and same > (before.thread.length if before else 0):
+                before = tip
         if before:
             self.before[number] = self._numbers[before.number]
 
@@ -363,16 +338,7 @@ class _Pairing:
         return bool(turn and turn.before and not turn.after and turn.head != turn.before.head)
 
 
-def _head(call: RecordedCall) -> Head:
+def _head(call: Call) -> Head:
     request = call.request
     place = call.workspace, call.host, call.session, call.agent
     return *place, request.model, request.tools.digest, request.system.digest
-
-
-def _is_alike(one: Thread, other: Thread, more_than: int) -> bool:
-    """Whether at least half of the messages stand at the same place of both: a conversation in which some changed. They
-    are more than those with which `other` goes on from an earlier call."""
-    least = min(one.length, other.length)
-    old, new = one.up_to(least).back(), other.up_to(least).back()
-    same = sum(a.message.digest == b.message.digest for a, b in zip(old, new, strict=True) if a.message and b.message)
-    return least > 1 and same * 2 >= least and same > more_than

@@ -7,13 +7,14 @@ cover; a tokenizer counts the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, is_server_result
 from cachecost.prompts.compare import path, prefixes_back, texts
@@ -64,11 +65,6 @@ class CallBill:
         return bool(self.usage.read or self.usage.write)
 
     @property
-    def uncached(self) -> int:
-        """Tokens that were neither read nor written."""
-        return self.usage.input_tokens
-
-    @property
     def cached_prefix(self) -> int | None:
         """Tokens up to the last breakpoint that counts: what the call left in the cache. None: the bill has no such
         length.
@@ -76,22 +72,24 @@ class CallBill:
         return self.usage.read + self.usage.write if self.is_cached and not self.is_summed else None
 
 
-def bill_of(call: RecordedCall) -> CallBill | None:
-    """The bill of a call; None if the log has none, or one without input (an answer that broke off)."""
-    return CallBill(call.billed, _is_summed(call)) if call.billed and call.billed.total_input else None
+def bill_of(call: Call) -> CallBill | None:
+    """The bill of a call; None if the log has none, or one without input (an answer that broke off).
 
-
-def _is_summed(call: RecordedCall) -> bool:
-    """Whether server tools made the call several passes, or may have where the answer was not recorded."""
-    if call.pass_bills or sum(one.kind == "message" for one in call.iterations) > 1:
-        return True
-    if call.response:
+    It is a sum where server tools made the call several passes, or may have where the answer was not recorded.
+    """
+    if not call.billed or not call.billed.total_input:
+        return None
+    is_summed = bool(call.pass_bills) or sum(one.kind == "message" for one in call.iterations) > 1
+    if not is_summed and call.response:
         ran = any(is_server_result(block.kind) for block in call.response)
-        return ran or len(passes(call.request, call.simulated_response)) > 1
-    request = call.request
-    types = (str(block.content.get("type")) for block in request.tools.blocks if block.content is not None)
-    is_web = any(not block.role for block in request.system.blocks)  # they stand at the head of the system layer
-    return is_web or bool(request.params.get("mcp_servers")) or any(one.startswith(SERVER_TOOLS) for one in types)
+        is_summed = ran or len(passes(call.request, call.simulated_response)) > 1
+    elif not is_summed:
+        request = call.request
+        types = (str(block.content.get("type")) for block in request.tools.blocks if block.content is not None)
+        is_web = any(not block.role for block in request.system.blocks)  # they stand at the head of the system layer
+        runs_servers = is_web or bool(request.params.get("mcp_servers"))
+        is_summed = runs_servers or any(one.startswith(SERVER_TOOLS) for one in types)
+    return CallBill(call.billed, is_summed)
 
 
 def without_cache(bill: CallBill) -> str:
@@ -103,7 +101,7 @@ def beside_cache(bill: CallBill | None) -> str:
     """What was billed beside what was cached, to end a sentence with; "" where the bill does not show it."""
     if bill is None or bill.is_summed:
         return ""
-    return f"; billed: {count_text(bill.uncached, 'input token')} at full price"
+    return f"; billed: {count_text(bill.usage.input_tokens, 'input token')} at full price"
 
 
 Place = tuple[int, int, int]
@@ -190,8 +188,9 @@ class LoadedRequest:
         cached = self.bill.cached_prefix if self.bill else None
         if cached is None or self.bill is None:
             return False
-        before, after = breakpoint.prefix.tokens, self.prompt.total_tokens - breakpoint.prefix.tokens
-        return cached > before * (1 + self.error_margin) and self.bill.uncached < after * (1 - self.error_margin)
+        before, uncached = breakpoint.prefix.tokens, self.bill.usage.input_tokens
+        is_more = cached > before * (1 + self.error_margin)
+        return is_more and uncached < (self.prompt.total_tokens - before) * (1 - self.error_margin)
 
     def path(self, place: Place) -> str:
         """A place as the API writes it: `messages.0.content.4`, `system.1`, `tools.3`."""
@@ -223,12 +222,7 @@ class LoadedRequest:
 
     def messages(self, after: int = 0) -> list[Thread]:
         """The messages as nodes, first to last, without the first `after`. Costs work for those that are left."""
-        found = []
-        for node in self.request.thread.back():
-            if node.length <= after:
-                break
-            found.append(node)
-        return found[::-1]
+        return [*takewhile(lambda node: node.length > after, self.request.thread.back())][::-1]
 
 
 def message_place(node: Thread, index: int) -> Place:
@@ -242,7 +236,6 @@ within their error on prose), so no measured error holds for them; one token for
 """
 UNWRITTEN = ("image", "document")
 """Blocks whose data is not text; their tokens are not those of letters."""
-Decided = Literal["short", "enough"] | None
 
 
 def length_state(tokens: int, error: float, minimum: int) -> State:
@@ -253,50 +246,37 @@ def length_state(tokens: int, error: float, minimum: int) -> State:
 
 
 def size_breakpoints(loaded: LoadedRequest) -> LoadedRequest:
-    """The request with the lengths and states of its breakpoints as its `sizes` and its bill have them."""
-    decided = _billed_states(loaded.breakpoints, loaded.bill)
+    """The request with the lengths and states of its breakpoints as its `sizes` and its bill have them.
+
+    The bill decides: a call that read and wrote nothing had no breakpoint that was long enough. Else the last one was,
+    and the last 1h one if anything was written for 1h.
+    """
+    bill, decided = loaded.bill, dict[int, State]()
+    if bill is not None and not bill.is_cached:
+        decided = dict.fromkeys(range(len(loaded.breakpoints)), "short")
+    elif bill is not None and not bill.is_summed:
+        hours = [number for number, one in enumerate(loaded.breakpoints) if one.breakpoint.ttl == "1h"]
+        decided = dict.fromkeys(hours[-1:] if bill.usage.write_1h else (), "enough")
+        decided[len(loaded.breakpoints) - 1] = "enough"
     sized = []
-    for one, state in zip(loaded.breakpoints, decided, strict=True):
+    for number, one in enumerate(loaded.breakpoints):
         tokens = loaded.length(one.prefix)
-        sized.append(replace(one, tokens=tokens, state=state or _counted_state(loaded, one.prefix, tokens)))
+        state = decided.get(number) or _state_by_count(loaded, one.prefix, tokens)
+        sized.append(replace(one, tokens=tokens, state=state))
     return replace(loaded, breakpoints=tuple(sized))
 
 
-def _counted_state(loaded: LoadedRequest, prefix: Prefix, tokens: int) -> State:
+def _state_by_count(loaded: LoadedRequest, prefix: Prefix, tokens: int) -> State:
     if not loaded.sized:
         return "enough"
     error, minimum = loaded.error(tokens), loaded.rules.minimum_tokens
     state = length_state(tokens, error, minimum)
-    may_be_longer = state == "short" and error and loaded.bill is None
-    return length_state(tokens, error + repeated_letters(prefix), minimum) if may_be_longer else state
-
-
-def _billed_states(breakpoints: Sequence[SizedBreakpoint], bill: CallBill | None) -> list[Decided]:
-    """What the bill decides about each breakpoint; None: nothing.
-
-    A call that read and wrote nothing had no breakpoint that was long enough. Else the last one was, and the last 1h
-    one if anything was written for 1h.
-    """
-    decided: list[Decided] = [None] * len(breakpoints)
-    if bill is None or not breakpoints:
-        return decided
-    if not bill.is_cached:
-        return ["short"] * len(breakpoints)
-    if bill.is_summed:
-        return decided
-    hours = [number for number, one in enumerate(breakpoints) if one.breakpoint.ttl == "1h"]
-    if hours and bill.usage.write_1h:
-        decided[hours[-1]] = "enough"
-    decided[-1] = "enough"
-    return decided
-
-
-def repeated_letters(prefix: Prefix) -> int:
-    """How many letters of the text up to `prefix` stand in runs of one letter."""
+    if state != "short" or not error or loaded.bill is not None:
+        return state
     blocks = (node.block for node in path(prefix, 0) if node.block)
     written = (block.content for block in blocks if block.content is not None and block.kind not in UNWRITTEN)
     runs = (match for content in written for _, text in texts(content) for match in REPEATED_LETTER.finditer(text))
-    return sum(len(match[0]) for match in runs)
+    return length_state(tokens, error + sum(len(match[0]) for match in runs), minimum)
 
 
 BLOCK_PATH = re.compile(r"(messages\.\d+\.content|system|tools)\.\d+")
@@ -336,7 +316,7 @@ class RequestLoader:
                 raise
             raise type(error)(f"{label}: a request of {APIS[bare.api].name}: {error}") from None
 
-    def call(self, call: RecordedCall, label: str, number: int) -> LoadedRequest:
+    def call(self, call: Call, label: str, number: int) -> LoadedRequest:
         """A recorded call, the `number`-th of its file; `size` it when all calls of the log are loaded.
 
         Raises CannotEvaluate for an unknown model.
@@ -347,7 +327,10 @@ class RequestLoader:
         faults = ((found[0] if found else str(Layer.TOOLS), request.fault),) if request.fault else ()
         loaded = self._load(label, number, request, rules, faults, call.workspace)
         bill = bill_of(call)
-        self._learn(loaded, bill)
+        if bill is not None and not bill.is_summed and loaded.sized:  # a sum of passes has no lengths
+            self._calls += 1
+            self._billed = self._billed or BilledLengths()
+            self._billed.learn(self._calls, loaded.prompt, bill.usage)
         return replace(loaded, bill=bill, is_batch=call.is_batch, start=call.start if call.timestamp else None)
 
     def size(self, loaded: LoadedRequest) -> LoadedRequest:
@@ -355,14 +338,6 @@ class RequestLoader:
         if self._billed is not None and loaded.sized:
             loaded = replace(loaded, sizes=self._billed.all(loaded.prompt))
         return size_breakpoints(loaded)
-
-    def _learn(self, loaded: LoadedRequest, bill: CallBill | None) -> None:
-        """A bill that adds up passes has no lengths."""
-        if bill is None or bill.is_summed or not loaded.sized:
-            return
-        self._calls += 1
-        self._billed = self._billed or BilledLengths()
-        self._billed.learn(self._calls, loaded.prompt, bill.usage)
 
     def _load(
         self,
@@ -374,39 +349,25 @@ class RequestLoader:
         workspace: str = "",
     ) -> LoadedRequest:
         rules.require_breakpoints("lint")
-        loaded = sent_breakpoints(request)
+        sent = sent_breakpoints(request)
         good = tuple(
             breakpoint
-            for breakpoint in loaded.breakpoints
+            for breakpoint in sent.breakpoints
             if accepts_breakpoint(block_at(request, breakpoint))
             and (request.thread.compaction is None or bool(since_compaction(request, (breakpoint,))[1]))
         )
-        name, prompt = self._render(request, good, rules, workspace)
-        error_margin = self._renderer(rules.generation, name).counter.error_margin
-        sized = name == self._tokens
-        return LoadedRequest(
-            label,
-            call,
-            request,
-            loaded,
-            rules,
-            prompt,
-            _breakpoints(request, good, prompt),
-            faults,
-            error_margin,
-            sized,
+        name = self._tokens
+        try:
+            prompt = self._renderer(rules.generation, name).render(request, good, rules, workspace)
+        except CannotCount:
+            name = UNSIZED
+            prompt = self._renderer(rules.generation, name).render(request, good, rules, workspace)
+        placed = zip(good, prompt.breakpoints, strict=True)
+        breakpoints = tuple(  # whether they are long enough is not decided yet
+            SizedBreakpoint(one, wire_path(request, one), end.prefix, end.prefix.tokens, "near") for one, end in placed
         )
-
-    def _render(
-        self, request: Request, breakpoints: tuple[Breakpoint, ...], rules: ModelRules, workspace: str
-    ) -> tuple[str, Prompt]:
-        for name in (self._tokens, UNSIZED):
-            try:
-                return name, self._renderer(rules.generation, name).render(request, breakpoints, rules, workspace)
-            except CannotCount:
-                if name == UNSIZED:
-                    raise
-        raise AssertionError("one of the two counters answers or raises")
+        error_margin, is_sized = self._renderer(rules.generation, name).counter.error_margin, name == self._tokens
+        return LoadedRequest(label, call, request, sent, rules, prompt, breakpoints, faults, error_margin, is_sized)
 
     def _renderer(self, generation: str, name: str) -> Renderer:
         key = (generation, name)
@@ -415,24 +376,16 @@ class RequestLoader:
         return self._renderers[key]
 
 
-def _breakpoints(request: Request, breakpoints: tuple[Breakpoint, ...], prompt: Prompt) -> tuple[SizedBreakpoint, ...]:
-    """The breakpoints with their prefixes, as counted; whether they are long enough is not decided yet."""
-    return tuple(
-        SizedBreakpoint(breakpoint, wire_path(request, breakpoint), one.prefix, one.prefix.tokens, "near")
-        for breakpoint, one in zip(breakpoints, prompt.breakpoints, strict=True)
-    )
-
-
 def wire_faults(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(path, words) of every breakpoint in a body that the API refuses for where it stands. Raises NotAMessage."""
-    yield from _faults(list(body.get("tools") or []), "tools")
-    yield from _faults(content_blocks(body.get("system") or [], "system"), "system")
+    yield from _find_faults(list(body.get("tools") or []), "tools")
+    yield from _find_faults(content_blocks(body.get("system") or [], "system"), "system")
     for number, message in enumerate(body.get("messages") or []):
         path = f"messages.{number}.content"
-        yield from _faults(content_blocks(message.get("content"), path), path)
+        yield from _find_faults(content_blocks(message.get("content"), path), path)
 
 
-def _faults(items: list[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
+def _find_faults(items: list[Mapping[str, Any]], path: str) -> Iterator[tuple[str, str]]:
     for number, item in enumerate(items):
         where = f"{path}.{number}"
         ttl, fault = own_breakpoint(item, where)
@@ -444,8 +397,3 @@ def strip_request(request: Request, **fields: Any) -> Request:
     """The request without everything but its blocks that the API could refuse; `fields` put some of it back."""
     nothing: dict[str, Any] = {"breakpoints": (), "automatic": None, "params": {}, "fault": None}
     return replace(request, **{**nothing, "message_thread": None, "answering_model": request.model, **fields})
-
-
-def only_breakpoints(breakpoints: tuple[Breakpoint, ...] = (), fault: str | None = None) -> SentBreakpoints:
-    """These breakpoints, and nothing else."""
-    return SentBreakpoints(breakpoints, fault)

@@ -4,7 +4,6 @@ breakpoints that stay behind or are out of reach. Where the next one has a bill,
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_cha
 from cachecost.base.formatting import count_text
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread
-from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts
+from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts, value_text
 from cachecost.prompts.render import cache_keys_of, lookback_steps
 
 VOLATILE, CHANGED, KEY_ORDER = "CC530", "CC533", "CC534"
@@ -51,15 +50,17 @@ def difference(old: Block, new: Block) -> Difference:
     if old.content is None or new.content is None:
         return Difference(CHANGED, "", "differs from the previous request")
     if old.content == new.content:
-        return _order(old.content, new.content)
+        inner, keys, others = _first_other_order(old.content, new.content, "")
+        words = f"the same JSON with its keys in another order: {', '.join(others)}; before: {', '.join(keys)}"
+        return Difference(KEY_ORDER, inner, words)
     before, after = list(texts(old.content)), list(texts(new.content))
     if [path for path, _ in before] != [path for path, _ in after]:
-        return _first(before, after, is_volatile=False)
+        return _find_first_change(before, after, is_volatile=False)
     changed = [(one, other) for (_, one), (_, other) in zip(before, after, strict=True) if one != other]
-    return _first(before, after, bool(changed) and all(only_words_changed(*pair) for pair in changed))
+    return _find_first_change(before, after, bool(changed) and all(only_words_changed(*pair) for pair in changed))
 
 
-def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volatile: bool) -> Difference:
+def _find_first_change(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volatile: bool) -> Difference:
     for (path, old), (other, new) in zip(before, after, strict=False):
         if path == other and old != new:
             at = first_difference(old, new)
@@ -70,12 +71,6 @@ def _first(before: list[tuple[str, str]], after: list[tuple[str, str]], is_volat
     return Difference(CHANGED, "", "has other fields than in the previous request")
 
 
-def _order(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
-    path, before, after = _first_other_order(old, new, "")
-    words = f"the same JSON with its keys in another order: {', '.join(after)}; before: {', '.join(before)}"
-    return Difference(KEY_ORDER, path, words)
-
-
 def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], list[str]]:
     """(path of the first object with another order of keys, the keys before, the keys after)."""
     if isinstance(old, Mapping):
@@ -83,9 +78,8 @@ def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], l
             return path, list(map(str, old)), list(map(str, new))
         pairs = [(f"{path}.{key}".lstrip("."), old[key], new[key]) for key in old]
     elif isinstance(old, list):
-        pairs = [
-            (f"{path}.{number}".lstrip("."), one, two) for number, (one, two) in enumerate(zip(old, new, strict=True))
-        ]
+        both = enumerate(zip(old, new, strict=True))
+        pairs = [(f"{path}.{number}".lstrip("."), one, two) for number, (one, two) in both]
     else:
         pairs = []
     for inner, one, two in pairs:
@@ -95,8 +89,7 @@ def _first_other_order(old: Any, new: Any, path: str) -> tuple[str, list[str], l
     return path, [], []
 
 
-NEAR_THE_END, STUCK = "CC523", "CC521"
-UNDECIDED = frozenset({NEAR_THE_END, STUCK})
+UNDECIDED = frozenset({"CC521", "CC523"})
 """Not about what was read: a margin, and what comes after the last breakpoint."""
 
 
@@ -108,53 +101,41 @@ def settle(
     `written` are the prefixes that earlier requests left in the cache.
     """
     for one in found:
-        settled = one if one.code in UNDECIDED or b.bill is None else _settled(a, b, b.bill, one, written)
+        settled = one if one.code in UNDECIDED or b.bill is None else _settle_finding(a, b, b.bill, one, written)
         if settled is not None:
             yield settled
 
 
-def _settled(
+def _settle_finding(
     a: LoadedRequest, b: LoadedRequest, bill: CallBill, one: LintFinding, written: Collection[Prefix]
 ) -> LintFinding | None:
     """What the bill of `b` leaves of a finding. Models that count in other tokens compare only where nothing was read.
 
     The first of several passes read no more than their sum: a sum can confirm a loss, and seldom refute one.
     """
-    left, error = _left(a)
+    # What `a` left in the cache (None: not known), and how far that may be off.
+    left, error = a.bill.cached_prefix if a.bill else None, 0.0
+    if left is None and a.sized:
+        left, error = a.live[-1].tokens, a.error(a.live[-1].tokens)
     if a.rules.generation != b.rules.generation and bill.usage.read:
         return one
     if left is None:
-        return _bounded(a, bill, one)
-    lost = left - bill.usage.read
-    if lost <= SAME + error or _is_read_past(a, b, bill, one, left, written):
-        return _bounded(a, bill, one) if bill.is_summed else None
+        return _bound_finding(a, bill, one)
+    lost, is_read_past = left - bill.usage.read, False
+    if one.tokens is not None and bill.usage.read > left - one.tokens:
+        before = left - one.tokens  # what stands before the finding; and what `b` had left there itself
+        own = next((b.length(node) for node in b.nodes() if node in written), 0)
+        is_read_past = bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
+    if lost <= SAME + error or is_read_past:
+        return _bound_finding(a, bill, one) if bill.is_summed else None
     tokens = lost if one.tokens is None else min(one.tokens, lost)
     words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
     return replace(one, tokens=tokens, message=words, bill=CONFIRMED)
 
 
-def _left(a: LoadedRequest) -> tuple[int | None, float]:
-    """(tokens that `a` left in the cache, how far they may be off); None: not known."""
-    billed = a.bill.cached_prefix if a.bill else None
-    if billed is not None:
-        return billed, 0
-    return (a.live[-1].tokens, a.error(a.live[-1].tokens)) if a.sized else (None, 0)
-
-
-def _is_read_past(
-    a: LoadedRequest, b: LoadedRequest, bill: CallBill, one: LintFinding, left: int, written: Collection[Prefix]
-) -> bool:
-    """Whether more was read than stands before the place of the finding, and than `b` had left there itself."""
-    if one.tokens is None or not bill.usage.read:
-        return False
-    before = left - one.tokens
-    own = next((b.length(node) for node in b.nodes() if node in written), 0) if bill.usage.read > before else 0
-    return bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
-
-
-def _bounded(a: LoadedRequest, bill: CallBill, one: LintFinding) -> LintFinding | None:
+def _bound_finding(a: LoadedRequest, bill: CallBill, one: LintFinding) -> LintFinding | None:
     """A bill that is no length of a prefix still bounds what was written again: by all that was not read."""
-    most = bill.usage.write + bill.uncached
+    most = bill.usage.unread
     is_refuted = one.tokens is not None and one.tokens - a.error(one.tokens) > most + SAME
     return None if is_refuted else one
 
@@ -180,69 +161,58 @@ LOST = (
 def check_parameters(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     """A finding for each parameter whose change loses what `a` wrote."""
     if a.rules.model != b.rules.model:
-        yield from _finding(a, "CC541", "model", 0, b.rules.model, a.rules.model)
-    for code, paths in PARAMETERS.items():
-        yield from _compare(a, b, code, paths)
+        yield from _parameter_finding(a, "CC541", "model", 0, b.rules.model, a.rules.model)
+    for code, paths in PARAMETERS.items():  # `a` with this parameter as `b` has it: does a cache key change?
+        params = dict(a.request.params)
+        for path in paths:
+            params = _set_field(params, path, _read_field(b.request.params, path))
+        keys = [cache_keys_of(request, a.rules) for request in (a.request, replace(a.request, params=params))]
+        layer = next((number for number, (old, new) in enumerate(zip(*keys, strict=True)) if old != new), None)
+        if layer is not None:
+            values = ((path, *(_read_field(one.request.params, path) for one in (b, a))) for path in paths)
+            path, new, old = next(row for row in values if row[1] != row[2])
+            yield from _parameter_finding(a, code, ".".join(path), layer, _value_text(new), _value_text(old))
     one, other = a.request, b.request
     web = [[block.digest for block in each.system.blocks if not block.role] for each in (one, other)]
     if web[0] != web[1]:
         now, was = (count_text(len(each), "web tool") for each in (web[1], web[0]))
-        yield from _finding(a, "CC543", "tools", 1, now, was)
+        yield from _parameter_finding(a, "CC543", "tools", 1, now, was)
     cites = [each.thread.has_citations or each.system.has_citations for each in (one, other)]
     if cites[0] != cites[1]:
         now, was = ("on" if each else "off" for each in (cites[1], cites[0]))
-        yield from _finding(a, "CC544", "citations", 1, now, was)
+        yield from _parameter_finding(a, "CC544", "citations", 1, now, was)
     if one.thread.has_image != other.thread.has_image:
         now, was = ("some image" if each.thread.has_image else "no image" for each in (other, one))
-        yield from _finding(a, "CC551", "messages", 2, now, was)
+        yield from _parameter_finding(a, "CC551", "messages", 2, now, was)
 
 
-def _compare(
-    a: LoadedRequest, b: LoadedRequest, code: str, paths: tuple[tuple[str, ...], ...]
-) -> Iterator[LintFinding]:
-    """`a` with this parameter as `b` has it: does a cache key change?"""
-    params = dict(a.request.params)
-    for path in paths:
-        params = _put(params, path, _get(b.request.params, path))
-    before = cache_keys_of(a.request, a.rules)
-    after = cache_keys_of(replace(a.request, params=params), a.rules)
-    layer = next((number for number, (one, other) in enumerate(zip(before, after, strict=True)) if one != other), None)
-    if layer is not None:
-        path = next(path for path in paths if _get(a.request.params, path) != _get(b.request.params, path))
-        now, was = (_get(one.request.params, path) for one in (b, a))
-        yield from _finding(a, code, ".".join(path), layer, _value_text(now), _value_text(was))
-
-
-def _finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
+def _parameter_finding(a: LoadedRequest, code: str, path: str, layer: int, now: str, was: str) -> Iterator[LintFinding]:
     """Nothing is lost where no breakpoint of `a` stands in that layer or after it."""
     if not a.reaches((layer, 0, 0)):
         return
     differ = f"{now}, before {was}" if now != was else "changed"
-    yield LintFinding(
-        code, path, f"{differ}: {LOST[layer]}", a.live[-1].tokens - a.start_of(layer) if a.sized else None
-    )
+    tokens = a.live[-1].tokens - a.start_of(layer) if a.sized else None
+    yield LintFinding(code, path, f"{differ}: {LOST[layer]}", tokens)
 
 
-def _get(params: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+def _read_field(params: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     value: Any = params
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def _put(params: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def _set_field(params: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
     name, *rest = path
     if not rest:
         return {**params, name: value}
     inner = params.get(name)
-    return {**params, name: _put(dict(inner) if isinstance(inner, Mapping) else {}, tuple(rest), value)}
+    return {**params, name: _set_field(dict(inner) if isinstance(inner, Mapping) else {}, tuple(rest), value)}
 
 
 def _value_text(value: Any) -> str:
     """A value as the request has it, cut where it is long."""
-    if value is None:
-        return "not set"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = "not set" if value is None else value_text(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
@@ -283,7 +253,12 @@ def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[
     back = f"{steps} positions back to the last breakpoint of the previous request ({a.live[-1].path})"
     if left < 1:
         # What is lost is what lies between the entry that is out of reach and the best of the others.
-        lost = a.live[-1].tokens - max((one.tokens for one in a.live[:-1] if _reaches(b, one.prefix)), default=0)
+        reached = 0
+        for one in a.live[:-1]:
+            after = (end for end in b.live if end.prefix.depth >= one.prefix.depth)
+            if any(_steps(end, one.prefix, b) < b.rules.lookback_positions for end in after):
+                reached = max(reached, one.tokens)
+        lost = a.live[-1].tokens - reached
         words = f"{back}, {1 - left} too many: it is missed"
         yield LintFinding("CC524", nearest.path, words, lost if a.sized else None)
     elif left < margin:
@@ -294,13 +269,6 @@ def check_lookback(a: LoadedRequest, b: LoadedRequest, margin: int) -> Iterator[
 
 def _steps(breakpoint: SizedBreakpoint, entry: Prefix, b: LoadedRequest) -> int:
     return lookback_steps(breakpoint.prefix, entry, b.rules)
-
-
-def _reaches(b: LoadedRequest, entry: Prefix) -> bool:
-    return any(
-        breakpoint.prefix.depth >= entry.depth and _steps(breakpoint, entry, b) < b.rules.lookback_positions
-        for breakpoint in b.live
-    )
 
 
 TOOL_ORDER, TOOL_SET, ON_CHANGING = "CC535", "CC536", "CC537"
@@ -335,30 +303,18 @@ def check_tools(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     if before is None or after is None:
         yield _set_finding(a, b, first, "the definitions differ from the previous request")
         return
-    yield from _check_names(a, b, before, after, first)
-    for name in (name for name in after if name in before):
-        (at, was), (place, now) = before[name], after[name]
-        if was.digest != now.digest:
-            yield block_finding(a, b, (TOOLS, 0, at), was, (TOOLS, 0, place), now)
-
-
-def _check_names(
-    a: LoadedRequest,
-    b: LoadedRequest,
-    before: dict[str, tuple[int, Block]],
-    after: dict[str, tuple[int, Block]],
-    first: int,
-) -> Iterator[LintFinding]:
     came, went = [name for name in after if name not in before], [name for name in before if name not in after]
     if came or went:
         parts = [("added: ", came), ("removed: ", went)]
         yield _set_finding(a, b, first, "; ".join(words + ", ".join(names) for words, names in parts if names))
-        return
-    old, new = [block for _, block in before.values()], [block for _, block in after.values()]
-    if list(before) != list(after):
-        yield _order_finding(
-            a, b, old, new, next(n for n, (x, y) in enumerate(zip(before, after, strict=True)) if x != y)
-        )
+    elif list(before) != list(after):
+        one, other = ([block for _, block in named.values()] for named in (before, after))
+        moved = next(n for n, (x, y) in enumerate(zip(before, after, strict=True)) if x != y)
+        yield _order_finding(a, b, one, other, moved)
+    for name in (name for name in after if name in before):
+        (at, was), (place, now) = before[name], after[name]
+        if was.digest != now.digest:
+            yield block_finding(a, b, (TOOLS, 0, at), was, (TOOLS, 0, place), now)
 
 
 def _order_finding(
@@ -399,9 +355,7 @@ def check_system(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
             yield block_finding(a, b, at, before, now, after)
     least = min(len(old), len(new))
     if len(old) > least and a.reaches(old[least][0]):
-        yield difference_finding(
-            a, b, *old[least], a.path(old[least][0]), Difference(CHANGED, "", "is missing from the next request")
-        )
+        yield difference_finding(a, b, *old[least], a.path(old[least][0]), GONE)
     elif len(new) > least and a.reaches((MESSAGES, 0, 0)):
         lost = a.live[-1].tokens - a.start_of(MESSAGES) if a.sized else None
         yield LintFinding(CHANGED, b.path(new[least][0]), "a block was added to the system prompt", lost)
@@ -421,13 +375,18 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     if not old or not new:
         return
     kept = {node.message.digest for node in new if node.message and not node.message.is_human}
-    stays, is_same = (
-        any(node.message.digest in kept for node in old if node.message)
-        or (shared == 0 and _rest_stays(old[0], new[0])),
-        shared > 0 or _begins_alike(old[0], new[0]),
-    )
+    stays = any(node.message.digest in kept for node in old if node.message)
+    if not stays and shared == 0:  # a long block, or most of a long text, of a first message, not where both begin
+        before, after = old[0].message_blocks, new[0].message_blocks
+        long = {block.digest for block in before if block.size >= LONG_TEXT}
+        first = first_changed_block(before, after)
+        first = first if first < len(before) else len(after)
+        stays = any(block.digest in long for block in after[first:])
+        stays = stays or any(share_of_long_text(x, y) for x, y in zip(before[first:], after[first:], strict=False))
+    firsts = old[0].message_blocks[:1], new[0].message_blocks[:1]
+    is_same = shared > 0 or (all(firsts) and firsts[0][0].digest == firsts[1][0].digest)
     found: dict[str, LintFinding] = {}
-    for one in _differences(a, b, old, new):
+    for one in _find_differences(a, b, old, new):
         is_word = one.code in (VOLATILE, KEY_ORDER)
         if stays or ((len(old) == 1 and b.request.thread.length > a.request.thread.length) and (is_same or is_word)):
             found.setdefault(one.code, one)
@@ -436,22 +395,9 @@ def check_messages(a: LoadedRequest, b: LoadedRequest) -> Iterator[LintFinding]:
     yield from found.values()
 
 
-def _rest_stays(old: Thread, new: Thread) -> bool:
-    """Whether a long block, or most of a long text, of a first message is in both, and not where they begin."""
-    one, other = old.message_blocks, new.message_blocks
-    known = {block.digest for block in one if block.size >= LONG_TEXT}
-    first = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a.digest != b.digest), len(other))
-    if any(block.digest in known for block in other[first:]):
-        return True
-    return any(share_of_long_text(a, b) for a, b in zip(one[first:], other[first:], strict=False))
-
-
-def _begins_alike(old: Thread, new: Thread) -> bool:
-    one, other = old.message_blocks, new.message_blocks
-    return bool(one and other) and one[0].digest == other[0].digest
-
-
-def _differences(a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]) -> Iterator[LintFinding]:
+def _find_differences(
+    a: LoadedRequest, b: LoadedRequest, old: list[Thread], new: list[Thread]
+) -> Iterator[LintFinding]:
     """Block by block, until messages no longer correspond, or no breakpoint of `a` comes after."""
     for one, other in zip(old, new, strict=False):
         if one.message is None or other.message is None or one.message.digest == other.message.digest:

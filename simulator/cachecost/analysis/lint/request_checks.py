@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
@@ -19,7 +19,6 @@ from cachecost.analysis.lint.loaded_request import (
     beside_cache,
     length_state,
     message_place,
-    only_breakpoints,
     strip_request,
     without_cache,
 )
@@ -37,21 +36,18 @@ from cachecost.prompts.request import (
     refused_parameters,
 )
 
-ANSWERED = "The log has an answer to it: what reached the API was another request than this."
-OF_TOOL_CHOICE, OF_PARAMETER = "CC506", "CC509"
-
 
 def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """Every reason why this request is a 400, as `replay` has them: where the log has its bill, no parameter and no
     length is one.
     """
-    for check in (_check_count, _check_placement, _check_host, _check_order):
-        for found in check(loaded):
-            yield found if loaded.bill is None else replace(found, message=f"{found.message} {ANSWERED}")
+    for found in chain(_check_breakpoints(loaded), _check_features(loaded)):
+        answered = "The log has an answer to it: what reached the API was another request than this."
+        yield found if loaded.bill is None else replace(found, message=f"{found.message} {answered}")
     if loaded.bill is not None:
         return
     for path, words in refused_parameters(loaded.request, loaded.rules, loaded.is_batch):
-        yield LintFinding(OF_TOOL_CHOICE if path == "tool_choice" else OF_PARAMETER, path, words)
+        yield LintFinding("CC506" if path == "tool_choice" else "CC509", path, words)
     window, tokens = loaded.rules.context_window, loaded.total
     if not loaded.sized or loaded.error_margin == 0:  # bytes are no tokens
         return
@@ -67,19 +63,35 @@ def check_refusals(loaded: LoadedRequest) -> Iterator[LintFinding]:
 def _refusal(
     loaded: LoadedRequest, request: Request, breakpoints: SentBreakpoints | None = None, tokens: int = 0
 ) -> str | None:
-    return refusal(request, breakpoints or only_breakpoints(), loaded.rules, tokens)
+    return refusal(request, breakpoints or SentBreakpoints(()), loaded.rules, tokens)
 
 
 def _path(loaded: LoadedRequest, breakpoint: Breakpoint) -> str:
     return loaded.path(breakpoint.prompt_order)
 
 
-def _check_count(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """More breakpoints than a request may have, or one in a message thread."""
+def _check_breakpoints(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    """Too many breakpoints, one on what can carry none or is written wrongly, and 1h ones with a 5m one before them."""
     most, bare = loaded.rules.maximum_breakpoints, strip_request(loaded.request)
     if len(loaded.every) > most and (words := _refusal(loaded, bare, loaded.sent_breakpoints)):
         paths = ", ".join(_path(loaded, breakpoint) for breakpoint in loaded.every)
         yield LintFinding("CC501", _path(loaded, loaded.every[most]), f"{words} They are {paths}.")
+    yield from (LintFinding("CC503", path, words) for path, words in loaded.faults)
+    fault = loaded.sent_breakpoints.fault
+    if fault and (words := _refusal(loaded, bare, SentBreakpoints((), fault))):
+        yield LintFinding("CC504", "cache_control", words)
+    short = next((breakpoint for breakpoint in loaded.every if breakpoint.ttl == "5m"), None)
+    if short is None or "1h" not in loaded.rules.accepted_ttls:
+        return
+    for breakpoint in loaded.every[loaded.every.index(short) :]:
+        is_hour = breakpoint.ttl == "1h"
+        if is_hour and (words := _refusal(loaded, bare, SentBreakpoints((short, breakpoint)))):
+            yield LintFinding("CC502", _path(loaded, breakpoint), f"{words} The 5m block is {_path(loaded, short)}.")
+
+
+def _check_features(loaded: LoadedRequest) -> Iterator[LintFinding]:
+    """A breakpoint in a message thread; automatic caching, threads and compaction on a host without them, and each TTL
+    that the host does not accept."""
     thread = loaded.request.message_thread
     if thread is None and loaded.request.params.get("thread"):
         thread = MessageThread("", len(loaded.every))
@@ -87,71 +99,42 @@ def _check_count(loaded: LoadedRequest) -> Iterator[LintFinding]:
         threaded = strip_request(loaded.request, message_thread=replace(thread, idle_s=0.0))
         if words := _refusal(loaded, threaded):
             yield LintFinding("CC501", "thread", words)
-
-
-def _check_placement(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Breakpoints on what can carry none, and automatic caching that is written wrongly."""
-    yield from (LintFinding("CC503", path, words) for path, words in loaded.faults)
-    fault = loaded.sent_breakpoints.fault
-    if fault and (words := _refusal(loaded, strip_request(loaded.request), only_breakpoints(fault=fault))):
-        yield LintFinding("CC504", "cache_control", words)
-
-
-def _check_host(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Automatic caching, threads and compaction on a host without them, and each TTL that the host does not accept."""
     if words := lacking_feature(loaded.request, loaded.rules):
         yield LintFinding("CC505", words.partition(":")[0], words)
     if words := _refusal(loaded, strip_request(loaded.request, automatic=loaded.request.automatic)):
         yield LintFinding("CC505", "cache_control", words)
         return
     for breakpoint in loaded.every:
-        if words := _refusal(loaded, strip_request(loaded.request), only_breakpoints((breakpoint,))):
+        if words := _refusal(loaded, strip_request(loaded.request), SentBreakpoints((breakpoint,))):
             yield LintFinding("CC505", _path(loaded, breakpoint), words)
-
-
-def _check_order(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """Each 1h breakpoint with a 5m breakpoint before it."""
-    short = next((breakpoint for breakpoint in loaded.every if breakpoint.ttl == "5m"), None)
-    if short is None or "1h" not in loaded.rules.accepted_ttls:
-        return
-    for breakpoint in loaded.every[loaded.every.index(short) :]:
-        if breakpoint.ttl == "1h" and (
-            words := _refusal(loaded, strip_request(loaded.request), only_breakpoints((short, breakpoint)))
-        ):
-            yield LintFinding("CC502", _path(loaded, breakpoint), f"{words} The 5m block is {_path(loaded, short)}.")
 
 
 def check_lengths(loaded: LoadedRequest) -> Iterator[LintFinding]:
     """No breakpoint; breakpoints that are too short or too close to call; all breakpoints in the static prefix."""
-    if loaded.bill is not None and not loaded.bill.is_cached and loaded.breakpoints:
-        last, words = loaded.breakpoints[-1], without_cache(loaded.bill)
+    bill = loaded.bill
+    if bill is not None and not bill.is_cached and loaded.breakpoints:
+        last, words = loaded.breakpoints[-1], without_cache(bill)
         if loaded.sized:
             about = f"{_about(loaded, last.tokens)} up to the last breakpoint, where {_minimum(loaded)}"
             words += f"; {about}" if _missing(loaded, last) > 0 else f", although the prefix seems long enough: {about}"
-        yield LintFinding("CC510", last.path, words, loaded.bill.usage.total_input, bill=CONFIRMED)
+        yield LintFinding("CC510", last.path, words, bill.usage.total_input, bill=CONFIRMED)
     elif not loaded.sized:
         return
-    elif not loaded.breakpoints:
-        yield from _check_unmarked(loaded)
-    else:
+    elif loaded.breakpoints:
         first = next((breakpoint for breakpoint in loaded.breakpoints if breakpoint.state == "enough"), None)
         if first is not None:
             yield from _check_shallow(loaded, first)
-        elif loaded.bill is None:
+        elif bill is None:
             yield from _check_uncertain(loaded)
         yield from _check_head_only(loaded)
-
-
-def _check_unmarked(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    if loaded.sent_breakpoints.breakpoints or (loaded.bill is not None and loaded.bill.is_cached):
-        return
-    minimum, total = loaded.rules.minimum_tokens, loaded.total
-    if loaded.bill:
-        total = min(total, loaded.bill.usage.total_input)  # never more than were billed, whatever the count says
-    if length_state(total, loaded.error(total), minimum) == "enough":
-        words = f"{_about(loaded, total)} tokens and no breakpoint: nothing is cached (the minimum is {minimum:,})"
-        billed = f"; {without_cache(loaded.bill)}" if loaded.bill else ""
-        yield LintFinding("CC520", "cache_control", words + billed, total, bill=CONFIRMED if billed else UNCONFIRMED)
+    elif not loaded.sent_breakpoints.breakpoints and (bill is None or not bill.is_cached):
+        minimum, total = loaded.rules.minimum_tokens, loaded.total
+        if bill:
+            total = min(total, bill.usage.total_input)  # never more than were billed, whatever the count says
+        if length_state(total, loaded.error(total), minimum) == "enough":
+            words = f"{_about(loaded, total)} tokens and no breakpoint: nothing is cached (the minimum is {minimum:,})"
+            words += f"; {without_cache(bill)}" if bill else ""
+            yield LintFinding("CC520", "cache_control", words, total, bill=CONFIRMED if bill else UNCONFIRMED)
 
 
 def _check_shallow(loaded: LoadedRequest, first: SizedBreakpoint) -> Iterator[LintFinding]:
@@ -235,51 +218,34 @@ class Guesser:
 
     def guesses(self, loaded: LoadedRequest) -> Iterator[LintFinding]:
         """One finding a text that holds a candidate: the surest, the first of equals."""
-        for place, block in _early_blocks(loaded):
+        for place, block in early_blocks(loaded):
             if not loaded.reaches(place):
                 return
-            found = self._known.get(block.digest)
-            if found is None:
-                found = self._known[block.digest] = tuple(_find_candidates(block))
-            for candidate in found:
+            if block.digest not in self._known:
+                words = ((path, text, find_volatile_words(text)) for path, text in texts(block.content or {}))
+                surest = (
+                    (path, text, min(found, key=lambda one: not one.strong)) for path, text, found in words if found
+                )
+                self._known[block.digest] = tuple(surest)
+            for inner, text, word in self._known[block.digest]:
                 if loaded.start is not None:
                     first, last = self._sent.get(block.digest, (loaded.start, loaded.start))
                     self._sent[block.digest] = min(first, loaded.start), max(last, loaded.start)
-                yield _finding(loaded, place, block, candidate)
+                code = SURE if word.strong and LAYERS[place[0]] is not Layer.MESSAGES else MAYBE
+                path, shown = inner_path(loaded.path(place), inner), excerpt(text, word.end, word.end - word.start)
+                what = f'{KIND_NAMES[word.kind]} at character {word.start:,}: "{shown}"'
+                yield LintFinding(code, path, what, loaded.behind(block), word.start, shown, digest=block.digest)
 
 
-def early_blocks(loaded: LoadedRequest) -> Iterator[Block]:
-    """The blocks that are looked through, as long as a breakpoint covers them."""
-    return (block for _, block in _early_blocks(loaded))
-
-
-def _early_blocks(loaded: LoadedRequest) -> Iterator[tuple[Place, Block]]:
-    """Tools, system, and what stands in messages before the first answer, tool results left out."""
+def early_blocks(loaded: LoadedRequest) -> Iterator[tuple[Place, Block]]:
+    """The blocks that are looked through: tools, system, and what stands in messages before the first answer, tool
+    results left out."""
     yield from loaded.head()
     messages = takewhile(lambda node: node.message is None or node.message.role != "assistant", loaded.messages())
     for node in messages:
         for index, block in enumerate(node.message_blocks):
             if block.kind == "text":
                 yield message_place(node, index), block
-
-
-def _find_candidates(block: Block) -> Iterator[Candidate]:
-    if block.content is None:
-        return
-    for path, text in texts(block.content):
-        found = sorted(find_volatile_words(text), key=lambda one: not one.strong)
-        if found:
-            yield path, text, found[0]
-
-
-def _finding(loaded: LoadedRequest, place: Place, block: Block, candidate: Candidate) -> LintFinding:
-    inner, text, word = candidate
-    in_head = LAYERS[place[0]] is not Layer.MESSAGES
-    path = inner_path(loaded.path(place), inner)
-    shown = excerpt(text, word.end, word.end - word.start)
-    words = f'{KIND_NAMES[word.kind]} at character {word.start:,}: "{shown}"'
-    code = SURE if word.strong and in_head else MAYBE
-    return LintFinding(code, path, words, loaded.behind(block), word.start, shown, digest=block.digest)
 
 
 def inner_path(path: str, inner: str) -> str:

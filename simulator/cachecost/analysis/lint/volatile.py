@@ -8,7 +8,6 @@ ids that last (of a user, an account …) are no candidates.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST_WORD = 80
@@ -100,64 +99,55 @@ TIME_WORD = re.compile(
 )
 
 
+class CandidatePattern(NamedTuple):
+    """A pattern, or its group, that is a word that may change. What stands before it in its line decides.
+
+    `name` must stand there, and nothing of `unless`; `strong` says whether the word is, or what must stand there.
+    """
+
+    pattern: re.Pattern[str]
+    kind: str
+    strong: bool | re.Pattern[str]
+    name: re.Pattern[str] | None = None
+    unless: tuple[re.Pattern[str], ...] = (EXAMPLE,)
+
+
+CANDIDATES = (
+    CandidatePattern(MOMENT, "time", NOW),
+    CandidatePattern(CLOCK, "time", True, NOW),
+    CandidatePattern(EPOCH, "time", True, NOW),
+    CandidatePattern(DAY, "date", False, NOW),
+    CandidatePattern(UUID, "id", FRESH, unless=(LASTING, EXAMPLE)),
+    CandidatePattern(HEX, "id", FRESH, unless=(LASTING, EXAMPLE)),
+    CandidatePattern(MADE_ID, "id", True),
+    CandidatePattern(NAMED_ID, "id", True, FRESH_ID),
+    CandidatePattern(TODAY, "date", False),
+    CandidatePattern(TEMPORARY, "id", True, IN_TEMPORARY),
+    CandidatePattern(PORT, "id", False, LOCAL),
+    CandidatePattern(SHORT_HEX, "id", False, OF_HEAD),
+    CandidatePattern(COUNTER, "counter", False, unless=()),
+)
+"""Of several that match the same characters the first counts."""
+
+
 def find_volatile_words(text: str) -> list[VolatileWord]:
     """The candidates in a text, in order, none in another."""
+    words: list[VolatileWord] = []
+    for row in CANDIDATES:
+        for match in row.pattern.finditer(text):
+            before_it = text[max(0, match.start() - BEFORE) : match.start()].rpartition("\n")[2]
+            is_named = row.name is None or row.name.search(before_it)
+            if not is_named or any(one.search(before_it) for one in row.unless) or MIDNIGHT.search(match[0]):
+                continue
+            is_strong = bool(row.strong.search(before_it)) if isinstance(row.strong, re.Pattern) else row.strong
+            has_no_seconds = row.kind == "time" and re.search(r"(?<![\d:])\d{1,2}:\d{2}(?!:?\d)", match[0])
+            step_s = 0.0 if row.kind != "time" else 60.0 if has_no_seconds else 1.0
+            words.append(VolatileWord(*match.span(match.lastindex or 0), row.kind, is_strong, step_s))
     found: list[VolatileWord] = []
-    for one in sorted(_candidates(text), key=lambda one: (one.start, -one.end)):
+    for one in sorted(words, key=lambda one: (one.start, -one.end)):
         if not found or one.start >= found[-1].end:
             found.append(one)
     return found
-
-
-def _candidates(text: str) -> Iterator[VolatileWord]:
-    for match in MOMENT.finditer(text):
-        before_it = _text_before(text, match.start())
-        if not EXAMPLE.search(before_it) and not MIDNIGHT.search(match[0]):
-            yield VolatileWord(*match.span(), "time", bool(NOW.search(before_it)), _step_s(match[0]))
-    yield from _find_named(text, CLOCK, NOW, "time")
-    yield from _find_named(text, EPOCH, NOW, "time")
-    yield from (one._replace(strong=False) for one in _find_named(text, DAY, NOW, "date"))
-    yield from _ids(text, UUID)
-    yield from _ids(text, HEX)
-    yield from (
-        VolatileWord(*match.span(), "id", True)
-        for match in MADE_ID.finditer(text)
-        if (not EXAMPLE.search(_text_before(text, match.start())))
-    )
-    yield from _find_named(text, NAMED_ID, FRESH_ID, "id")
-    for match in TODAY.finditer(text):
-        if not EXAMPLE.search(_text_before(text, match.start())):
-            yield VolatileWord(*match.span(1), "date", False)
-    yield from _find_named(text, TEMPORARY, IN_TEMPORARY, "id")
-    for pattern, name in ((PORT, LOCAL), (SHORT_HEX, OF_HEAD)):
-        yield from (one._replace(strong=False) for one in _find_named(text, pattern, name, "id"))
-    for match in COUNTER.finditer(text):
-        yield VolatileWord(*match.span(1 if match[1] else 2), "counter", False)
-
-
-def _find_named(text: str, pattern: re.Pattern[str], name: re.Pattern[str], kind: str) -> Iterator[VolatileWord]:
-    """What only its name makes a candidate."""
-    for match in pattern.finditer(text):
-        before_it = _text_before(text, match.start())
-        if name.search(before_it) and not EXAMPLE.search(before_it):
-            yield VolatileWord(*match.span(), kind, True, _step_s(match[0]) if kind == "time" else 0.0)
-
-
-def _step_s(moment: str) -> float:
-    """A minute where a time has no seconds."""
-    return 60.0 if re.search(r"(?<![\d:])\d{1,2}:\d{2}(?!:?\d)", moment) else 1.0
-
-
-def _ids(text: str, pattern: re.Pattern[str]) -> Iterator[VolatileWord]:
-    for match in pattern.finditer(text):
-        before_it = _text_before(text, match.start())
-        if not LASTING.search(before_it) and not EXAMPLE.search(before_it):
-            yield VolatileWord(*match.span(), "id", bool(FRESH.search(before_it)))
-
-
-def _text_before(text: str, start: int) -> str:
-    """What stands before a word in its line."""
-    return text[max(0, start - BEFORE) : start].rpartition("\n")[2]
 
 
 def only_words_changed(old: str, new: str) -> bool:

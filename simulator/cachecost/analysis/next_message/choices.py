@@ -1,15 +1,17 @@
-"""What could be done instead of sending the next message as it is, each priced; whether a keep-alive is worth it."""
+"""What could be done instead of sending the next message as it is, each priced; simulated where requests are known."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, session_key
-from cachecost.analysis.bill.savings import measure_compactions
+from cachecost.analysis.bill.advice import measure_compactions
 from cachecost.analysis.bill.timeline import session_timelines
-from cachecost.analysis.next_message.conversation import LastConversation, message_of_size, with_effort, with_model
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import (
     SUMMARY_TOKENS,
@@ -27,11 +29,134 @@ from cachecost.analysis.next_message.state import (
     price_per_token,
     usage_of,
 )
-from cachecost.base.errors import CannotEvaluate
+from cachecost.analysis.replays.steps import conversation_of
+from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.limits import json_value
 from cachecost.base.structs import replace, value
-from cachecost.prompts.blocks import Message
+from cachecost.base.times import day_of
+from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.conversations.calls import Call, derive_call
+from cachecost.prompts.blocks import Message, given_block
+from cachecost.prompts.request import Breakpoint, NotAMessage, Request, parse_message
 from cachecost.providers.usage import USUAL_TTL_S, ZERO, Quote
+from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
+from cachecost.tokens.factory import counter_name
+
+
+def parse_content(text: str, name: str) -> Message:
+    """The message in the file `name`: JSON with `role` and `content`, or a text. Raises InputError."""
+    body: object = {"role": "user", "content": [{"type": "text", "text": text}]}
+    if text.lstrip().startswith("{"):
+        try:
+            found = json_value(text)
+        except ValueError:  # a text that begins with a brace
+            found = None
+        body = found if isinstance(found, dict) and "content" in found else body
+    try:
+        return parse_message(body, True, 0).message
+    except NotAMessage as error:
+        raise InputError([Fault(name, str(error).removeprefix("messages.0."))]) from None
+
+
+def count_message(message: Message, setup: ReplaySetup, state: SessionState, counter: str | None = None) -> int:
+    """Tokens of a message, as the tokenizer of the session's model counts. Raises CannotEvaluate."""
+    day = None if state.last_used is None else day_of(state.last_used)
+    rules = setup.rules.rules(state.host, state.model, day)
+    name = counter_name(counter, has_bills=False)
+    counted = replace_fields(setup, tokens=name, counters={}).counter(rules.generation)
+    return sum(counted.block(block) for block in message.blocks)
+
+
+RequestChange = Callable[[Request], Request]
+
+
+def with_model(model: str) -> RequestChange:
+    """The request to another model."""
+    return lambda request: replace(request, model=model)
+
+
+def with_effort(effort: str) -> RequestChange:
+    """The request with another effort level."""
+
+    def change(request: Request) -> Request:
+        config = request.params.get("output_config")
+        own = dict(config) if isinstance(config, Mapping) else {}
+        return replace(request, params={**request.params, "output_config": {**own, "effort": effort}})
+
+    return change
+
+
+class LastConversation:
+    """The last conversation of a workload, which a next message continues.
+
+    Raises CannotEvaluate where no call of it shows what was sent.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        sent = [call for call in workload.calls if not (call.has_failed or call.why_unknown)]
+        if not sent:
+            raise CannotEvaluate(f"{workload.name}: no call shows what was sent")
+        self.workload = workload
+        self.last = max(sent, key=lambda call: call.start)
+        here = [call for call in sent if conversation_of(call) == conversation_of(self.last)]
+        self._before = here[-2] if len(here) > 1 and here[-1] is self.last else None
+        self._output_tokens = 0
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known when the calls were made."""
+        return self.last.timestamp is not None
+
+    def with_answer(self, output_tokens: int) -> LastConversation:
+        """The same conversation; the answer to the next message has so many tokens."""
+        made = copy(self)
+        made._output_tokens = output_tokens
+        return made
+
+    def next_call(self, message: Message, start: float, change: RequestChange | None = None) -> Call:
+        """The call that continues with a message of a person at `start`."""
+        # Breakpoints that did not move stay, the others keep their distance to the end.
+        request, before = self.last.request, self._before.request.breakpoints if self._before else ()
+        fixed = {one.block_key for one in before}
+        answered, answer = request.thread, self.last.response or self.last.output
+        if not answer and self.last.output_tokens:  # the log has none: one as long as was billed
+            answer = (given_block("text", "assistant", "answer", self.last.output_tokens),)
+        if answer:
+            answered = answered.then(Message.of("assistant", tuple(answer)))
+        thread, breakpoints = answered.then(message), dict[object, Breakpoint]()
+        for one in request.breakpoints:
+            if one.node is not None and one.block_key not in fixed:
+                node = thread.up_to(thread.length - (request.thread.length - one.node.length))
+                blocks = node.message_blocks
+                index = max(0, len(blocks) - (len(one.node.message_blocks) - one.index))
+                if not blocks or blocks[index].is_thinking:
+                    continue
+                one = replace(one, node=node, index=index)
+            breakpoints[one.block_key] = one
+        placed = tuple(sorted(breakpoints.values(), key=lambda one: one.prompt_order))
+        made = replace(request, thread=thread, breakpoints=placed)
+        return derive_call(self.last, change(made) if change else made, start, self._output_tokens, "next")
+
+    def simulate(self, call: Call, is_cold: bool = False) -> Price:
+        """What a call after those of the workload costs; `is_cold`: with nothing cached. Raises CannotEvaluate."""
+        preparer = self.workload.setup.preparer().fork()
+        if is_cold:
+            preparer.warm = WarmPrefixes()
+        simulation = self.workload.simulation(preparer=preparer)
+        for earlier in () if is_cold else self.workload.calls:
+            simulation.row(earlier)
+        row = simulation.row(call)
+        if row.error is not None:
+            raise CannotEvaluate(f"the next message: {row.error}")
+        return Price(row.usage, row.cost.total if row.is_priced else None)
+
+    def next_message(self, message: Message, now: float, change: RequestChange | None = None) -> NextMessage:
+        """The next message at `now`. Raises CannotEvaluate where the host would refuse it or has no price."""
+        call = self.next_call(message, now, change)
+        warm, cold = self.simulate(call), self.simulate(call, is_cold=True)
+        return NextMessage(warm.usage.read > 0, warm.usage, warm.cost, cold)
+
 
 LEAD_S = 60.0
 """A keep-alive is sent this long before the prefix expires."""
@@ -77,41 +202,27 @@ def advise_keep_alive(state: SessionState, prices: Quote | None, now: float) -> 
     cost, saved = state.cached_tokens * read, state.cached_tokens * (write - read)
     interval = ttl - LEAD_S
     most = min(MOST_PINGS, int(saved // cost) if cost else 0)
-    idle = now - (warm_until - ttl)
-    pauses = [pause for pause in state.pauses if pause > idle]
+    pauses = [pause for pause in state.pauses if pause > now - (warm_until - ttl)]
+
+    def average_saved(pings: int) -> Decimal:
+        """Of what was written again those that outlast a pause save all, and each that is sent costs a read."""
+        outlasted = sum(ttl <= pause < ttl + pings * interval for pause in pauses)
+        sent = sum(min(pings, int(pause // interval)) for pause in pauses)
+        return (outlasted * saved - sent * cost) / len(pauses)
+
     if len(pauses) < FEWEST_PAUSES:
         advised, gain, seen = min(1, most), saved - cost if most else ZERO, 0
     else:
-        advised, gain = _best_number(pauses, most, ttl, interval, cost, saved)
-        seen = len(pauses)
-    first = warm_until - LEAD_S
+        advised, seen = max(range(most + 1), key=average_saved), len(pauses)
+        gain = average_saved(advised)
     stop = warm_until + advised * interval
-    return KeepAliveAdvice(cost, most, advised, gain, seen, first, interval, stop)
-
-
-def _best_number(
-    pauses: Sequence[float], most: int, ttl: float, interval: float, cost: Decimal, saved: Decimal
-) -> tuple[int, Decimal]:
-    """How many keep-alives save most on average in these pauses, and the USD; 0 where none saves anything."""
-    averages = [
-        (sum((_saved_in(pause, pings, ttl, interval, cost, saved) for pause in pauses), ZERO) / len(pauses), -pings)
-        for pings in range(most + 1)
-    ]
-    best, pings = max(averages)
-    return -pings, best
-
-
-def _saved_in(pause: float, pings: int, ttl: float, interval: float, cost: Decimal, saved: Decimal) -> Decimal:
-    """USD that so many keep-alives save in a pause: those sent, and the prefix written again unless they outlast it."""
-    sent = min(pings, int(pause // interval))
-    would_expire = pause >= ttl
-    outlasts = would_expire and pause < ttl + pings * interval
-    return (saved if outlasts else ZERO) - sent * cost
+    return KeepAliveAdvice(cost, most, advised, gain, seen, warm_until - LEAD_S, interval, stop)
 
 
 NOW, COLD, MODEL, EFFORT = "now", "after the TTL", "another model", "another effort level"
 MESSAGE_EFFORT = "another effort level, in a message"
 COMPACT, PLAIN, DEFERRED = "after /compact", "tools added", "tools deferred"
+READS_NOTHING = "another model reads nothing of this cache"
 
 
 @value
@@ -161,55 +272,41 @@ def choose_next(
     """
     message = next_message(state, prices, now, new_tokens, output_tokens)
     compaction = price_compaction(state, prices, now, new_tokens, output_tokens)
-    length = message.usage.total_input
+    length, live = message.usage.total_input, state.live_tokens(now)
+
+    def price(read: int, added: int = 0) -> Price:
+        return price_of(usage_of(state, read, length + added, output_tokens), prices)
+
     found = [NextAlternative(NOW, NOW, message.price, note="" if message.is_warm else "the cache has expired")]
     found.append(NextAlternative(COLD, COLD, message.cold, note="all of it is written again"))
-    found += [_switched(state, model, length, output_tokens) for model in models]
+    for model in models:  # another one shares no cache
+        other = replace(state, minimum_tokens=model.minimum_tokens, is_automatic=model.is_automatic, ttl_s=model.ttl_s)
+        usage = price_of(usage_of(other, 0, length, output_tokens), model.quote)
+        note = f"{READS_NOTHING}; tokens counted as on the present one"
+        found.append(NextAlternative(MODEL, f"with {model.model}", usage, note=note))
     if state.cached_tokens and state.effort_layer and not state.is_automatic:
-        found += _efforts(state, prices, now, length, output_tokens)
+        is_whole = state.effort_layer == "tools"  # rule 2: rewritten from the layer whose cache key has it
+        note = "all of it is written again" if is_whole else "the messages are written again"
+        usage = price(0 if is_whole else min(state.static_tokens, live))
+        found.append(NextAlternative(EFFORT, f"with {EFFORT}", usage, note=note))
+        if state.accepts_message_effort:
+            note = "what is cached stays"
+            found.append(NextAlternative(MESSAGE_EFFORT, f"with {MESSAGE_EFFORT}", price(live), note=note))
     if compaction is not None:
         last = "as long as this session's last one" if state.summary_tokens else f"of {SUMMARY_TOKENS:,} tokens"
         costs = compaction.message, compaction.summary
         note, enough = f"assumes a summary {last}", compaction.breaks_even_after
         found.append(NextAlternative(COMPACT, COMPACT, *costs, note, enough))
     if tools_tokens is not None:
-        plain = price_of(usage_of(state, 0, length + tools_tokens, output_tokens), prices)
-        deferred = price_of(usage_of(state, state.live_tokens(now), length + tools_tokens, output_tokens), prices)
-        found += [
-            NextAlternative(
-                PLAIN, f"{tools_tokens:,} tokens of tools added", plain, note="they come first: all is written again"
-            ),
-            NextAlternative(
-                DEFERRED, f"{tools_tokens:,} tokens of tools deferred", deferred, note="all of them loaded"
-            ),
-        ]
+        for kind, read, how, note in (
+            (PLAIN, 0, "added", "they come first: all is written again"),
+            (DEFERRED, live, "deferred", "all of them loaded"),
+        ):
+            words = f"{tools_tokens:,} tokens of tools {how}"
+            found.append(NextAlternative(kind, words, price(read, tools_tokens), note=note))
     return NextChoice(message, tuple(found), compaction, advise_keep_alive(state, prices, now))
 
 
-def _switched(state: SessionState, model: BilledModel, length: int, output_tokens: int) -> NextAlternative:
-    """Another model shares no cache; its tokens are taken to be as many."""
-    other = replace(state, minimum_tokens=model.minimum_tokens, is_automatic=model.is_automatic, ttl_s=model.ttl_s)
-    usage = price_of(usage_of(other, 0, length, output_tokens), model.quote)
-    note = "another model reads nothing of this cache; tokens counted as on the present one"
-    return NextAlternative(MODEL, f"with {model.model}", usage, note=note)
-
-
-def _efforts(
-    state: SessionState, prices: Quote | None, now: float, length: int, output_tokens: int
-) -> list[NextAlternative]:
-    """Another effort rewrites from the layer whose cache key has it (rule 2); one in a message rewrites nothing."""
-    live = state.live_tokens(now)
-    is_whole = state.effort_layer == "tools"
-    usage = usage_of(state, 0 if is_whole else min(state.static_tokens, live), length, output_tokens)
-    note = "all of it is written again" if is_whole else "the messages are written again"
-    found = [NextAlternative(EFFORT, f"with {EFFORT}", price_of(usage, prices), note=note)]
-    if state.accepts_message_effort:
-        kept = price_of(usage_of(state, live, length, output_tokens), prices)
-        found.append(NextAlternative(MESSAGE_EFFORT, f"with {MESSAGE_EFFORT}", kept, note="what is cached stays"))
-    return found
-
-
-EFFORTS = ("low", "high")
 WITHOUT_KEEP_ALIVES = ("claude-code",)
 """Clients that send none, and let nobody set that they do."""
 
@@ -250,39 +347,31 @@ class NextSession:
                 raise CannotEvaluate(f"{why}: `cachecost models` lists them")
         output, tools = asked.output_tokens, asked.tools_tokens
         found = choose_next(state, model.quote, at, asked.new_tokens, output, others, tools)
-        return found if self.conversation is None else self._simulated(found, self.conversation, asked)
+        return found if self.conversation is None else self._simulate_rows(found, self.conversation, asked)
 
-    def _simulated(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
+    def _simulate_rows(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
         """The same with the simulation's figures where a request can be simulated."""
         at = asked.at if known.is_timed else known.last.start
         new = self.state.typical_new_tokens if asked.new_tokens is None else asked.new_tokens
-        message, known = asked.message or message_of_size(new), known.with_answer(asked.output_tokens)
+        unknown = Message.of("user", (given_block("text", "user", "next message", new),))
+        message, known = asked.message or unknown, known.with_answer(asked.output_tokens)
         now = known.next_message(message, at)
-        models = iter(asked.models)
-        rows: list[NextAlternative] = []
+        models, rows = iter(asked.models), list[NextAlternative]()
         for row in found.alternatives:
             if row.kind in (NOW, MESSAGE_EFFORT):
-                rows.append(replace(row, usage=now.price))
+                row = replace(row, usage=now.price)
             elif row.kind == COLD:
-                rows.append(replace(row, usage=now.cold))
+                row = replace(row, usage=now.cold)
             elif row.kind == MODEL:
                 price = known.next_message(message, at, with_model(next(models))).price
-                rows.append(replace(row, usage=price, note="another model reads nothing of this cache"))
-            else:
-                rows.append(_with_simulated_effort(row, known, message, at) if row.kind == EFFORT else row)
+                row = replace(row, usage=price, note=READS_NOTHING)
+            elif row.kind == EFFORT:
+                config = known.last.request.params.get("output_config") or {}
+                level = "high" if config.get("effort") == "low" else "low"
+                with suppress(CannotEvaluate):  # as it is where the host refuses the parameter
+                    row = replace(row, usage=known.next_message(message, at, with_effort(level)).price)
+            rows.append(row)
         return replace(found, message=now, alternatives=tuple(rows))
-
-
-def _with_simulated_effort(
-    row: NextAlternative, known: LastConversation, message: Message, at: float
-) -> NextAlternative:
-    """The row with the usage of another level; as it is where the host refuses the parameter."""
-    config = known.last.request.params.get("output_config") or {}
-    level = EFFORTS[config.get("effort") == EFFORTS[0]]
-    try:
-        return replace(row, usage=known.next_message(message, at, with_effort(level)).price)
-    except CannotEvaluate:
-        return row
 
 
 def next_session(account: BillAccount, key: str, workload: Workload | None = None) -> NextSession | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from decimal import Decimal
-from itertools import pairwise
+from itertools import chain
 
-from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
+from cachecost.analysis.bill.call_prices import CachedPrefix, seconds_between, state_after
 from cachecost.analysis.next_message.state import (
     SUMMARY_TOKENS,
     BilledModel,
@@ -70,7 +70,6 @@ def session_state(
         min(static, cache.tokens),
         static_warm_until,
         *_typical_sizes(main[-MOST_CALLS:]),
-        pauses=_pauses(main[-MOST_CALLS:]),
         summary_tokens=_median(summaries) if summaries else 0,
         is_automatic=model.is_automatic,
         minimum_tokens=model.minimum_tokens,
@@ -91,20 +90,13 @@ def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CachedPrefix:
     of it."""
     hours = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[3])
     writes = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[2])
-    begin = next(hours, None)
-    begin = next(writes, len(main) - 1) if begin is None else begin
     state: CachedPrefix | None = None
-    for call in main[begin:]:
+    for call in main[next(chain(hours, writes), len(main) - 1) :]:
         state = state_after(call, None if "clear" in call.events else state, None)
     assert state is not None
     model, last = find(main[-1], ""), main[-1]
-    return CachedPrefix(
-        last.total_input if model.is_automatic else state.tokens,
-        state.ttl,
-        state.hour_tokens,
-        last.start,
-        model.ttl_s or state.ttl_s,
-    )
+    tokens = last.total_input if model.is_automatic else state.tokens
+    return CachedPrefix(tokens, state.ttl, state.hour_tokens, last.start, model.ttl_s or state.ttl_s)
 
 
 def static_prefix(main: Sequence[BilledCall], earlier: int = 0) -> int:
@@ -146,29 +138,23 @@ def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
     return None if None in costs else total + sum(filter(None, costs), ZERO)
 
 
-def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int]:
+def _typical_sizes(main: Sequence[BilledCall]) -> tuple[int, int, int, tuple[float, ...]]:
+    """Tokens that a message adds and an answer has, calls for each message; seconds before the latest messages."""
     added: list[int] = []
     lengths: list[int] = []
+    pauses: list[float] = []
     for position, call in enumerate(main):
-        is_message = "human" in call.events or not position
-        if is_message:
+        before = main[position - 1] if position else None
+        if "human" in call.events or before is None:
             lengths.append(0)
+            if before is not None and RESTARTS.isdisjoint(call.events):
+                added.append(max(0, call.total_input - before.total_input - before.tokens[4]))
+            pause = seconds_between(before, call)
+            pauses += [pause] if pause is not None and pause > 0 else []
         lengths[-1] += 1
-        if is_message and position and RESTARTS.isdisjoint(call.events):
-            before = main[position - 1]
-            added.append(max(0, call.total_input - before.total_input - before.tokens[4]))
     answers = [call.tokens[4] for call in main]
-    return _median(added) if added else 0, _median(answers), _median(lengths)
-
-
-def _pauses(main: Sequence[BilledCall]) -> tuple[float, ...]:
-    """Seconds between a person's message and the call before it, the latest last."""
-    found = [
-        call.start - before.start
-        for before, call in pairwise(main)
-        if "human" in call.events and call.start is not None and before.start is not None and call.start > before.start
-    ]
-    return tuple(found[-MOST_PAUSES:])
+    sizes = _median(added) if added else 0, _median(answers), _median(lengths)
+    return *sizes, tuple(pauses[-MOST_PAUSES:])
 
 
 def _median(numbers: Sequence[int]) -> int:

@@ -1,12 +1,7 @@
-"""What is known of a session between two messages: its bill so far, its cache, and the size of its messages.
+"""What the next message of a session costs, from its bills: sent now, once the cache has expired, or after /compact.
 
-What of a model's rules and prices the price of a message needs: small enough to be remembered with a session.
-
-What the next message costs: its first call repeats the conversation, adds the message, and is answered.
-
-What /compact now costs, what each message after it costs less, and after how many messages it has paid for itself.
-
-What a client itself says of a session (Claude Code's status line and hooks), over what its bills imply.
+`SessionState` is what is known between two messages, `BilledModel` what its price needs of a model: both are small
+enough to be remembered. What a client itself says of a session (Claude Code's status line and hooks) comes over them.
 """
 
 from __future__ import annotations
@@ -133,9 +128,7 @@ class BilledModel:
 
     def cost(self, usage: Usage) -> Decimal | None:
         """USD of a call; None where no price is known."""
-        found = self.quote.of(usage.total_input) if self.quote else None
-        amounts = call_amounts(usage, found if found and found.are_known else None)
-        return sum(amounts, ZERO) if amounts else None
+        return price_of(usage, self.quote).cost
 
 
 FindModel = Callable[[BilledCall, str], BilledModel]
@@ -146,21 +139,15 @@ def models_in(prices: CallPrices) -> FindModel:
     """Finds models in these rules and prices."""
 
     def find(call: BilledCall, model: str = "") -> BilledModel:
-        asked = replace_model(call, model) if model else call
+        asked = call
+        if model:  # in the same way and on the same day
+            asked = BilledCall(call.number, call.line, model, call.tokens, call.start, modes=call.modes, host=call.host)
         rules, quote = prices.rules_of(asked), prices.quote(asked)
         host = host_of(call.host, prices.host, asked.model)
         if rules is None:
             return BilledModel(asked.model, host, quote)
-        return BilledModel(
-            asked.model,
-            host,
-            quote,
-            rules.ttl_s,
-            rules.is_automatic,
-            rules.minimum_tokens,
-            effort_layer(rules),
-            rules.accepts_message_effort,
-        )
+        limits = rules.ttl_s, rules.is_automatic, rules.minimum_tokens
+        return BilledModel(asked.model, host, quote, *limits, effort_layer(rules), rules.accepts_message_effort)
 
     return find
 
@@ -170,11 +157,6 @@ def price_period(call: BilledCall) -> int | None:
     an hour, as some have peak hours."""
     length = DAY_S if call.host in ("", "anthropic") else QUARTER_S
     return None if call.start is None else int(call.start // length)
-
-
-def replace_model(call: BilledCall, model: str) -> BilledCall:
-    """The call as one of another model, in the same way and on the same day."""
-    return BilledCall(call.number, call.line, model, call.tokens, call.start, modes=call.modes, host=call.host)
 
 
 def cost_of_call(call: BilledCall, find: FindModel) -> Decimal | None:
@@ -225,11 +207,7 @@ class NextMessage:
 
 
 def next_message(
-    state: SessionState,
-    prices: Quote | None,
-    now: float,
-    new_tokens: int | None = None,
-    output_tokens: int = 0,
+    state: SessionState, prices: Quote | None, now: float, new_tokens: int | None = None, output_tokens: int = 0
 ) -> NextMessage:
     """The next message, sent at `now`; `new_tokens` None: as long as this session's messages typically are.
 
@@ -257,7 +235,8 @@ def usage_of(state: SessionState, read: int, length: int, output_tokens: int = 0
 def price_of(usage: Usage, prices: Quote | None) -> Price:
     """A usage at the prices of its length."""
     found = prices.of(usage.total_input) if prices else None
-    return Price(usage, found.total_cost(usage) if found and found.are_known else None)
+    amounts = call_amounts(usage, found if found and found.are_known else None)
+    return Price(usage, sum(amounts, ZERO) if amounts else None)
 
 
 INSTRUCTION_TOKENS = 500
@@ -303,18 +282,12 @@ def price_compaction(
     shorter = state.prompt_tokens - after.prompt_tokens  # which each call of a later message reads less
     saved = None if read is None else shorter * state.calls_per_message * read
     without = next_message(state, prices, now, new_tokens, output_tokens).cost
-    enough = _break_even(summary.cost, message.cost, without, saved, state.calls_per_message)
+    enough: int | None = None
+    if summary.cost is not None and message.cost is not None and without is not None and saved and saved > 0:
+        first = saved * (state.calls_per_message - 1) / state.calls_per_message
+        extra = summary.cost + message.cost - without - first
+        enough = 1 if extra <= 0 else 1 + int((extra / saved).to_integral_value(ROUND_CEILING))
     return CompactionPrice(summary, message, after.prompt_tokens, saved, enough)
-
-
-def _break_even(
-    summary: Decimal | None, message: Decimal | None, without: Decimal | None, saved: Decimal | None, calls: int
-) -> int | None:
-    if summary is None or message is None or without is None or saved is None or saved <= 0:
-        return None
-    first = saved * (calls - 1) / calls
-    extra = summary + message - without - first
-    return 1 if extra <= 0 else 1 + int((extra / saved).to_integral_value(ROUND_CEILING))
 
 
 Facts = Mapping[str, Any]

@@ -80,16 +80,11 @@ def watch_account(
         found = [replace(one, cost=costs.get(one.call.number, one.cost)) for one in found]
     first = max(1, len(found) - MOST_CALLS + 1)
     last = tuple(replace(one, number=number) for number, one in enumerate(found[-MOST_CALLS:], first))
-    return WatchedSession(source, total_of(found), last, next_session(account, keys[0]), tuple(notes))
-
-
-def total_of(calls: Sequence[TimelineCall]) -> WatchedTotals:
-    """The totals of these calls."""
-    costs = [one.cost for one in calls]
-    known = [cost for cost in costs if cost is not None]
-    sent = sum(one.call.total_input for one in calls)
-    rate = Decimal(sum(one.call.read for one in calls)) / sent if sent else None
-    return WatchedTotals(len(calls), sum(known, ZERO) if len(known) == len(costs) else None, rate)
+    known = [one.cost for one in found if one.cost is not None]
+    sent, read = sum(one.call.total_input for one in found), sum(one.call.read for one in found)
+    total = sum(known, ZERO) if len(known) == len(found) else None
+    totals = WatchedTotals(len(found), total, Decimal(read) / sent if sent else None)
+    return WatchedSession(source, totals, last, next_session(account, keys[0]), tuple(notes))
 
 
 def watched_moment(watched: WatchedSession, now: float) -> WatchedMoment | None:
@@ -108,15 +103,11 @@ def find_alarms(watched: WatchedSession, now: float, least_usd: Decimal, lead_s:
         for one in watched.calls
         if one.rewrite and one.rewrite.cost is not None and one.rewrite.cost >= least_usd
     ]
-    expiry = _expiry_alarm(watched, now, least_usd, lead_s)
-    return [*found, expiry] if expiry else found
-
-
-def _expiry_alarm(watched: WatchedSession, now: float, least_usd: Decimal, lead_s: float) -> WatchAlarm | None:
     state, moment = watched.state, watched_moment(watched, now)
     until = state.warm_until if state else None
     if state is None or moment is None or until is None or not 0 < until - now <= lead_s:
-        return None
+        return found
     warm, cold = moment.message.cost, moment.message.cold.cost
-    lost = None if warm is None or cold is None else cold - warm
-    return WatchAlarm(EXPIRY, lost, state.cached_tokens, at=until) if lost is not None and lost >= least_usd else None
+    if warm is not None and cold is not None and cold - warm >= least_usd:
+        found.append(WatchAlarm(EXPIRY, cold - warm, state.cached_tokens, at=until))
+    return found

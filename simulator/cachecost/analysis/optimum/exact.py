@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
 
@@ -17,12 +17,13 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanStep,
     accepts_breakpoints,
 )
-from cachecost.analysis.optimum.tree import BlockNode, BlockTree, Tail
+from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, merge_entries
 from cachecost.caches.expiry import ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import begins_with, prefixes_back
 from cachecost.prompts.render import BreakpointPrefix
+from cachecost.prompts.request import TTL
 from cachecost.providers.usage import PER_TOKEN, TTLS, ZERO
 
 MOST_CALLS, MOST_BLOCKS, MOST_TRIES = 8, 12, 60_000
@@ -68,76 +69,57 @@ def exact(
     evaluator: PlanEvaluator, slots: Sequence[PlanSlot], known_usd: Decimal, most_tries: int = MOST_TRIES
 ) -> ExactPlan:
     """The cheapest legal plan of `slots`, in their order, if it is cheaper than `known_usd`; else no steps."""
-    return _Search(evaluator, slots, known_usd, most_tries).search()
+    trains, has_extras = [slot.train for slot in slots], any(slot.is_optional for slot in slots)
+    plans, left = [_PartialPlan(evaluator.new_cache(), ZERO, ())], most_tries
+    for number, slot in enumerate(slots):
+        bound = _Bound(evaluator, slots[number + 1 :], has_extras)
+        begins, ends = slot.train not in trains[:number], slot.train not in trains[number + 1 :]
+        kept: dict[tuple[object, ...], _PartialPlan] = {}
+        for plan, breakpoints in ((before, one) for before in plans for one in _choices(slot, before, begins)):
+            made = plan
+            if breakpoints is not None:
+                left -= 1
+                cache, step = plan.cache.copy(), PlanStep(slot.step.sent, breakpoints)
+                usd = plan.usd + evaluator.run_step(cache, step).usd
+                open_trains = plan.trains
+                if slot.train is not None:
+                    here = frozenset({(slot.train, breakpoints)})
+                    open_trains = open_trains - here if ends else open_trains | here
+                made = _PartialPlan(cache, usd, (*plan.steps, step), open_trains)
+            if left <= 0:
+                break
+            if made.usd >= known_usd:
+                continue
+            key = bound.useful_entries(made.cache), made.trains
+            is_best = key not in kept or made.usd < kept[key].usd
+            if is_best and made.usd + bound.usd(made.cache) < known_usd:
+                kept[key] = made
+        plans = list(kept.values())
+    best = min((one for one in plans if one.usd < known_usd), key=lambda one: one.usd, default=None)
+    if best is None:
+        return ExactPlan(None, known_usd, left > 0)
+    return ExactPlan(list(best.steps), best.usd, left > 0)
 
 
-class _Search:
-    def __init__(
-        self, evaluator: PlanEvaluator, slots: Sequence[PlanSlot], known_usd: Decimal, most_tries: int
-    ) -> None:
-        self._evaluator = evaluator
-        self._slots = slots
-        self._best = ExactPlan(None, known_usd, True)
-        self._left = most_tries
-        trains = [slot.train for slot in slots]
-        self._begins = [one is not None and one not in trains[:number] for number, one in enumerate(trains)]
-        self._ends = [one is not None and one not in trains[number + 1 :] for number, one in enumerate(trains)]
-        has_extras = any(slot.is_optional for slot in slots)
-        self._bounds = [_Bound(evaluator, slots[number:], has_extras) for number in range(len(slots) + 1)]
-
-    def search(self) -> ExactPlan:
-        grown = [_PartialPlan(self._evaluator.new_cache(), ZERO, ())]
-        for number, slot in enumerate(self._slots):
-            grown = self._next(number, slot, grown)
-        for one in grown:
-            if one.usd < self._best.usd:
-                self._best = ExactPlan(list(one.steps), one.usd, True)
-        return replace(self._best, is_finished=self._left > 0)
-
-    def _next(self, number: int, slot: PlanSlot, grown: list[_PartialPlan]) -> list[_PartialPlan]:
-        bound = self._bounds[number + 1]
-        kept: dict[tuple[frozenset[tuple[object, ...]], frozenset[tuple[int, Breakpoints]]], _PartialPlan] = {}
-        for one in grown:
-            for made in self._options(number, slot, one):
-                if self._left <= 0:
-                    return list(kept.values())
-                if made.usd >= self._best.usd:
-                    continue
-                key = bound.useful_entries(made.cache), made.trains
-                if key in kept and kept[key].usd <= made.usd:
-                    continue
-                if made.usd + bound.usd(made.cache) < self._best.usd:
-                    kept[key] = made
-        return list(kept.values())
-
-    def _options(self, number: int, slot: PlanSlot, one: _PartialPlan) -> Iterator[_PartialPlan]:
-        begun = [breakpoints for train, breakpoints in one.trains if train == slot.train]
-        if slot.is_optional and not begun:
-            yield one
-        if slot.train is None:
-            choices: Iterable[Breakpoints] = breakpoint_sets(slot.step)
-        else:
-            choices = slot.choices if self._begins[number] else begun
-        for breakpoints in choices:
-            self._left -= 1
-            cache, step = one.cache.copy(), PlanStep(slot.step.sent, breakpoints)
-            usd = one.usd + self._evaluator.run_step(cache, step).usd
-            trains = one.trains
-            if slot.train is not None:
-                here = frozenset({(slot.train, breakpoints)})
-                trains = trains - here if self._ends[number] else trains | here
-            yield _PartialPlan(cache, usd, (*one.steps, step), trains)
+def _choices(slot: PlanSlot, plan: _PartialPlan, begins: bool) -> Iterator[Breakpoints | None]:
+    """The breakpoints that a call may have after this plan; None: it is not made."""
+    begun = [breakpoints for train, breakpoints in plan.trains if train == slot.train]
+    if slot.is_optional and not begun:
+        yield None
+    if slot.train is None:
+        yield from breakpoint_sets(slot.step)
+    else:
+        yield from slot.choices if begins else begun
 
 
 def breakpoint_sets(step: PlanStep) -> Iterator[Breakpoints]:
     """Every legal set of breakpoints on a call, without those below the minimum, which change nothing."""
-    sent, nodes = step.sent, list[Prefix]()
-    node: Prefix | None = sent.prompt.end
-    while node is not None:
-        if accepts_breakpoints(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens:
-            nodes.append(node)
-        node = node.parent
-    nodes.reverse()
+    sent = step.sent
+    nodes = [
+        node
+        for node in prefixes_back(sent.prompt.end)
+        if accepts_breakpoints(node) and sent.sizes.of(node) >= sent.rules.minimum_tokens
+    ][::-1]
     yield NO_BREAKPOINTS
     for count in range(1, sent.rules.maximum_breakpoints + 1):
         for chosen in combinations(nodes, count):
@@ -177,15 +159,13 @@ class _Bound:
             return self._fixed
         states: dict[Prefix, BlockState] = {}
         for (prefix, _), entry in cache.entries():
-            node: Prefix | None = prefix if entry.state(self.start) != "expired" else None
-            block = HeldBlock(entry.touched, "1h" if entry.ttl == "1h" else "5m", entry.readable_at, entry.started)
-            while node is not None:
-                states[node] = merge_entries(block, states.get(node))
-                node = node.parent
-        return self._fixed + sum((self._cost(node, tail, states) for node, tail in self._tails), ZERO).scaleb(PER_TOKEN)
-
-    def _cost(self, node: BlockNode, tail: Tail, states: dict[Prefix, BlockState]) -> Decimal:
-        return self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node)
+            if entry.state(self.start) != "expired":
+                ttl: TTL = "1h" if entry.ttl == "1h" else "5m"
+                block = HeldBlock(entry.touched, ttl, entry.readable_at, entry.started)
+                for node in prefixes_back(prefix):
+                    states[node] = merge_entries(block, states.get(node))
+        costs = (self._ttls.cost(tail, states.get(node.prefix)) * own_tokens(node) for node, tail in self._tails)
+        return self._fixed + sum(costs, ZERO).scaleb(PER_TOKEN)
 
 
 def train_slots(evaluator: PlanEvaluator) -> list[PlanSlot]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
@@ -21,9 +22,9 @@ from cachecost.caches.expiry import CacheEntry, ttl_s_of
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Message, Prefix, Thread
-from cachecost.prompts.compare import begins_with
+from cachecost.prompts.compare import begins_with, prefixes_back
 from cachecost.prompts.render import BreakpointPrefix
-from cachecost.prompts.request import TTL, Request, text_block
+from cachecost.prompts.request import TTL, text_block
 from cachecost.strategies.changes.keepalive import needs_output
 
 MOST_PINGS = 60
@@ -32,28 +33,21 @@ WARM_S = 5.0
 
 
 class TouchTrackingCache(PlanCache):
-    """A cache that records which step used each entry last, and the entry after it."""
+    """A cache that records in `last` which step used each entry last, and the entry after it."""
 
     def __init__(self, warm: WarmPrefixes) -> None:
         super().__init__(warm)
-        self._by: dict[Prefix, tuple[PlanStep, TTL, CacheEntry]] = {}
+        self.last: dict[Prefix, tuple[PlanStep, TTL, CacheEntry]] = {}
 
     def record(self, done: StepResult) -> None:
         """Record what a step used: its breakpoints, and its hit."""
         rules, hit = done.step.sent.rules, done.outcome.hit
         touched = [(breakpoint.prefix, breakpoint.ttl) for breakpoint in done.step.breakpoints]
-        if hit is not None and hit in self._by:
-            touched.append((hit, self._by[hit][1]))
+        if hit is not None and hit in self.last:
+            touched.append((hit, self.last[hit][1]))
         for prefix, ttl in touched:
             if self.state(prefix, ttl, rules, done.step.sent.start) != "absent":
-                self._by[prefix] = (done.step, ttl, copy(self.entry(prefix, ttl, rules)))
-
-    def before(self, prefix: Prefix) -> CacheEntry | None:
-        """The entry at `prefix` as the previous step left it."""
-        return self._by[prefix][2] if prefix in self._by else None
-
-    def toucher(self, prefix: Prefix) -> PlanStep | None:
-        return self._by[prefix][0] if prefix in self._by else None
+                self.last[prefix] = (done.step, ttl, copy(self.entry(prefix, ttl, rules)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,77 +66,51 @@ def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanSte
     warmed: set[Prefix] = set()
     for step in steps:
         done = evaluator.run_step(cache, step)
-        if not step.sent.is_extra:
+        sent = step.sent
+        if not sent.is_extra:
             yield from _find_trains(evaluator, cache, done)
-            node = _find_shared_prefix(done, before, known)
-            if node is not None and before is not None and node not in warmed:
+            # Whether the call starts too early to read what the one before writes.
+            is_together = before is not None and (
+                sent.start < before.sent.start + before.sent.call.ready_s or sent.start <= before.sent.start
+            )
+            node = find_markable(known[sent]) if is_together else None
+            least = max(sent.rules.minimum_tokens, done.outcome.read + 1)
+            if before is not None and node is not None and node not in warmed and sent.sizes.of(node) >= least:
                 warmed.add(node)
                 at = before.sent.start - max(WARM_S, before.sent.call.first_token_s + 1)
                 ttl: TTL = "5m" if "5m" in before.sent.rules.accepted_ttls else "1h"
-                warm = extra(evaluator, before.sent, (BreakpointPrefix(node, ttl),), at, "warm")
-                yield from _propose([warm] if warm else [], {})
-            before = before if before is not None and _together(before, step) else step
+                if warm := extra(evaluator, before.sent, (BreakpointPrefix(node, ttl),), at, "warm"):
+                    yield Proposal([warm])
+            before = before if is_together else step
         cache.record(done)
-
-
-def _together(first: PlanStep, step: PlanStep) -> bool:
-    """Whether a call starts too early to read what the first one writes."""
-    start, sent = step.sent.start, first.sent
-    return start < sent.start + sent.call.ready_s or start <= sent.start
-
-
-def _find_shared_prefix(
-    done: StepResult, before: PlanStep | None, known: Mapping[BareCall, Prefix | None]
-) -> Prefix | None:
-    """What a call shares with one that started at the same time, if that is more than it read."""
-    if before is None or not _together(before, done.step):
-        return None
-    sent = done.step.sent
-    node = find_markable(known[sent])
-    is_long = node is not None and sent.sizes.of(node) >= max(sent.rules.minimum_tokens, done.outcome.read + 1)
-    return node if is_long else None
 
 
 def _find_trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResult) -> Iterator[Proposal]:
     """Keep-alives that bridge the pause before a call, with the entry's TTL and with 1h."""
-    now = done.step.sent.start
-    lost = _find_expired(cache, done)
-    last = cache.toucher(lost[0]) if lost is not None else None
-    if lost is None or last is None:
+    now, stop = done.step.sent.start, done.outcome.hit
+    for node in takewhile(lambda node: node is not stop, prefixes_back(done.step.sent.prompt.end)):
+        if (used := cache.last.get(node)) and used[2].state(now) == "expired":
+            last, _, entry = used
+            break
+    else:
         return
-    node, entry = lost
     ttl: TTL = "1h" if entry.ttl == "1h" else "5m"
-    breakpoints = (*_before(last, node, ttl), BreakpointPrefix(node, ttl))
-    yield from _propose(keep_alive_train(evaluator, last.sent, breakpoints, entry.touched, now, entry.ttl_s), {})
+    # The breakpoints before the block stay as they are, or for 1h where its own is (rule 6).
+    before = [
+        BreakpointPrefix(one.prefix, "1h") if ttl == "1h" else one
+        for one in last.breakpoints
+        if one.prefix.depth < node.depth
+    ]
+    breakpoints = (*before, BreakpointPrefix(node, ttl))
+    if train := keep_alive_train(evaluator, last.sent, breakpoints, entry.touched, now, entry.ttl_s):
+        yield Proposal(train)
     end = deepest(last.sent.passes[0], last.sent.rules)
     if ttl == "5m" and end is not None and "1h" in last.sent.rules.accepted_ttls and not last.sent.is_extra:
         nodes = sorted({*(breakpoint.prefix for breakpoint in last.breakpoints), end}, key=lambda one: one.depth)
         hours = tuple(BreakpointPrefix(one, "1h") for one in nodes[-last.sent.rules.maximum_breakpoints :])
-        train = keep_alive_train(evaluator, last.sent, hours, last.sent.start, now, ttl_s_of(last.sent.rules, "1h"))
-        yield from _propose(train, {last.sent: hours})
-
-
-def _before(step: PlanStep, node: Prefix, ttl: TTL) -> Iterator[BreakpointPrefix]:
-    """The breakpoints of a step before a block: as they are, or for 1h where the block's own is (rule 6)."""
-    for one in step.breakpoints:
-        if one.prefix.depth < node.depth:
-            yield BreakpointPrefix(one.prefix, "1h") if ttl == "1h" else one
-
-
-def _propose(extra: list[PlanStep], fixed: dict[BareCall, Breakpoints]) -> Iterator[Proposal]:
-    if extra:
-        yield Proposal(extra, fixed)
-
-
-def _find_expired(cache: TouchTrackingCache, done: StepResult) -> tuple[Prefix, CacheEntry] | None:
-    sent, stop = done.step.sent, done.outcome.hit
-    node: Prefix | None = sent.prompt.end
-    while node is not None and node is not stop:
-        entry = cache.before(node)
-        if entry is not None and entry.state(sent.start) == "expired":
-            return node, entry
-        node = node.parent
-    return None
+        ttl_s = ttl_s_of(last.sent.rules, "1h")
+        if train := keep_alive_train(evaluator, last.sent, hours, last.sent.start, now, ttl_s):
+            yield Proposal(train, {last.sent: hours})
 
 
 def keep_alive_train(
@@ -166,20 +134,12 @@ def extra(
     """
     request, last = sent.call.request, breakpoints[-1].prefix
     short = replace(request, thread=Thread().then(Message.of("user", (text_block("user", "."),))))
-    for asked in (request,) if last.layer is Layer.MESSAGES else (short, request):
-        made = _render_extra(evaluator, sent, asked, start, purpose)
-        if made is not None and begins_with(made.prompt.end, last):
-            return PlanStep(made, breakpoints)
-    return None
-
-
-def _render_extra(
-    evaluator: PlanEvaluator, sent: BareCall, request: Request, start: float, purpose: str
-) -> BareCall | None:
     output = int(needs_output(request.params))
     budget = (request.params.get("thinking") or {}).get("budget_tokens", 0)
     params = {name: value for name, value in request.params.items() if name != "stream"}
-    asked = replace(request, params={**params, "max_tokens": output + budget})
-    quiet = replace(derive_call(sent.call, asked, start, output, purpose), is_batch=False)
-    found = evaluator.render_call(quiet, is_extra=True)
-    return found if isinstance(found, BareCall) else None
+    for asked in (request,) if last.layer is Layer.MESSAGES else (short, request):
+        quiet = replace(asked, params={**params, "max_tokens": output + budget})
+        made = evaluator.render_extra(derive_call(sent.call, quiet, start, output, purpose))
+        if made is not None and begins_with(made.prompt.end, last):
+            return PlanStep(made, breakpoints)
+    return None

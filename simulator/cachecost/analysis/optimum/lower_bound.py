@@ -29,17 +29,11 @@ What a bill read and the simulation of the same calls does not was cached by som
 With pings: a ping repeats what an earlier call sent, pre-warming sends a call's beginning before it; each costs at
 least the least price of the model's tokens for every block in it that is kept or written, on the days of the calls.
 Pre-warming of a prefix that it partly reads writes for five minutes; otherwise the bound would not hold.
-
-What bills read that the simulation of the same calls does not: it was cached, whoever wrote it and when.
-
-What is alike in all calls of a list, and which of them are special: worked out once for each rest of a list.
-
-Blocks that are not the same in every call: bills set their lengths, a recording starts warm, a loss is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -48,7 +42,7 @@ from typing import Literal, NamedTuple
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, simulation_of
 from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, BlockNode, BlockTree, CallPass, Tail
 from cachecost.analysis.optimum.ttl_costs import CheapestPrices, TTLCosts
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.render import BreakpointPrefix, Place, PrefixSizes
@@ -80,23 +74,14 @@ def proved_reads(evaluator: PlanEvaluator, simulated: Iterable[CallRow] | None =
     terms, found = evaluator.terms, dict[BareCall, ProvedRead]()
     if not terms.bills or not terms.may_start_warm or terms.rules.assumptions.warm_start != "as_billed":
         return found
-    bills = list(map(_billed_read, evaluator.calls))
+    bills = [one.billed.read if one.billed else 0 for one in evaluator.calls]
     if not any(bills):
         return found
-    rows = _rows(evaluator) if simulated is None else simulated
+    rows = map(simulation_of(terms).row, evaluator.calls) if simulated is None else simulated
     for sent, billed, row in zip(evaluator.sent, bills, rows, strict=True):
         if billed > row.usage.read:
             found[sent] = ProvedRead(row.usage.read, billed) if len(sent.passes) == 1 else ProvedRead(0, None)
     return found
-
-
-def _rows(evaluator: PlanEvaluator) -> Iterator[CallRow]:
-    simulation = simulation_of(evaluator.terms)
-    return map(simulation.row, evaluator.calls)
-
-
-def _billed_read(call: Call) -> int:
-    return call.billed.read if isinstance(call, RecordedCall) and call.billed is not None else 0
 
 
 class _SameLengths(NamedTuple):
@@ -227,7 +212,7 @@ class BlocksByCall:
                 if self._warm[sent] or sent in self._proved or sent.call.most_read is not None
             }
         )
-        self._head_sizes_by_head: dict[Prefix, PrefixSizes | None] = {}
+        self._head_sizes: dict[Prefix, PrefixSizes | None] = {}
         self._heads_of: dict[Tail, list[PrefixSizes]] = {}
         self._numbers: dict[_CallEffects, int] = {}
         self._marks: list[_CallEffects] = [_CallEffects(ANY_CALL, NO_MARKS)]
@@ -236,27 +221,16 @@ class BlocksByCall:
     def list_for(self, node: BlockNode, tail: Tail, pings: bool) -> tuple[Tail, int]:
         """The list of the calls of a block, one token of which costs a share of the block, and the number of shares.
 
-        With `pings`, also what the block adds to these counts.
+        With `pings`, also what the block adds to these counts. The last calls, in which it is equally long, are shared
+        with other blocks, as those of one token.
         """
-        prefix, own = node.prefix, tail
-        tokens = self._rest.tokens(own, prefix)
-        if tokens is not None and not (pings and self.least(tokens, prefix, own) != tokens):
-            return self._marked(own, prefix), tokens
-        calls = list(own)
+        prefix = node.prefix
+        tokens = self._rest.tokens(tail, prefix)
+        if tokens is not None and not (pings and self.least(tokens, prefix, tail) != tokens):
+            return self._marked(tail, prefix), tokens
+        calls = list(tail)
         lengths = tokens_in(calls, prefix)
-        return self._by_length(prefix, calls, lengths, self.least(min(lengths), prefix, own) if pings else None)
-
-    def least(self, tokens: int, prefix: Prefix, tail: Tail) -> int:
-        """The fewest tokens of a block in any call, these, or ping."""
-        return min([tokens, *self._in_pings(prefix, tail)])
-
-    def _by_length(
-        self, prefix: Prefix, calls: Sequence[Tail], lengths: Sequence[int], least: int | None
-    ) -> tuple[Tail, int]:
-        """As `list_for`, the calls of a block with so many tokens in each of them, and `least` in a ping.
-
-        The last calls, in which it is equally long, are shared with other blocks, as those of one token.
-        """
+        least = self.least(min(lengths), prefix, tail) if pings else None
         times, at = lengths[-1], len(calls)
         made: Tail | None = None
         if least is None or least == times:
@@ -270,10 +244,34 @@ class BlocksByCall:
         assert made is not None
         return made, times
 
+    def least(self, tokens: int, prefix: Prefix, tail: Tail) -> int:
+        """The fewest tokens of a block in any call, these, or ping. Of a block of the static prefix, pings send no more
+        than that."""
+        if prefix.layer is Layer.MESSAGES:
+            return tokens
+        if tail not in self._heads_of:
+            found = self._heads_of[tail] = []
+            for head, sent in {one.event.sent.prompt.head: one.event.sent for one in tail}.items():
+                if head not in self._head_sizes:
+                    request = replace(sent.call.request, thread=filler_thread())
+                    call = replace(sent.call, request=request, most_read=None)
+                    made = self._evaluator.render_call(call, is_extra=True)
+                    self._head_sizes[head] = made.sizes if isinstance(made, BareCall) else None
+                if (sizes := self._head_sizes[head]) is not None:
+                    found.append(sizes)
+        return min([tokens, *(added_tokens(one, prefix) for one in self._heads_of[tail])])
+
     def _marked(self, tail: Tail, prefix: Prefix) -> Tail:
         marks = NO_MARKS
         for event in reversed(self._rest.special(tail)):
-            marks = self._number(_CallEffects(self.block_in_call(event, prefix, 1, 1), marks))
+            effects = _CallEffects(self.block_in_call(event, prefix, 1, 1), marks)
+            if effects == self._marks[NO_MARKS]:  # these calls do nothing to the block
+                marks = NO_MARKS
+                continue
+            if effects not in self._numbers:
+                self._numbers[effects] = len(self._marks)
+                self._marks.append(effects)
+            marks = self._numbers[effects]
         walked: list[tuple[Tail, int]] = []
         now: Tail | None = tail
         while marks and now is not None and (now, marks) not in self._made:
@@ -287,54 +285,25 @@ class BlocksByCall:
         assert made is not None
         return made
 
-    def _number(self, marks: _CallEffects) -> int:
-        """The number of these marks; that of calls which do nothing to a block is 0."""
-        if marks == self._marks[NO_MARKS]:
-            return NO_MARKS
-        if marks not in self._numbers:
-            self._numbers[marks] = len(self._marks)
-            self._marks.append(marks)
-        return self._numbers[marks]
-
     def block_in_call(self, event: CallPass, prefix: Prefix, tokens: int, least: int) -> BlockInCall:
         """A block with so many tokens in a call, `least` in a ping, and what bills say of it there."""
-        return BlockInCall(tokens, least, self._warm_ttl(event, prefix), self._held(event, prefix))
-
-    def _warm_ttl(self, event: CallPass, prefix: Prefix) -> TTL | None:
-        """The TTL of what was cached of a block before its first call. Before its end a breakpoint may choose it."""
-        warm = self._warm[event.sent] if event.index == 0 else None
-        if warm is None or (prefix.tokens, prefix.depth) > (warm.prefix.tokens, warm.prefix.depth):
-            return None
-        is_before = prefix.depth < warm.prefix.depth and "1h" in event.sent.rules.accepted_ttls
-        return "1h" if is_before else warm.ttl
-
-    def _held(self, event: CallPass, prefix: Prefix) -> Literal["read", "lost"] | None:
-        """What the bill says of reading a block, where that is not what the simulation says."""
-        most, proved = event.sent.call.most_read, self._proved.get(event.sent)
+        sent = event.sent
+        warm = self._warm[sent] if event.index == 0 else None
+        warm_ttl: TTL | None = None
+        if warm is not None and (prefix.tokens, prefix.depth) <= (warm.prefix.tokens, warm.prefix.depth):
+            # Before the end of what was cached, a breakpoint may have chosen the TTL.
+            is_hour = prefix.depth < warm.prefix.depth and "1h" in sent.rules.accepted_ttls
+            warm_ttl = "1h" if is_hour else warm.ttl
+        held: Literal["read", "lost"] | None = None
+        most, proved = sent.call.most_read, self._proved.get(sent)
         if most is not None and event.index == 0:
-            return "lost" if _before(event, prefix) >= most else "read"
-        is_proved = proved is not None and proved.tokens(_before(event, prefix), event.tokens(prefix)) > 0
-        return "read" if is_proved else None
-
-    def _in_pings(self, prefix: Prefix, tail: Tail) -> list[int]:
-        """The tokens of a block of the static prefix in pings that send that and no more."""
-        if prefix.layer is Layer.MESSAGES:
-            return []
-        if tail not in self._heads_of:
-            heads = {one.event.sent.prompt.head: one.event.sent for one in tail}
-            sizes = (self._head_sizes(head, sent) for head, sent in heads.items())
-            self._heads_of[tail] = [one for one in sizes if one is not None]
-        return [added_tokens(one, prefix) for one in self._heads_of[tail]]
-
-    def _head_sizes(self, head: Prefix, sent: BareCall) -> PrefixSizes | None:
-        if head not in self._head_sizes_by_head:
-            request = replace(sent.call.request, thread=filler_thread())
-            made = self._evaluator.render_call(replace(sent.call, request=request, most_read=None), is_extra=True)
-            self._head_sizes_by_head[head] = made.sizes if isinstance(made, BareCall) else None
-        return self._head_sizes_by_head[head]
+            held = "lost" if _tokens_before(event, prefix) >= most else "read"
+        elif proved is not None and proved.tokens(_tokens_before(event, prefix), event.tokens(prefix)) > 0:
+            held = "read"
+        return BlockInCall(tokens, least, warm_ttl, held)
 
 
-def _before(event: CallPass, prefix: Prefix) -> int:
+def _tokens_before(event: CallPass, prefix: Prefix) -> int:
     """Tokens up to the block that ends `prefix`."""
     return event.tokens(prefix.parent) if prefix.parent is not None else 0
 

@@ -1,11 +1,9 @@
-"""The cheapest legal plan that a heuristic search finds, its lower bound, and how far each preset is from both.
-
-Whether a plan's savings depend on an assumption: the plan is run again with every other value that matters to it.
-"""
+"""The cheapest legal plan that a heuristic search finds, its lower bound, how far each preset is from both, and whether
+the plan still saves with other values of the assumptions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
@@ -25,7 +23,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     simulation_of,
 )
 from cachecost.analysis.optimum.plan_run import PlanRun, TriedPlan, improve_plan
-from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner, PlannerOptions, calls_in_order
+from cachecost.analysis.optimum.planner import Choices, PlanCall, Planner, PlannerOptions, calls_in_order
 from cachecost.analysis.optimum.prefill import LatencyFit, PrefillLoad, fit_of, load_of
 from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
 from cachecost.analysis.optimum.tree import BlockTree, FutureUse
@@ -101,23 +99,16 @@ class PlanCosts:
         """What each plan costs with this value of an assumption."""
         terms = self._evaluator.terms.with_assumptions({name: value})
         if name in OF_CACHE and self._prompts.have_equal_rules(terms):
-            return list(self._with_rules(terms))
+            found, known = list[Decimal](), dict[BareCall, BareCall]()
+            for plan in self._plans:
+                for sent in {step.sent for step in plan} - known.keys():
+                    known[sent] = replace(sent, rules=terms.rules_for(sent.call))
+                found.append(self._evaluator.cost(PlanStep(known[step.sent], step.breakpoints) for step in plan))
+            return found
         if name in OF_PROMPTS and self._prompts.are_alike(terms):
             return self._in_force
-        return [_simulated_usd(terms, plan) for plan in self._plans]
-
-    def _with_rules(self, terms: ReplaySetup) -> Iterator[Decimal]:
-        """The plans under the rules of these terms, as they are rendered."""
-        known: dict[BareCall, BareCall] = {}
-        for plan in self._plans:
-            for sent in {step.sent for step in plan} - known.keys():
-                known[sent] = replace(sent, rules=terms.rules_for(sent.call))
-            yield self._evaluator.cost(PlanStep(known[step.sent], step.breakpoints) for step in plan)
-
-
-def _simulated_usd(terms: ReplaySetup, plan: Plan) -> Decimal:
-    simulation = simulation_of(terms)
-    return sum((simulation.row(build_call(step)).cost.total for step in plan), ZERO)
+        simulations = [(simulation_of(terms), plan) for plan in self._plans]
+        return [sum((one.row(build_call(step)).cost.total for step in plan), ZERO) for one, plan in simulations]
 
 
 HABITS = (
@@ -199,29 +190,18 @@ def optimum_of(
     `progress` is called for each plan that was tried, with what was tried and how many such plans there are at most.
     Raises CannotEvaluate where no call can be evaluated.
     """
-    given: list[Call] = []
-    evaluator = PlanEvaluator.of(_noted(calls, given), terms)
+    evaluator = PlanEvaluator.of(calls, terms)
     if not evaluator.sent:
         why = next((row.error for row in evaluator.refused if row.error), "there are no calls")
         raise CannotEvaluate(f"nothing to optimise: {why}")
     for sent in evaluator.sent:
         sent.rules.require_breakpoints("optimize")
-    return _Finder(evaluator, given, pings, progress, first).optimum()
-
-
-def _noted(calls: Iterable[Call], given: list[Call]) -> Iterator[Call]:
-    """The calls, which are added to `given`: they may come one by one, with progress."""
-    for call in calls:
-        given.append(call)
-        yield call
+    return _Finder(evaluator, pings, progress, first).optimum()
 
 
 class _Finder:
-    def __init__(
-        self, evaluator: PlanEvaluator, calls: list[Call], pings: bool, progress: TriedPlan, first: str
-    ) -> None:
+    def __init__(self, evaluator: PlanEvaluator, pings: bool, progress: TriedPlan, first: str) -> None:
         self._evaluator = evaluator
-        self._calls = calls
         self._pings = pings
         self._progress = progress
         self._first = first
@@ -233,12 +213,15 @@ class _Finder:
         evaluator = self._evaluator
         presets = try_presets(evaluator, self._progress, COMPARED)
         plan, is_optimal = self._plan(presets)
-        assumptions = self._compared_assumptions(plan, presets)
+        compared = cheapest_first(presets)[: COMPARED if len(plan) <= MANY_CALLS else 1]
+        assumptions = compare_assumptions(evaluator, plan, [one.steps for one in compared], self._progress)
         rows = simulated_rows(evaluator.terms, plan)
-        recorded = self._recorded_plan()
         done = {"plan": list(evaluator.run(plan)), "best preset": list(evaluator.run(best_of(presets).steps))}
-        if recorded is not None:
-            done[self._first] = list(evaluator.run(recorded))
+        recorded: list[StepResult] | None = None
+        if not evaluator.refused and any(one.request.breakpoints or one.request.automatic for one in evaluator.calls):
+            pairs = zip(evaluator.sent, evaluator.calls, strict=True)
+            sent = [PlanStep(sent, rendered_breakpoints(sent, call.request)) for sent, call in pairs]
+            recorded = done[self._first] = list(evaluator.run(sent))
         counters = [
             evaluator.terms.counter(name) for name in dict.fromkeys(one.rules.generation for one in evaluator.sent)
         ]
@@ -249,10 +232,10 @@ class _Finder:
             self._pings,
             is_optimal and all(one.is_cheaper for one in assumptions),
             presets,
-            _sum(done[self._first]) if recorded is not None else None,
+            _sum(recorded) if recorded is not None else None,
             assumptions,
             {name: load_of(rows) for name, rows in done.items()},
-            fit_of(done[self._first]) if recorded is not None else None,
+            fit_of(recorded) if recorded is not None else None,
             margin(rows, max(counter.error_margin for counter in counters)),
             "; ".join(dict.fromkeys(counter.source for counter in counters)),
             sum((sent.output_usd for sent in evaluator.sent), ZERO),
@@ -262,22 +245,26 @@ class _Finder:
 
     def _plan(self, presets: Sequence[PresetResult]) -> tuple[list[PlanStep], bool]:
         """The cheapest plan, and whether it is provably optimal."""
-        evaluator = self._evaluator
+        evaluator, sent = self._evaluator, self._evaluator.sent
         best = best_of(presets)
         plan, usd = best.steps, best.usd
         future, least = FutureUse(self._tree), cheapest(evaluator)
-        ways, taken = (False, True) if self._pings else (False,), list(filter(self._are_taken, HABITS))
-        for pings in ways:
+        with_pings = (False, True) if self._pings else (False,)
+        options = [one for one in HABITS if not one.only or all(one.only in call.rules.accepted_ttls for call in sent)]
+        for pings in with_pings:
             ttls = TTLCosts(least, pings)
             planned = list[tuple[Decimal, int, Choices]]()
-            for choices in (Choices(future, ttls, habits) for habits in taken):
-                steps, cost = self._planned(choices)
-                self._progress("planned breakpoints", len(ways) * len(taken))
+            for option in options:
+                choices = Choices(future, ttls, option)
+                planner = Planner(evaluator, choices)
+                done = [planner.run_step(one) for one in sent]
+                cost = _sum(done)
+                self._progress("planned breakpoints", len(with_pings) * len(options))
                 planned.append((cost, len(planned), choices))
-                plan, usd = (steps, cost) if cost < usd else (plan, usd)
+                plan, usd = ([one.step for one in done], cost) if cost < usd else (plan, usd)
             if pings:
                 plan, usd = self._with_extras([choices for *_, choices in sorted(planned)], presets, plan, usd)
-        if usd > self._limit and len(evaluator.sent) <= RULE_CALLS:
+        if usd > self._limit and len(sent) <= RULE_CALLS:
             rule = cheapest_rule(evaluator, presets, self._pings)
             plan, usd = (rule.steps, rule.usd) if rule.usd < usd else (plan, usd)
         if usd > self._limit:
@@ -285,22 +272,12 @@ class _Finder:
             usd = min(usd, better)
         if usd <= self._limit:
             return plan, usd == self._limit
-        if not is_small(self._evaluator):
+        if not is_small(evaluator):
             return plan, False
         if self._pings:  # the times of keep-alives and pre-warming are not all tried, so that nothing is proved
-            return exact(self._evaluator, train_slots(self._evaluator), usd, MOST_TRIES_WITH_PINGS).steps or plan, False
-        found = exact(self._evaluator, [PlanSlot(PlanStep(sent, ())) for sent in self._evaluator.sent], usd)
+            return exact(evaluator, train_slots(evaluator), usd, MOST_TRIES_WITH_PINGS).steps or plan, False
+        found = exact(evaluator, [PlanSlot(PlanStep(one, ())) for one in sent], usd)
         return found.steps or plan, found.is_finished
-
-    def _planned(self, choices: Choices) -> tuple[list[PlanStep], Decimal]:
-        """The plan that follows these choices, and its cost."""
-        planner = Planner(self._evaluator, choices)
-        done = [planner.run_step(sent) for sent in self._evaluator.sent]
-        return [one.step for one in done], _sum(done)
-
-    def _are_taken(self, habits: PlannerOptions) -> bool:
-        """Whether every call accepts the only TTL of these options, if there is one."""
-        return habits.only is None or all(habits.only in sent.rules.accepted_ttls for sent in self._evaluator.sent)
 
     def _with_extras(
         self, choices: Sequence[Choices], presets: Sequence[PresetResult], plan: list[PlanStep], usd: Decimal
@@ -314,41 +291,21 @@ class _Finder:
         sent = self._evaluator.sent
         most = min(MOST_PROPOSALS, max(4, MOST_CALLS_TIMES_PROPOSALS // len(sent)))
         fixed = [plan, *(one.steps for one in cheapest_first(presets)[:COMPARED])]
-        bases: list[tuple[Sequence[PlannedCall], Choices | None]] = [(fixed[0], None)]
+        bases: list[tuple[Sequence[PlanCall], Choices | None]] = [(fixed[0], None)]
         for number in range(max(len(choices), len(fixed) - 1)):
             bases += [(sent, one) for one in choices[number : number + 1]]
             bases += [(steps, None) for steps in fixed[number + 1 : number + 2]]
         for calls, choice in bases[: max(LEAST_BASES, MOST_CALLS_TIMES_BASES // len(sent))]:
-            run = self._extended(PlanRun(self._evaluator, calls, choice), most)
+            run, extras = PlanRun(self._evaluator, calls, choice), list[PlanStep]()
+            own = {} if choice else {step.sent: step.breakpoints for step in run.steps}
+            for proposal in islice(proposals(self._evaluator, self._tree, run.steps), most):
+                more, added = {**own, **proposal.fixed}, [*extras, *proposal.extra]
+                changed = calls_in_order(sent, added, more)
+                self._progress("keep-alives and pre-warming", LEAST_BASES * most)
+                if run.cost_with(run.changes_to(changed)) < run.usd:
+                    run, extras, own = PlanRun(self._evaluator, changed, choice), added, more
             plan, usd = (run.steps, run.usd) if run.usd < usd else (plan, usd)
         return plan, usd
-
-    def _extended(self, run: PlanRun, most: int) -> PlanRun:
-        """The run with each proposed call that makes it cheaper."""
-        choices, extras = run.choices, list[PlanStep]()
-        fixed = {} if choices else {step.sent: step.breakpoints for step in run.steps}
-        for proposal in islice(proposals(self._evaluator, self._tree, run.steps), most):
-            more, added = {**fixed, **proposal.fixed}, [*extras, *proposal.extra]
-            calls = calls_in_order(self._evaluator.sent, added, more)
-            self._progress("keep-alives and pre-warming", LEAST_BASES * most)
-            if run.cost_with(run.changes_to(calls)) < run.usd:
-                run, extras, fixed = PlanRun(self._evaluator, calls, choices), added, more
-        return run
-
-    def _compared_assumptions(self, plan: list[PlanStep], presets: Sequence[PresetResult]) -> list[AssumptionResult]:
-        compared = cheapest_first(presets)[: COMPARED if len(plan) <= MANY_CALLS else 1]
-        return compare_assumptions(self._evaluator, plan, [one.steps for one in compared], self._progress)
-
-    def _recorded_plan(self) -> list[PlanStep] | None:
-        calls = {id(call.request.thread): call for call in self._calls}
-        if not any(call.request.breakpoints or call.request.automatic for call in calls.values()):
-            return None
-        return None if self._evaluator.refused else _as_sent(self._evaluator, self._calls)
-
-
-def _as_sent(evaluator: PlanEvaluator, calls: Sequence[Call]) -> list[PlanStep]:
-    pairs = zip(evaluator.sent, calls, strict=True)
-    return [PlanStep(sent, rendered_breakpoints(sent, call.request)) for sent, call in pairs]
 
 
 def _sum(done: Sequence[StepResult]) -> Decimal:

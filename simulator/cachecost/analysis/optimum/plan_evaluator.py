@@ -1,8 +1,5 @@
-"""Calls without breakpoints, rendered once, and the evaluation of plans on them.
-
-Which block of a request a rendered prefix ends with, that is, where its breakpoint goes.
-
-Whether calls are rendered alike under other assumptions: the same lengths, and the same calls share the same.
+"""Calls without breakpoints, rendered once, and the evaluation of plans on them: which block of a request a rendered
+prefix ends with, where its breakpoint goes, and whether calls are rendered alike under other assumptions.
 """
 
 from __future__ import annotations
@@ -197,7 +194,7 @@ class PlanEvaluator:
 
     def render_call(self, call: Call, is_extra: bool = False) -> BareCall | UnpreparedCall:
         """The call without breakpoints; why it has no usage if the API refuses it or it cannot be evaluated."""
-        bare = replace(call, request=remove_breakpoints(call.request))
+        bare = replace(call, request=replace(call.request, breakpoints=(), automatic=None))
         made = self.preparer.prepare_marked(bare, call)
         if isinstance(made, UnpreparedCall):
             return made
@@ -205,6 +202,11 @@ class PlanEvaluator:
         answer = Usage(output_tokens=output_tokens(call, made.counter), tool_uses=call.tool_uses)
         output = made.prices.total_cost(answer)
         return BareCall(bare, passes, made.rules, made.prices, output, is_extra)
+
+    def render_extra(self, call: Call) -> BareCall | None:
+        """A keep-alive or pre-warming call; None where the API refuses it."""
+        found = self.render_call(replace(call, is_batch=False), is_extra=True)
+        return found if isinstance(found, BareCall) else None
 
     @property
     def preparer(self) -> CallPreparer:
@@ -256,14 +258,9 @@ class PlanEvaluator:
         return sum((done.usd for done in self.run(steps)), ZERO)
 
 
-def simulation_of(terms: ReplaySetup, name: str = "optimum") -> Simulation:
+def simulation_of(terms: ReplaySetup) -> Simulation:
     """A simulation under these terms that knows all bills, and what was cached before them."""
-    return Simulation(terms, name, preparer=terms.preparer())
-
-
-def remove_breakpoints(request: Request) -> Request:
-    """The same request without `cache_control`."""
-    return replace(request, breakpoints=(), automatic=None)
+    return Simulation(terms, "optimum", preparer=terms.preparer())
 
 
 def input_usd(usage: Usage, prices: Prices) -> Decimal:
@@ -323,14 +320,14 @@ class KnownPlaces:
         if new:
             known.update(dict.fromkeys(new))
             known.update((one.block_key, one.prefix) for one in _places_of(sent, new, lambda one: one.block_key))
-        found = [self._breakpoint(prefix, ttl) for key, ttl in ttls.items() if (prefix := known[key]) is not None]
+        found = []
+        for key, ttl in ttls.items():
+            if (prefix := known[key]) is not None:
+                made = self._made.get((prefix, ttl))
+                if made is None:
+                    made = self._made[prefix, ttl] = BreakpointPrefix(prefix, ttl)
+                found.append(made)
         return tuple(sorted(found, key=lambda one: one.prefix.depth))
-
-    def _breakpoint(self, prefix: Prefix, ttl: TTL) -> BreakpointPrefix:
-        made = self._made.get((prefix, ttl))
-        if made is None:
-            made = self._made[prefix, ttl] = BreakpointPrefix(prefix, ttl)
-        return made
 
 
 def rendered_breakpoints(sent: BareCall, request: Request) -> Breakpoints:
@@ -363,17 +360,18 @@ class AlikePrompts:
     def __init__(self, evaluator: PlanEvaluator, calls: Sequence[Call]) -> None:
         self._evaluator = evaluator
         self._calls = list({_content(call): call for call in chain(evaluator.terms.bills, calls)}.values())
-        self._rules: list[ModelRules | None] = list(map(self._rules_of(evaluator.terms), self._calls))
+        self._rules = self._find_rules(evaluator.terms)
         self._heads: list[Head] | None = None
 
     def have_equal_rules(self, terms: ReplaySetup) -> bool:
         """Whether the assumptions change no other rule of any call."""
-        others = map(self._rules_of(terms), self._calls)
         checked: dict[tuple[int, int], bool] = {}
-        for rules, other in zip(self._rules, others, strict=True):
+        for rules, other in zip(self._rules, self._find_rules(terms), strict=True):
             key = id(rules), id(other)
             if key not in checked:
-                checked[key] = _are_equal(rules, other)
+                checked[key] = (
+                    replace(other, assumptions=rules.assumptions) == rules if rules and other else rules is other
+                )
             if not checked[key]:
                 return False
         return True
@@ -384,14 +382,14 @@ class AlikePrompts:
             return False
         if self._heads is None:
             self._heads = list(self._find_heads(self._rules))
-        others = list(self._find_heads(list(map(self._rules_of(terms), self._calls))))
+        others = list(self._find_heads(self._find_rules(terms)))
         if [hidden for _, hidden in self._heads] != [hidden for _, hidden in others]:
             return False
-        return all(_is_one_to_one(self._keys_to(self._heads, end), self._keys_to(others, end)) for end in (1, 2, 3))
-
-    @staticmethod
-    def _keys_to(heads: Sequence[Head], end: int) -> list[tuple[str, ...]]:
-        return [keys[:end] for keys, _ in heads]
+        for end in (1, 2, 3):
+            now, then = ([keys[:end] for keys, _ in heads] for heads in (self._heads, others))
+            if not len(set(zip(now, then, strict=True))) == len(set(now)) == len(set(then)):
+                return False
+        return True
 
     def _find_heads(self, rules: Sequence[ModelRules | None]) -> Iterator[Head]:
         """Of the calls that can be rendered: whether one can follows from no assumption."""
@@ -406,14 +404,15 @@ class AlikePrompts:
                 continue
             yield cache_keys_of(request, of_call), hidden
 
-    def _rules_of(self, terms: ReplaySetup) -> Callable[[Call], ModelRules | None]:
-        def find(call: Call) -> ModelRules | None:
+    def _find_rules(self, terms: ReplaySetup) -> list[ModelRules | None]:
+        """The rules of each call; None where it cannot be evaluated."""
+        found = list[ModelRules | None]()
+        for call in self._calls:
             try:
-                return terms.rules_for(call)
+                found.append(terms.rules_for(call))
             except CannotEvaluate:
-                return None
-
-        return find
+                found.append(None)
+        return found
 
 
 def _content(call: Call) -> tuple[object, ...]:
@@ -421,15 +420,3 @@ def _content(call: Call) -> tuple[object, ...]:
     request = call.request
     parts = request.thread, request.tools, request.system, request.params, request.message_thread
     return *map(id, parts), request.model, call.host, call.day, call.workspace, call.has_failed, bool(call.why_unknown)
-
-
-def _are_equal(rules: ModelRules | None, other: ModelRules | None) -> bool:
-    if rules is None or other is None:
-        return rules is other
-    return replace(other, assumptions=rules.assumptions) == rules
-
-
-def _is_one_to_one(ones: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether two of `ones` are equal exactly where those of `others` are."""
-    pairs = set(zip(ones, others, strict=True))
-    return len(pairs) == len(set(ones)) == len(set(others))

@@ -1,7 +1,5 @@
-"""A plan as it ran, and what it costs if some of its calls change: only calls that find other entries run again.
-
-Local search: small changes to a plan, kept if the simulation is cheaper, within a limit.
-"""
+"""A plan as it ran, and what it costs if some of its calls change: only calls that find other entries run again; the
+local search that keeps small changes to a plan where the simulation is cheaper."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     StepResult,
     find_markable,
 )
-from cachecost.analysis.optimum.planner import Choices, PlannedCall, Planner
+from cachecost.analysis.optimum.planner import Choices, PlanCall, Planner
 from cachecost.caches.breakpoints import Key
 from cachecost.caches.expiry import CacheEntry, has_expired
 from cachecost.caches.tracking import LOOK_UP, ChangedEntries, EntryHistory, TrackedEntries, are_alike
@@ -29,7 +27,7 @@ from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.providers.usage import PER_TOKEN, ZERO
 
-Changes = Mapping[float, PlannedCall | None]
+Changes = Mapping[float, PlanCall | None]
 """Other calls of a plan by their numbers, which lie between two where a call is added; None: it is not made."""
 STEP = 1 / 1024
 """From the number of a call to that of the first one that is added after it, and on to the next."""
@@ -67,7 +65,7 @@ class PlanRun:
     """A run of calls, whose breakpoints are given or chosen: the result of each in `done`, and their `usd` with
     answers."""
 
-    def __init__(self, evaluator: PlanEvaluator, calls: Sequence[PlannedCall], choices: Choices | None = None) -> None:
+    def __init__(self, evaluator: PlanEvaluator, calls: Sequence[PlanCall], choices: Choices | None = None) -> None:
         self.evaluator = evaluator
         self.calls = calls
         self.choices = choices
@@ -102,7 +100,7 @@ class PlanRun:
             self._found.append(cache.found)
         return done
 
-    def runner(self, cache: PlanCache) -> Callable[[PlannedCall], StepResult]:
+    def runner(self, cache: PlanCache) -> Callable[[PlanCall], StepResult]:
         """Makes calls against a cache, whose breakpoints are given, or chosen."""
         if self.choices is not None:
             return Planner(self.evaluator, self.choices, cache).run_step
@@ -122,9 +120,9 @@ class PlanRun:
         """The earliest start of the calls after this number."""
         return self._starts_from[floor(number) + 1]
 
-    def changes_to(self, calls: Sequence[PlannedCall]) -> Changes:
+    def changes_to(self, calls: Sequence[PlanCall]) -> Changes:
         """The changes to calls that have more among them, or other breakpoints."""
-        changes: dict[float, PlannedCall | None] = {}
+        changes: dict[float, PlanCall | None] = {}
         at, added = 0, 0
         for call in calls:
             if at < len(self.calls) and _sent(self.calls[at]) is _sent(call):
@@ -138,89 +136,72 @@ class PlanRun:
 
     def cost_with(self, changes: Changes) -> Decimal:
         """USD of the plan with other calls. The same as if all calls ran again."""
-        if self._is_apart(changes):
-            numbered: dict[float, PlannedCall | None] = {float(number): call for number, call in enumerate(self.calls)}
-            numbered.update(changes)
-            return PlanRun(
-                self.evaluator,
-                [call for _, call in sorted(numbered.items(), key=lambda one: one[0]) if call is not None],
-                self.choices,
-            ).usd
-        return _ChangedRun(self, changes).usd()
+        if not self._is_apart(changes):
+            return _changed_usd(self, changes)
+        numbered: dict[float, PlanCall | None] = {float(number): call for number, call in enumerate(self.calls)}
+        numbered.update(changes)
+        calls = [call for _, call in sorted(numbered.items(), key=lambda one: one[0]) if call is not None]
+        return PlanRun(self.evaluator, calls, self.choices).usd
 
     def _is_apart(self, changes: Changes) -> bool:
         """Whether later calls depend on more than the entries they look at: on draws, or on who starts warm."""
         if any(_sent(call).rules.assumptions.is_drawn for call in self.calls):
             return True
-        return any(
-            self.found_by(number) is not None if call is None else self._takes(number, _sent(call))
-            for number, call in changes.items()
-        )
-
-    def _takes(self, number: float, sent: BareCall) -> bool:
-        """Whether a call that is added here is the first to send what was cached before the recording began."""
-        if number.is_integer():
-            return False
-        warm = self.evaluator.warm.copy()
-        for call, found in zip(self.calls[: max(0, floor(number) + 1)], self._found, strict=False):
-            if found is not None:
-                warm.pop(_sent(call).prompt)
-        return warm.find(sent.prompt) is not None
+        for number, call in changes.items():
+            if call is None and self.found_by(number) is not None:
+                return True
+            if call is not None and not number.is_integer():
+                # Whether it is the first to send what was cached before the recording began.
+                warm = self.evaluator.warm.copy()
+                for earlier, found in zip(self.calls[: max(0, floor(number) + 1)], self._found, strict=False):
+                    if found is not None:
+                        warm.pop(_sent(earlier).prompt)
+                if warm.find(_sent(call).prompt) is not None:
+                    return True
+        return False
 
 
-class _ChangedRun:
-    """Runs the changed calls, then each later one that looks at an entry which differs."""
-
-    def __init__(self, run: PlanRun, changes: Changes) -> None:
-        self._run = run
-        self._new = changes
-        self._entries = ChangedEntries(run.history)
-        self._cache = _ChangedCache(run, self._entries)
-        self._make_call = run.runner(self._cache)
-        self._waiting = list(changes)
-        heapify(self._waiting)
-        added = [(number, _sent(call).start) for number, call in changes.items() if call is not None]
-        self._added = [(number, start) for number, start in added if not number.is_integer()]
-
-    def usd(self) -> Decimal:
-        usd, last = self._run.usd, -2.0
-        while self._waiting:
-            number = heappop(self._waiting)
-            if number != last:
-                usd += self._run_step(number)
-                last = number
-        return usd
-
-    def _run_step(self, number: float) -> Decimal:
-        """USD by which a call is more expensive now."""
-        run, entries = self._run, self._entries
-        self._cache.number = number
+def _changed_usd(run: PlanRun, changes: Changes) -> Decimal:
+    """USD of a plan after its changed calls have run, then each later one that looks at an entry which differs."""
+    entries = ChangedEntries(run.history)
+    cache = _ChangedCache(run, entries)
+    make_call = run.runner(cache)
+    waiting = list(changes)
+    heapify(waiting)
+    new = [(number, _sent(call).start) for number, call in changes.items() if call is not None]
+    added = [(number, start) for number, start in new if not number.is_integer()]
+    usd, last = run.usd, -2.0
+    while waiting:
+        number = heappop(waiting)
+        if number == last:
+            continue
+        cache.number = last = number
         entries.position, entries.used = number - STEP / 2, set()
-        is_old = number.is_integer()
-        call = self._new[number] if number in self._new else run.calls[int(number)]
-        usd = self._make_call(call).usd if call is not None else ZERO
-        start = min([run.start_after(number), *(start for other, start in self._added if other > number)])
-        now = [(key, entries.look_up(key)) for key in entries.used | (run.seen[int(number)] if is_old else set())]
+        call = changes[number] if number in changes else run.calls[int(number)]
+        usd += make_call(call).usd if call is not None else ZERO
+        used = entries.used
+        if number.is_integer():
+            usd -= run.done[int(number)].usd
+            used = used | run.seen[int(number)]
+        start = min([run.start_after(number), *(start for other, start in added if other > number)])
+        now = [(key, entries.look_up(key)) for key in used]
         entries.position = number
         for key, entry in now:
-            self._settle(key, entry, start)
-        return usd - run.done[int(number)].usd if is_old else usd
-
-    def _settle(self, key: Key, entry: CacheEntry | None, start: float) -> None:
-        """Forget an entry that is as the plan left it; else the next call that looks at it runs again."""
-        number, before = self._entries.position, self._run.history.at(key, self._entries.position)
-        is_as_before = are_alike(_unless_expired(entry, start), _unless_expired(before, start), start)
-        self._entries.settle(key, is_as_before)
-        following = None if is_as_before else self._run.next_reader(key, number)
-        if following is not None:
-            heappush(self._waiting, float(following))
+            # An entry that is as the plan left it is forgotten; else the next call that looks at it runs again.
+            before = run.history.at(key, number)
+            is_as_before = are_alike(_unless_expired(entry, start), _unless_expired(before, start), start)
+            entries.settle(key, is_as_before)
+            following = None if is_as_before else run.next_reader(key, number)
+            if following is not None:
+                heappush(waiting, float(following))
+    return usd
 
 
 def _unless_expired(entry: CacheEntry | None, now: float) -> CacheEntry | None:
     return None if entry is None or has_expired(now, entry.touched, entry.ttl_s) else entry
 
 
-def _sent(call: PlannedCall) -> BareCall:
+def _sent(call: PlanCall) -> BareCall:
     return call.sent if isinstance(call, PlanStep) else call
 
 
@@ -259,8 +240,12 @@ def improve_plan(
 
 def plan_changes(run: PlanRun) -> Iterator[tuple[int, PlanStep | None]]:
     """Changed steps by their numbers, those first that paid most for what they did not read; None: not made."""
-    order = sorted(range(len(run.done)), key=lambda number: -_unread_usd(run.done[number]))
-    for number in order:
+
+    def unread_usd(number: int) -> Decimal:
+        done = run.done[number]
+        return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(PER_TOKEN)
+
+    for number in sorted(range(len(run.done)), key=lambda number: -unread_usd(number)):
         step = run.done[number].step
         if step.sent.is_extra:
             yield number, None
@@ -268,33 +253,21 @@ def plan_changes(run: PlanRun) -> Iterator[tuple[int, PlanStep | None]]:
             yield number, PlanStep(step.sent, breakpoints)
 
 
-def _unread_usd(done: StepResult) -> Decimal:
-    return done.usd - done.step.sent.output_usd - done.usage.read * done.step.sent.prices.read.scaleb(PER_TOKEN)
-
-
 def _other_breakpoints(step: PlanStep) -> Iterator[Breakpoints]:
-    """One breakpoint fewer, another TTL up to or from one, one a block further up, or one more at the end."""
-    breakpoints, accepted = step.breakpoints, step.sent.rules.accepted_ttls
+    """One breakpoint fewer, another TTL up to or from one, one more at the end, or one a block further up."""
+    breakpoints, rules = step.breakpoints, step.sent.rules
     for number in range(len(breakpoints)):
         yield (*breakpoints[:number], *breakpoints[number + 1 :])
     for number, breakpoint in enumerate(breakpoints):
-        if breakpoint.ttl == "5m" and "1h" in accepted:
+        if breakpoint.ttl == "5m" and "1h" in rules.accepted_ttls:
             yield tuple(BreakpointPrefix(one.prefix, "1h") if n <= number else one for n, one in enumerate(breakpoints))
-        if breakpoint.ttl == "1h" and "5m" in accepted:
+        if breakpoint.ttl == "1h" and "5m" in rules.accepted_ttls:
             yield tuple(BreakpointPrefix(one.prefix, "5m") if n >= number else one for n, one in enumerate(breakpoints))
-    yield from _move_breakpoints(step)
-
-
-def _move_breakpoints(step: PlanStep) -> Iterator[Breakpoints]:
-    breakpoints = step.breakpoints
+    taken = {one.prefix for one in breakpoints}
     end = find_markable(step.sent.prompt.end)
-    if (
-        end is not None
-        and len(breakpoints) < step.sent.rules.maximum_breakpoints
-        and all(one.prefix is not end for one in breakpoints)
-    ):
-        yield (*breakpoints, BreakpointPrefix(end, "5m" if "5m" in step.sent.rules.accepted_ttls else "1h"))
+    if end is not None and len(breakpoints) < rules.maximum_breakpoints and end not in taken:
+        yield (*breakpoints, BreakpointPrefix(end, "5m" if "5m" in rules.accepted_ttls else "1h"))
     for number, breakpoint in enumerate(breakpoints):
         above = find_markable(breakpoint.prefix.parent)
-        if above is not None and all(one.prefix is not above for one in breakpoints):
+        if above is not None and above not in taken:
             yield (*breakpoints[:number], BreakpointPrefix(above, breakpoint.ttl), *breakpoints[number + 1 :])

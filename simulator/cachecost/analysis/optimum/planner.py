@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from operator import itemgetter
 
 from cachecost.analysis.optimum.plan_evaluator import (
     BareCall,
@@ -22,14 +22,14 @@ from cachecost.analysis.optimum.plan_evaluator import (
     accepts_breakpoints,
     find_markable,
 )
-from cachecost.analysis.optimum.tree import BlockRange, CallPass, FutureUse, Tail
+from cachecost.analysis.optimum.tree import BlockRange, CallPass, FutureUse
 from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, write_block
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import BreakpointPrefix, is_within_lookback
 from cachecost.prompts.request import TTL
 from cachecost.providers.usage import ZERO
 
-PlannedCall = PlanStep | BareCall
+PlanCall = PlanStep | BareCall
 """A call with its breakpoints, or one for which they are to be chosen."""
 NOTHING_FIXED: Mapping[BareCall, Breakpoints] = {}
 
@@ -48,27 +48,17 @@ class PlannerOptions:
     only: TTL | None = None
 
 
-class _Span(NamedTuple):
-    """The tokens of blocks that the same later calls contain: from `begin` to `end` of the prompt."""
-
-    begin: int
-    end: int
-    later: Tail | None
-
-
-def _spans(event: CallPass, ranges: Sequence[BlockRange]) -> Iterator[_Span]:
-    for one in ranges:
-        begin = event.tokens(one.start.prefix) if one.start else 0
-        yield _Span(begin, event.tokens(one.end.prefix), one.later)
-
-
 class _SpanPrices:
     """What the blocks of a call cost now and later, USD per 10**6 tokens; `held` is the TTL of what it reads."""
 
-    def __init__(self, ttls: TTLCosts, event: CallPass, spans: Sequence[_Span], held: TTL | None) -> None:
+    def __init__(self, ttls: TTLCosts, event: CallPass, ranges: Sequence[BlockRange], held: TTL | None) -> None:
         self._ttls = ttls
-        self._spans = spans
-        self._end = max((span.end for span in spans), default=0)
+        # The tokens of blocks that the same later calls contain: from where to where in the prompt.
+        self._spans = [
+            (event.tokens(one.start.prefix) if one.start else 0, event.tokens(one.end.prefix), one.later)
+            for one in ranges
+        ]
+        self._end = max((span_end for _, span_end, _ in self._spans), default=0)
         prices, start = event.sent.prices, event.start
         self._reads = [(prices.read, HeldBlock(start, ttl)) for ttl in (held or "5m", "1h")]
         self._hour = prices.write_1h, write_block(event, "1h")
@@ -95,10 +85,10 @@ class _SpanPrices:
         found = self._known.get((begin, end, state))
         if found is None:
             found = ZERO
-            for span in self._spans:
-                count = min(end, span.end) - max(begin, span.begin)
+            for span_begin, span_end, later in self._spans:
+                count = min(end, span_end) - max(begin, span_begin)
                 if count > 0:
-                    found += (price + self._ttls.cost(span.later, state)) * count
+                    found += (price + self._ttls.cost(later, state)) * count
             self._known[begin, end, state] = found
         return found
 
@@ -158,25 +148,24 @@ class Choices:
         ends: Sequence[Prefix],
     ) -> tuple[Prefix | None, Prefix | None]:
         """The last block written with 1h, and the last one written at all; None: none is."""
+        accepted = self._accepted_ttls(event)
+        hours = (None, *ends) if "1h" in accepted else (None,)
+        options: list[tuple[Prefix | None, Prefix | None]] = []
         if self._habits.writes_all and ends:
-            options: list[tuple[Prefix | None, Prefix | None]] = [(hour, ends[0]) for hour in (None, *ends)]
+            options += [(hour, ends[0]) for hour in hours]
         else:
-            options = [(None, None)]
-            options += [
-                (hour, last) for last in ends for hour in (None, *ends) if hour is None or hour.depth <= last.depth
-            ]
-        options = [(hour, last) for hour, last in options if self._fits(event, hour, last)]
+            options.append((None, None))
+            options += [(hour, last) for last in ends for hour in hours if hour is None or hour.depth <= last.depth]
+        if "5m" not in accepted:
+            options = [(hour, last) for hour, last in options if last is hour]
         if len(options) < 2:
             return options[0] if options else (None, None)
-        spans = _SpanPrices(self._ttls, event, list(_spans(event, ranges)), held)
+        spans = _SpanPrices(self._ttls, event, ranges, held)
         tokens = {node: event.tokens(node) if node else 0 for node in (None, hit, *ends)}
         return min(options, key=lambda one: spans.price(tokens[hit], tokens[one[0]], tokens[one[1]]))
 
-    def _fits(self, event: CallPass, hour: Prefix | None, last: Prefix | None) -> bool:
-        accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
-        if hour is not None and "1h" not in accepted:
-            return False
-        return last is None or last is hour or "5m" in accepted
+    def _accepted_ttls(self, event: CallPass) -> list[str]:
+        return [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
 
     def _find_shared(
         self, event: CallPass, ranges: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
@@ -190,15 +179,14 @@ class Choices:
             if node is None or one.parting_s is None or node.depth > depth or event.tokens(node) < least:
                 continue
             found.append((one.parting_s, -event.tokens(node), node))
-        if not self._habits.shares_first:
-            return [node for _, _, node in sorted(found, key=lambda one: one[1])]
-        return [node for _, _, node in sorted(found, key=lambda one: one[:2])]
+        key = itemgetter(0, 1) if self._habits.shares_first else itemgetter(1)
+        return [node for _, _, node in sorted(found, key=key)]
 
     def _assign_ttls(
         self, event: CallPass, nodes: Sequence[Prefix], hit: Prefix | None, held: TTL | None, hour: Prefix | None
     ) -> list[BreakpointPrefix]:
         """TTLs in the order that the API requires: 1h up to the last block that needs it, 5m after it."""
-        accepted = [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
+        accepted = self._accepted_ttls(event)
         if len(accepted) == 1:
             return [BreakpointPrefix(node, "1h" if accepted[0] == "1h" else "5m") for node in nodes]
         limit = hour.depth if hour else 0
@@ -216,34 +204,32 @@ class Planner:
         self._choices = choices
         self._cache = evaluator.new_cache() if cache is None else cache
 
-    def run_step(self, call: PlannedCall) -> StepResult:
+    def run_step(self, call: PlanCall) -> StepResult:
         """Choose the breakpoints of a call, if they are not given, and make it."""
         step = call if isinstance(call, PlanStep) else PlanStep(call, self._breakpoints(call))
         return self._evaluator.run_step(self._cache, step)
 
     def _breakpoints(self, sent: BareCall) -> Breakpoints:
+        """Those that follow from the deepest entry that the call can read, and its TTL."""
         event = self._choices.events[sent]
-        if event.deepest is None:
+        end = event.deepest
+        if end is None:
             return ()
-        return self._choices.breakpoints(event, *self._deepest_live(event.deepest, sent))
-
-    def _deepest_live(self, end: Prefix, sent: BareCall) -> tuple[Prefix | None, TTL | None]:
-        """The deepest entry up to `end` that a call can read, and its TTL; None: there is none."""
         warm = self._cache.find_warm(sent.prompt)
         if warm is not None and warm.prefix.depth > end.depth:
             warm = None
         for node, entry in self._cache.entries_back(end, warm.prefix.depth if warm else 0, sent.rules):
             if entry.state(sent.start) == "live":
-                return node, "1h" if entry.ttl == "1h" else "5m"
-        return (warm.prefix, warm.ttl) if warm else (None, None)
+                return self._choices.breakpoints(event, node, "1h" if entry.ttl == "1h" else "5m")
+        return self._choices.breakpoints(event, *((warm.prefix, warm.ttl) if warm else (None, None)))
 
 
 def calls_in_order(
     sent: Sequence[BareCall], extra: Sequence[PlanStep] = (), fixed: Mapping[BareCall, Breakpoints] = NOTHING_FIXED
-) -> list[PlannedCall]:
+) -> list[PlanCall]:
     """The calls of a plan, with the `extra` calls in order of start and the `fixed` breakpoints."""
     waiting = sorted(extra, key=lambda step: step.sent.start)[::-1]
-    made: list[PlannedCall] = []
+    made: list[PlanCall] = []
     for one in sent:
         while waiting and waiting[-1].sent.start < one.start:
             made.append(waiting.pop())

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-from cachecost.analysis.optimum.plan_evaluator import (
-    StepResult,
-)
+from cachecost.analysis.optimum.plan_evaluator import StepResult
 
 MINUTE_S = 60.0
 FEWEST, LEAST_R2 = 8, 0.2
@@ -45,76 +40,21 @@ class LatencyFit:
         return self.calls >= FEWEST and self.per_token_s > 0 and self.r2 >= LEAST_R2
 
 
-@dataclass(frozen=True, slots=True)
-class PrefillTime:
-    """A published pair of times to the first token: a prompt of `tokens` sent anew, and read but for its last `after`.
-
-    `source` says who measured it, on which model and when.
-    """
-
-    what: str
-    tokens: int
-    after: int
-    unread_s: float
-    read_s: float
-    source: str
-
-    @property
-    def saving(self) -> float:
-        """The share of the time that reading saved."""
-        return 1 - self.read_s / self.unread_s
-
-
-@dataclass(frozen=True, slots=True)
-class PrefillModel:
-    """Seconds to the first token = `base_s` + `per_unread_s` x unread tokens + `per_read_s` x read tokens.
-
-    `worst_s` is the largest distance of a published time from it.
-    """
-
-    base_s: float
-    per_unread_s: float
-    per_read_s: float
-    worst_s: float
-
-    def seconds(self, unread: int, read: int = 0) -> float:
-        return self.base_s + self.per_unread_s * unread + self.per_read_s * read
-
-    def saving(self, tokens: int) -> float:
-        """The share of the time that is saved where all `tokens` of a prompt are read."""
-        return 1 - self.seconds(0, tokens) / self.seconds(tokens)
-
-
-@cache
-def published_times() -> tuple[PrefillTime, ...]:
-    """The published times, shortest prompt first (prefill_times.toml)."""
-    data = tomllib.loads(Path(__file__).with_name("prefill_times.toml").read_text(encoding="utf-8"))
-    titles = {name: f"{source['title']} ({source['date']})" for name, source in data["sources"].items()}
-    return tuple(PrefillTime(**{**row, "source": titles[row["source"]]}) for row in data["measured"])
-
-
-@cache
-def published_prefill() -> PrefillModel:
-    """The least-squares fit to the published times, for prompts whose own times are not recorded."""
-    import numpy as np
-
-    times = published_times()
-    points = [(1.0, time.tokens, 0, time.unread_s) for time in times]
-    points += [(1.0, time.after, time.tokens - time.after, time.read_s) for time in times]
-    *columns, seconds = np.array(points, dtype=float).T
-    terms = np.column_stack(columns)
-    base, per_unread, per_read = np.linalg.lstsq(terms, seconds, rcond=None)[0]
-    worst = np.abs(terms @ [base, per_unread, per_read] - seconds).max()
-    return PrefillModel(float(base), float(per_unread), float(per_read), float(worst))
-
-
 def load_of(done: Sequence[StepResult]) -> PrefillLoad:
     """The load of a plan's calls; the rate includes additional calls."""
     real = [one for one in done if not one.step.sent.is_extra and one.usage.total_input]
     shares = sorted(one.usage.unread / one.usage.total_input for one in real)
     mean = sum(shares) / len(shares) if shares else 0.0
     p95 = shares[max(0, -(-len(shares) * 95 // 100) - 1)] if shares else 0.0
-    return PrefillLoad(mean, p95, sum(one.usage.unread for one in real), _peak(done))
+    calls = sorted((one.step.sent.start, one.usage.unread) for one in done)
+    peak = inside = first = 0
+    for start, tokens in calls:
+        inside += tokens
+        while calls[first][0] <= start - MINUTE_S:
+            inside -= calls[first][1]
+            first += 1
+        peak = max(peak, inside)
+    return PrefillLoad(mean, p95, sum(one.usage.unread for one in real), peak)
 
 
 def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
@@ -131,16 +71,3 @@ def fit_of(done: Sequence[StepResult]) -> LatencyFit | None:
     total = sum((y - mean_y) ** 2 for _, y in points)
     missed = sum((y - base - slope * x) ** 2 for x, y in points)
     return LatencyFit(base, slope, 1 - missed / total if total else 0.0, len(points))
-
-
-def _peak(done: Sequence[StepResult]) -> int:
-    """The largest sum in any window of a minute that starts with a call."""
-    calls = sorted((one.step.sent.start, one.usage.unread) for one in done)
-    most = inside = first = 0
-    for start, tokens in calls:
-        inside += tokens
-        while calls[first][0] <= start - MINUTE_S:
-            inside -= calls[first][1]
-            first += 1
-        most = max(most, inside)
-    return most

@@ -1,9 +1,7 @@
-"""Which calls contain a block with its prefix, as lists that share their ends.
+"""Which calls contain a block with its prefix, as lists that share their ends, and where later calls diverge.
 
 A `Tail` is a list of calls in time order, built from its end and interned: equal lists are one object, and the list of
 a block is mostly the rest of its parent's. So what is worked out for one block serves all blocks with the same future.
-
-The future use of a call's blocks: which later calls contain them, and where those diverge from this one.
 """
 
 from __future__ import annotations
@@ -138,17 +136,14 @@ class BlockTree:
         event = CallPass(len(self.events), sent, index, start, first_token_s, last, node if new else last)
         self.events.append(event)
         for prefix in reversed(new):
-            self._add(prefix)
+            parent = self.node(prefix.parent)
+            made = self.nodes[prefix] = BlockNode(prefix, parent)
+            if parent is not None:
+                parent.children.append(made)
         if last is not None:
             self.nodes[last].ends.append(event)
         if node is not None:
             self.nodes[node].begins.append(event)
-
-    def _add(self, prefix: Prefix) -> None:
-        parent = self.node(prefix.parent)
-        made = self.nodes[prefix] = BlockNode(prefix, parent)
-        if parent is not None:
-            parent.children.append(made)
 
     def _tail(self, event: CallPass, may_extend: bool, may_be_extended: bool, following: Tail | None) -> Tail:
         key = (event.number, may_extend, may_be_extended, id(following))
@@ -220,35 +215,27 @@ class FutureUse:
         self._known: dict[CallPass, list[BlockRange]] = {}
         self._tree = tree
         for node in tree.nodes.values():
-            self._stops[node.prefix] = self._stop(node.parent)
-
-    def _stop(self, node: BlockNode | None) -> BlockNode | None:
-        """The next block up where calls diverge: several blocks follow it, or a later call ends there."""
-        if node is None or self._is_stop(node):
-            return node
-        return self._stops[node.prefix]
-
-    def _is_stop(self, node: BlockNode) -> bool:
-        if len(node.children) > 1:
-            return True
-        first = node.children[0].above if node.children else None
-        return bool(node.ends) and first is not None and node.ends[-1].number > first.event.number
+            # The next block up where calls diverge: several blocks follow it, or a later call ends there.
+            above = node.parent
+            if above is not None and len(above.children) == 1:
+                first = above.children[0].above
+                if not above.ends or first is None or above.ends[-1].number <= first.event.number:
+                    above = self._stops[above.prefix]
+            self._stops[node.prefix] = above
 
     def ranges(self, event: CallPass) -> list[BlockRange]:
         """The blocks of a call that can be cached, from the deepest up."""
         known = self._known.get(event)
         if known is None:
-            known = self._known[event] = list(self._iter_ranges(event))
+            known = self._known[event] = []
+            node = self._tree.node(event.deepest)
+            below: Tail | None = None
+            while node is not None:
+                later = self._after(node, event.number)
+                start = self._stops[node.prefix]
+                known.append(BlockRange(node, start, later, _parting(later, below)))
+                node, below = start, later
         return known
-
-    def _iter_ranges(self, event: CallPass) -> Iterator[BlockRange]:
-        node = self._tree.node(event.deepest)
-        below: Tail | None = None
-        while node is not None:
-            later = self._after(node, event.number)
-            start = self._stops[node.prefix]
-            yield BlockRange(node, start, later, _parting(later, below))
-            node, below = start, later
 
     def _after(self, node: BlockNode, number: int) -> Tail | None:
         """The calls through `node` after the `number`-th."""
@@ -264,9 +251,7 @@ class FutureUse:
 def _parting(mine: Tail | None, below: Tail | None) -> float | None:
     """The start of the first call that does not contain the blocks below."""
     for _ in range(FAR):
-        if mine is None:
-            return None
-        if mine is below:
+        if mine is None or mine is below:
             return None
         if below is None or mine.event.number != below.event.number:
             return mine.event.start

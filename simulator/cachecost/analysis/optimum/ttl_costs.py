@@ -110,7 +110,7 @@ class TTLCosts:
             return False
         event, prices, later = tail.event, tail.event.sent.prices, following.event.sent.prices
         rules = event.sent.rules
-        if "5m" not in rules.accepted_ttls or _is_dear(later):
+        if "5m" not in rules.accepted_ttls or _reads_cost_more(later):
             return False
         if not is_alive(write_block(event, "5m"), following.event):
             return False
@@ -133,7 +133,7 @@ class TTLCosts:
             return state
         if not is_alive(state, event):
             return HeldBlock(state.touched, state.ttl) if self.pings else None
-        if state.touched > event.start or _is_dear(event.sent.prices):
+        if state.touched > event.start or _reads_cost_more(event.sent.prices):
             return state
         return "1h" if state.ttl == "1h" or _may_last(tail) else "5m"
 
@@ -170,22 +170,17 @@ class TTLCosts:
     def _own(self, tail: Tail, state: BlockState) -> Iterator[Option]:
         """What the call itself can do: read what lives, write what does not, or send the block as it is."""
         event, prices, tokens = tail.event, tail.event.sent.prices, tail.block.tokens
-        if state is not None and is_alive(state, event):
-            yield from self._alive(tail, state, prices)
+        if state is None or not is_alive(state, event):
+            pending = None if is_ready(state, event.start) else state
+            yield prices.input * tokens, pending
+            for ttl, price in writes(event, prices):
+                yield price * tokens, merge_entries(write_block(event, ttl), pending)
             return
-        pending = None if is_ready(state, event.start) else state
-        yield prices.input * tokens, pending
-        for ttl, price in writes(event, prices):
-            yield price * tokens, merge_entries(write_block(event, ttl), pending)
-
-    def _alive(self, tail: Tail, state: HeldBlock, prices: Prices) -> Iterator[Option]:
-        event, tokens = tail.event, tail.block.tokens
-        has_hour = "1h" in event.sent.rules.accepted_ttls
         is_hour = state.ttl == "1h" or _may_last(tail)
         yield prices.read * tokens, _touch_block(state, event, "1h" if is_hour else "5m")
-        if not is_hour and has_hour:
+        if not is_hour and "1h" in event.sent.rules.accepted_ttls:
             yield prices.write_1h * tokens, _touch_block(state, event, "1h")
-        if _is_dear(prices):
+        if _reads_cost_more(prices):
             yield prices.input * tokens, state
             yield prices.write_5m * tokens, _touch_block(state, event, state.ttl)
 
@@ -212,7 +207,7 @@ def _may_last(tail: Tail) -> bool:
     return tail.may_extend and "1h" in tail.event.sent.rules.accepted_ttls
 
 
-def _is_dear(prices: Prices) -> bool:
+def _reads_cost_more(prices: Prices) -> bool:
     """Whether it is cheaper to send a block again than to read it."""
     return prices.read > prices.input or prices.read > prices.write_5m
 

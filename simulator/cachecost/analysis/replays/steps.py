@@ -1,14 +1,6 @@
-"""Calls as they would have been sent, each with the recorded call that it replaces.
-
-Other TTLs for the existing breakpoints.
-
-Replays that make only those calls anew whose outcome can differ from that in an earlier replay.
-
-Keep-alives in the pauses of each conversation.
-
-Replays that are only priced: no call is compared with earlier ones, and rows have no layers and no error margin.
-
-Steps replayed, sized by the recording's bills also where other content is sent.
+"""Calls as they would have been sent, each with the recorded call that it replaces, and their replays: whole, or of
+those calls alone whose outcome can differ from that in an earlier replay. Where other content is sent, its bill is that
+of the recorded call, scaled.
 """
 
 from __future__ import annotations
@@ -22,7 +14,7 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace, value
 from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
-from cachecost.caches.losses import EarlierCall, Loss, Relatives
+from cachecost.caches.losses import EarlierCall
 from cachecost.caches.tracking import (
     START,
     CacheUse,
@@ -32,7 +24,7 @@ from cachecost.caches.tracking import (
     TrackedLineage,
     number_of,
 )
-from cachecost.conversations.calls import Call, PlannedCall, RecordedCall, derive_call
+from cachecost.conversations.calls import Call, derive_call, strip_recording
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.render import Prompt
@@ -65,9 +57,21 @@ class ReplayStep:
 
     def with_change(self, change: Callable[[Call], Call]) -> ReplayStep:
         """Other content."""
-        same = self.content is self.call
         call = change(self.call)
-        return replace(self, call=call, content=call if same else change(self.content))
+        return replace(self, call=call, content=call if self.content is self.call else change(self.content))
+
+    def is_same(self, other: ReplayStep) -> bool:
+        """Whether both send the same content for the same recorded call, or are the same extra call."""
+        if self.number == NO_CALL:
+            return self.call is other.call
+        one, two = self.content, other.content
+        return self.number == other.number and (one is two or _content_key(one) == _content_key(two))
+
+
+def _content_key(call: Call) -> tuple[object, ...]:
+    """What the prompt and the bill of a call depend on; how much it can read is another matter."""
+    where = call.start, call.day, call.host, call.workspace, call.is_batch
+    return id(call.request), id(call.response), call.output_tokens, call.ready_s, *where
 
 
 StepChange = Callable[[Sequence[ReplayStep]], list[ReplayStep]]
@@ -124,32 +128,27 @@ class ThreadChange:
 
     def of(self, thread: Thread) -> Thread:
         """The rewritten thread; a message rewritten to None is left out."""
-        return thread.fold(self._known, thread.root, self._append)
 
-    def _append(self, before: Thread, message: Message) -> Thread:
-        rewritten = self._rewrite(message)
-        return before.then(rewritten) if rewritten is not None else before
+        def append(before: Thread, message: Message) -> Thread:
+            rewritten = self._rewrite(message)
+            return before.then(rewritten) if rewritten is not None else before
+
+        return thread.fold(self._known, thread.root, append)
 
     def request(self, request: Request) -> Request:
         """The request with its thread rewritten. Breakpoints stay on their blocks and disappear with them."""
-        thread = self.of(request.thread)
-        return replace(request, thread=thread, breakpoints=tuple(self._breakpoints(request.breakpoints)))
-
-    def _breakpoints(self, breakpoints: Sequence[Breakpoint]) -> Iterator[Breakpoint]:
-        for breakpoint in breakpoints:
+        kept = list[Breakpoint]()
+        for breakpoint in request.breakpoints:
             if breakpoint.node is None or breakpoint.node.message is None:
-                yield breakpoint
-            elif moved := move_breakpoint(breakpoint, self.of(breakpoint.node)):
-                yield moved
-
-
-def move_breakpoint(breakpoint: Breakpoint, node: Thread) -> Breakpoint | None:
-    """The breakpoint on the same block in `node`; None where the block is gone."""
-    assert breakpoint.node is not None and breakpoint.node.message is not None and node.message is not None
-    digest = breakpoint.node.message.blocks[breakpoint.index].digest
-    found = (index for index, block in enumerate(node.message.blocks) if block.digest == digest)
-    index = next(found, None)
-    return None if index is None else replace(breakpoint, index=index, node=node)
+                kept.append(breakpoint)
+                continue
+            node = self.of(breakpoint.node)
+            assert node.message is not None
+            digests = [block.digest for block in node.message.blocks]
+            digest = breakpoint.node.message.blocks[breakpoint.index].digest
+            if digest in digests:
+                kept.append(replace(breakpoint, index=digests.index(digest), node=node))
+        return replace(request, thread=self.of(request.thread), breakpoints=tuple(kept))
 
 
 class PartPool:
@@ -235,9 +234,8 @@ class TrackedReplay:
 
         The recorded calls must have the content that they have here, in the same order, and few other breakpoints.
         """
-        is_there = len(self.calls) == len(self.steps)
         if (
-            not is_there
+            len(self.calls) != len(self.steps)
             or self.traffic.setup.rules.assumptions.is_drawn
             or not all(one.made.rules is None or one.made.rules.uses_breakpoints for one in self.calls)
         ):
@@ -245,7 +243,7 @@ class TrackedReplay:
         found, position, changed = list[int](), START, 0
         for step in steps:
             here = self.steps[position] if position < len(self.steps) else None
-            if here is not None and _is_same(here, step):
+            if here is not None and here.is_same(step):
                 position += 1
                 changed += here.call is not step.call
                 found.append(position)
@@ -253,34 +251,37 @@ class TrackedReplay:
                 found.append(START)
             else:
                 return None
-        is_little = position == len(self.steps) and changed <= MOST_CHANGED * position
-        return found if is_little else None
+        return found if position == len(self.steps) and changed <= MOST_CHANGED * position else None
 
 
-def _is_same(one: ReplayStep, other: ReplayStep) -> bool:
-    """Whether both send the same content for the same recorded call, or are the same extra call."""
-    if one.number == NO_CALL:
-        return one.call is other.call
-    return one.number == other.number and (
-        one.content is other.content or _content_key(one.content) == _content_key(other.content)
-    )
+class PricedSimulation(Simulation):
+    """A simulation whose rows have the cost of a call, but no layers and no error margin."""
 
-
-def _content_key(call: Call) -> tuple[object, ...]:
-    """What the prompt and the bill of a call depend on; how much it can read is another matter."""
-    where = call.start, call.day, call.host, call.workspace, call.is_batch
-    return id(call.request), id(call.response), call.output_tokens, call.ready_s, *where
+    def _details(self, call: Call, passed: Sequence[Pass], prices: Prices, is_recorded: bool) -> dict[str, Any]:
+        return {"by_layer": {}, "cost_by_layer": {}}
 
 
 class ChangedReplay:
-    """Steps that match those of an `earlier` replay at the positions `matches`, as `TrackedReplay.match` finds them."""
+    """Steps that match those of an `earlier` replay at the positions `matches`, as `TrackedReplay.match` finds them.
 
-    def __init__(self, earlier: TrackedReplay, steps: Sequence[ReplayStep], matches: Sequence[int]) -> None:
+    `kind` makes the rows. Without `explained` they have no causes, and kept calls have their number in the earlier
+    replay.
+    """
+
+    def __init__(
+        self,
+        earlier: TrackedReplay,
+        steps: Sequence[ReplayStep],
+        matches: Sequence[int],
+        kind: type[Simulation] = Simulation,
+        explained: bool = True,
+    ) -> None:
         self._earlier = earlier
         self._pairs = list(zip(steps, matches, strict=True))
-        self._cache, self._lineage = ChangedCache(earlier.history), TrackedLineage()
-        hosts = SimulatedHosts(self._cache, self._lineage)
-        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts)
+        self._cache = ChangedCache(earlier.history)
+        self._lineage = TrackedLineage() if explained else None
+        hosts = SimulatedHosts(self._cache, self._lineage) if self._lineage else UnexplainedHosts(self._cache)
+        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts, kind=kind)
         self._matches = [START]
         """By number of the call, its number in the earlier replay, or CHANGED."""
         self._numbers = [START]
@@ -291,142 +292,98 @@ class ChangedReplay:
         position = START
         for step, match in self._pairs:
             position = match or position
+            before = self._earlier.calls[match - 1] if match else None
             if match:
                 self._numbers.append(len(self._matches))
-            yield self._make(step.call, match, position)
+            is_kept = before and self._earlier.steps[match - 1].call is step.call
+            if before and is_kept and self._finds_alike(step.call, before):
+                made = self._keep(before, match)
+            else:
+                made = self._make(step.call, match, position, before)
+            yield made
 
-    def _make(self, call: Call, match: int, position: int) -> SimulatedCall:
-        if not match:
-            made = self._simulation.simulate(call)
-            self._matches.append(CHANGED)
-            self._cache.end_call(position, call.start)
-            self._lineage.end_call()
+    def _keep(self, before: TrackedCall, match: int) -> SimulatedCall:
+        self._cache.pass_over(match, before.use.changed)
+        number = self._simulation.pass_over()
+        made = before.made
+        if self._lineage is None:
             return made
-        before = self._earlier.calls[match - 1]
-        if self._earlier.steps[match - 1].call is call and self._is_passed_over(call, before):
-            self._matches.append(match)
-            self._cache.pass_over(match, before.use.changed)
-            self._lineage.end_call()
-            number = self._simulation.pass_over()
-            if number == match:
-                return before.made
-            passes = before.made.passes
-            if before.made.losses:
-                passes = (replace(passes[0], losses=tuple(map(self._numbered_loss, before.made.losses))), *passes[1:])
-            return before.made._replace(row=replace(before.made.row, call=number), passes=passes)
+        self._matches.append(match)
         self._lineage.end_call()
+        if number == match:
+            return made
+        passes, numbers = made.passes, self._numbers
+        if made.losses:
+            losses = tuple(
+                replace(
+                    loss,
+                    call=numbers[loss.call],
+                    since=loss.since and replace(loss.since, number=numbers[loss.since.number]),
+                )
+                for loss in made.losses
+            )
+            passes = (replace(passes[0], losses=losses), *passes[1:])
+        return made._replace(row=replace(made.row, call=number), passes=passes)
+
+    def _make(self, call: Call, match: int, position: int, before: TrackedCall | None) -> SimulatedCall:
+        if self._lineage:
+            self._lineage.end_call()  # what was asked to compare
         made = self._simulation.simulate(call)
-        self._cache.end_call(match, call.start, before.use.changed)
-        is_found_alike = self._lineage.end_call().deepest == before.answers.deepest
-        self._matches.append(match if is_found_alike and made.passes and before.made.passes else CHANGED)
+        self._cache.end_call(position, call.start, before.use.changed if before else ())
+        if self._lineage:
+            deepest = self._lineage.end_call().deepest
+            is_alike = before and deepest == before.answers.deepest and made.passes and before.made.passes
+            self._matches.append(match if is_alike else CHANGED)
         return made
 
-    def _is_passed_over(self, call: Call, before: TrackedCall) -> bool:
-        made, answers = before.made, before.answers
+    def _finds_alike(self, call: Call, before: TrackedCall) -> bool:
+        """Whether every question to the cache and to the lineage has the answer that it had before."""
+        made, answers, lineage = before.made, before.answers, self._lineage
         if not made.passes or made.rules is None:
             return True
-        if (
-            before.use.is_warm
-            or answers.is_recent
-            or not self._cache.finds_alike(before.use, call.start, bool(made.losses))
-        ):
+        has_loss = lineage is not None and bool(made.losses)
+        if before.use.is_warm or not self._cache.finds_alike(before.use, call.start, has_loss):
+            return False
+        if lineage is None:
+            return True
+        if answers.is_recent:
             return False
         rules, prompt, pool = made.rules, made.passes[0].prompt, made.rules.pool(call.workspace)
-        relatives = self._lineage.forerunner(call.request, rules.model, pool, call.file)
-        if not self._is_answered_alike(call, before, relatives, pool):
-            return False
-        number = len(self._matches)
-        self._lineage.remember(number, call.start, call.request, prompt, rules, answers.deepest, relatives)
-        return True
-
-    def _is_answered_alike(self, call: Call, before: TrackedCall, relatives: Relatives, pool: str) -> bool:
-        answers, lineage, prompt = before.answers, self._lineage, before.made.passes[0].prompt
-        return (
+        relatives = lineage.forerunner(call.request, rules.model, pool, call.file)
+        if not (
             self._match(relatives.nearest) == answers.nearest
             and self._match(relatives.latest) == answers.latest
             and (answers.shared is None or lineage.find_shared(prompt) is answers.shared)
             and all(self._match(lineage.sender(prefix)) == number for prefix, number in answers.senders)
             and answers.begun in (None, lineage.has_begun(call.request.thread, pool))
-        )
+        ):
+            return False
+        number = len(self._matches)
+        lineage.remember(number, call.start, call.request, prompt, rules, answers.deepest, relatives)
+        return True
 
     def _match(self, call: EarlierCall | None) -> int:
         return self._matches[number_of(call)]
-
-    def _numbered_loss(self, loss: Loss) -> Loss:
-        since = loss.since and replace(loss.since, number=self._numbers[loss.since.number])
-        return replace(loss, call=self._numbers[loss.call], since=since)
 
 
 def add_pings(steps: Sequence[ReplayStep], habit: KeepAlive, refused: Collection[int] = ()) -> list[ReplayStep]:
     """The steps, and pings in the pauses of each conversation. The `refused` calls cached nothing to keep alive."""
     made = list(steps)
     for conversation in conversations(steps):
-        made += _pings([step for step in conversation if step.number not in refused], habit)
+        calls = [step.call for step in conversation if step.number not in refused]
+        for ping in plan_pings([call for call in calls if not call.has_failed and not call.why_unknown], habit):
+            made.append(ReplayStep(NO_CALL, ping, ping))
     return in_order(made)
 
 
-def _pings(conversation: Sequence[ReplayStep], habit: KeepAlive) -> Iterator[ReplayStep]:
-    timed = [step.call for step in conversation if not step.call.has_failed and not step.call.why_unknown]
-    last: Call | None = None
-    calls = iter(timed)
-    for planned in habit.plan_calls(iter(map(_as_planned, timed))):
-        if planned.purpose == "ping":
-            assert last is not None
-            ping = derive_call(last, planned.request, planned.start, planned.output_tokens, "ping")
-            yield ReplayStep(NO_CALL, ping, ping)
+def plan_pings(calls: Sequence[Call], habit: KeepAlive) -> Iterator[Call]:
+    """The pings in the pauses of a conversation with these calls."""
+    sent = 0
+    for call in habit.plan_calls(map(strip_recording, calls)):
+        if call.purpose == "ping":
+            yield derive_call(calls[sent - 1], call.request, call.start, call.output_tokens, "ping")
         else:
-            last = next(calls)
-
-
-def _as_planned(call: Call) -> PlannedCall:
-    return PlannedCall(call.request, call.start, host=call.host, workspace=call.workspace, is_batch=call.is_batch)
-
-
-class PricedSimulation(Simulation):
-    """A simulation whose rows tell what a call costs, and no more."""
-
-    def _details(self, call: Call, passed: Sequence[Pass], prices: Prices, is_recorded: bool) -> dict[str, Any]:
-        return {"by_layer": {}, "cost_by_layer": {}}
-
-
-class ChangedPrices:
-    """Prices of steps that match those of an `earlier` replay at the positions `matches`, as `TrackedReplay.match`
-    finds them. `kind` makes the rows of those that are made anew."""
-
-    def __init__(
-        self,
-        earlier: TrackedReplay,
-        steps: Sequence[ReplayStep],
-        matches: Sequence[int],
-        kind: type[Simulation] = PricedSimulation,
-    ) -> None:
-        self._earlier = earlier
-        self._pairs = zip(steps, matches, strict=True)
-        self._cache = ChangedCache(earlier.history)
-        hosts = UnexplainedHosts(self._cache)
-        self._simulation = earlier.traffic.simulation(preparer=earlier.preparer, hosts=hosts, kind=kind)
-
-    def rows(self) -> Iterator[CallRow]:
-        """The row of each step. Those of calls that find what they found in the earlier replay have their number
-        there."""
-        position = START
-        for step, match in self._pairs:
-            position = match or position
-            before = self._earlier.calls[match - 1] if match else None
-            is_kept = before and self._earlier.steps[match - 1].call is step.call
-            if before and is_kept and self._finds_alike(step.call, before):
-                self._cache.pass_over(match, before.use.changed)
-                self._simulation.pass_over()
-                yield before.made.row
-            else:
-                row = self._simulation.row(step.call)
-                self._cache.end_call(position, step.call.start, before.use.changed if before else ())
-                yield row
-
-    def _finds_alike(self, call: Call, before: TrackedCall) -> bool:
-        if not before.made.passes:
-            return True
-        return not before.use.is_warm and self._cache.finds_alike(before.use, call.start, has_loss=False)
+            sent += 1
 
 
 Progress = Callable[[str, int], None]
@@ -454,9 +411,14 @@ class Replays:
     def __post_init__(self) -> None:
         self.recorded = as_sent(self.traffic.calls)
 
-    def rows(self, steps: Sequence[ReplayStep], what: str = AS_RECORDED) -> list[CallRow]:
+    def rows(
+        self, steps: Sequence[ReplayStep], what: str = AS_RECORDED, kind: type[Simulation] = Simulation
+    ) -> list[CallRow]:
         """The row of each step, in their order. Their causes are not looked for."""
-        return self._rows(steps, what, Simulation)
+        simulation = self.traffic.simulation(preparer=self.preparer(steps), hosts=UnexplainedHosts(), kind=kind)
+        rows = [simulation.row(step.call) for step in steps]
+        self.progress(what, len(rows))
+        return rows
 
     def recorded_rows(self) -> tuple[TrackedReplay, list[CallRow]]:
         """The recording as it was sent, as a replay that others can be derived from if these are only priced."""
@@ -464,16 +426,6 @@ class Replays:
         rows = [made.row for made in replay.run()]
         self.progress(AS_RECORDED, len(rows))
         return replay, rows
-
-    def priced_rows(self, steps: Sequence[ReplayStep], what: str = "") -> list[CallRow]:
-        """As `rows`, for those who ask only what calls cost."""
-        return self._rows(steps, what, PricedSimulation)
-
-    def _rows(self, steps: Sequence[ReplayStep], what: str, kind: type[Simulation]) -> list[CallRow]:
-        simulation = self.traffic.simulation(preparer=self.preparer(steps), hosts=UnexplainedHosts(), kind=kind)
-        rows = [simulation.row(step.call) for step in steps]
-        self.progress(what, len(rows))
-        return rows
 
     def simulate(self, steps: Sequence[ReplayStep]) -> list[SimulatedCall]:
         """The same with what the cache did."""
@@ -502,12 +454,11 @@ class Replays:
         what: str = "",
         kind: type[Simulation] = PricedSimulation,
     ) -> list[CallRow]:
-        """As `priced_rows`, or as `rows` with another `kind` of simulation; of calls that an `earlier` replay also has,
-        only those are made anew whose outcome can differ."""
+        """As `rows`; of calls that an `earlier` replay also has, only those are made anew whose outcome can differ."""
         matches = earlier.match(steps)
         if matches is None:
-            return self._rows(steps, what, kind)
-        rows = list(ChangedPrices(earlier, steps, matches, kind).rows())
+            return self.rows(steps, what, kind)
+        rows = [made.row for made in ChangedReplay(earlier, steps, matches, kind, explained=False).run()]
         self.progress(what, len(rows))
         return rows
 
@@ -521,57 +472,49 @@ class Replays:
         What was cached before the recording began is cached under every way to send it.
         """
         preparer = self.traffic.setup.preparer()
-        if self.are_as_sent(steps):
+        calls = self.traffic.calls
+        changed = [step for step in steps if step.number != NO_CALL and step.content is not calls[step.number - 1]]
+        if not changed:
             marked = {id(one.call): one.content for one in steps if one.call is not one.content}
             return preparer.with_contents(marked) if marked else preparer
-        changed = [step for step in steps if not self._is_as_sent(step)]
         preparer = preparer.fork_for(step.content for step in changed)
-        if self.traffic.setup.bills:
-            for number, content, billed in self._changed_bills(changed, preparer):
-                preparer.learn(number, content, billed)
-            for step in changed:
-                self._learn_breakpoints(step, preparer)
+        if not self.traffic.setup.bills:
+            return preparer
+        for step in changed:
+            sent = calls[step.number - 1]
+            billed = sent.billed
+            scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
+            if scaled:
+                preparer.learn(step.number, step.content, scaled)
+        lengths = preparer.lengths
+        for step in changed:
+            was, now = self._sent_prompt(calls[step.number - 1]), self._prompt(step.content, preparer)
+            if was is None or now is None or lengths is None or len(was.breakpoints) != len(now.breakpoints):
+                continue
+            for before, after in zip(was.breakpoints[:-1], now.breakpoints[:-1], strict=True):
+                billed_length = lengths.told(before.prefix)
+                if billed_length is not None and lengths.told(after.prefix) is None:
+                    tokens = _scale(billed_length, before.prefix.tokens, after.prefix.tokens)
+                    lengths.learn_prefix(step.number, after.prefix, tokens)
         return preparer
 
     def tracked_replay(self, steps: Sequence[ReplayStep]) -> TrackedReplay:
         """A replay of the steps that others can be derived from."""
         return TrackedReplay(self.traffic, steps, self.preparer(steps))
 
-    def _changed_bills(self, steps: Sequence[ReplayStep], preparer: CallPreparer) -> Iterator[tuple[int, Call, Usage]]:
-        for step in steps:
-            sent = self.traffic.calls[step.number - 1]
-            billed = sent.billed if isinstance(sent, RecordedCall) else None
-            scaled = billed and self._scale_bill(billed, sent, step.content, preparer)
-            if scaled:
-                yield step.number, step.content, scaled
-
-    def _learn_breakpoints(self, step: ReplayStep, preparer: CallPreparer) -> None:
-        was, now = self._sent_prompt(self.traffic.calls[step.number - 1]), self._prompt(step.content, preparer)
-        lengths = preparer.lengths
-        if was is None or now is None or lengths is None or len(was.breakpoints) != len(now.breakpoints):
-            return
-        for before, after in zip(was.breakpoints[:-1], now.breakpoints[:-1], strict=True):
-            billed = lengths.told(before.prefix)
-            if billed is not None and lengths.told(after.prefix) is None:
-                tokens = _scale(billed, before.prefix.tokens, after.prefix.tokens)
-                lengths.learn_prefix(step.number, after.prefix, tokens)
-
     def are_as_sent(self, steps: Sequence[ReplayStep]) -> bool:
         """Whether the recorded calls among the steps have the content that was billed."""
-        return all(map(self._is_as_sent, steps))
-
-    def _is_as_sent(self, step: ReplayStep) -> bool:
-        return step.number == NO_CALL or step.content is self.traffic.calls[step.number - 1]
+        calls = self.traffic.calls
+        return all(step.number == NO_CALL or step.content is calls[step.number - 1] for step in steps)
 
     def _scale_bill(self, billed: Usage, sent: Call, content: Call, preparer: CallPreparer) -> Usage | None:
-        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown.
-
-        How long the definitions of web tools are is a guess. Without them, a bill of the messages before tells more.
-        """
+        """The bill of `sent` scaled to `content`: its length, and that up to its last breakpoint; None if unknown."""
         was, now = self._sent_prompt(sent), self._prompt(content, preparer)
         if was is None or now is None:
             return None
-        if _web_tools(sent) != _web_tools(content) and preparer.lengths and preparer.lengths.tells_beginning(now):
+        # How long the definitions of web tools are is a guess: without them, bills of the messages before say more.
+        web_tools = [sum(map(is_server_tool, call.request.system.blocks)) for call in (sent, content)]
+        if web_tools[0] != web_tools[1] and preparer.lengths and preparer.lengths.tells_beginning(now):
             return None
         total = _scale(billed.total_input, was.total_tokens, now.total_tokens)
         cached = billed.read + billed.write if was.breakpoints and now.breakpoints else 0
@@ -596,10 +539,6 @@ class Replays:
             return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
         except CannotEvaluate:
             return None
-
-
-def _web_tools(call: Call) -> int:
-    return sum(map(is_server_tool, call.request.system.blocks))
 
 
 def _scale(billed: int, was: int, now: int) -> int:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from cachecost.analysis.replays.steps import PartPool
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
+from cachecost.prompts.blocks import Block, Layer, Message, Part
 from cachecost.prompts.compare import shared_ends
 from cachecost.prompts.request import Breakpoint, Request, block_of, sent_breakpoints, wire_path
 
 LINE = 80
 """Characters: words that change are sent with the line they stand in, if what is before them there is not longer."""
-
 
 Span = tuple[int, int]
 """How many characters at the beginning and at the end of a text never change."""
@@ -52,20 +51,23 @@ class VolatileTail:
     def __call__(self, call: Call) -> Call:
         request = call.request
         size = len(request.system.blocks)
-        places = [index for index in range(size) if (size, index) in self.spans]
-        if not places or request.thread.message is None:
+        if request.thread.message is None or not any((size, index) in self.spans for index in range(size)):
             return call
-        gone = [index for index in places if self.spans[size, index] is None]
-        pairs = [self._split(size, index, block) for index, block in enumerate(request.system.blocks)]
-        kept = self._parts.of(stays for stays, _ in pairs if stays)
-        return replace(call, request=_with_tail(request, kept, gone, [goes for _, goes in pairs if goes]))
-
-    def _split(self, size: int, index: int, block: Block) -> tuple[Block | None, Block | None]:
-        """What stays of a system block, and what goes."""
-        if (size, index) not in self.spans:
-            return block, None
-        span = self.spans[size, index]
-        return _cut(block, span) if span else (None, block)
+        kept, gone, moved = list[Block](), list[int](), list[Block]()
+        for index, block in enumerate(request.system.blocks):
+            span = self.spans.get((size, index))
+            if (size, index) not in self.spans:
+                kept.append(block)
+            elif span is None:
+                gone.append(index)
+                moved.append(block)
+            else:
+                assert block.content is not None
+                text = str(block.content["text"])
+                start, end = span[0], len(text) - span[1]
+                kept.append(block_of(block.role, {**block.content, "text": text[:start] + text[end:]}))
+                moved.append(block_of("user", {"type": "text", "text": text[start:end]}))
+        return replace(call, request=_with_tail(request, self._parts.of(kept), gone, moved))
 
 
 def _span(blocks: Sequence[Block]) -> Span | None:
@@ -93,41 +95,31 @@ def _edge(text: str) -> int:
     return next((end for end in range(len(text), 0, -1) if text[end - 1].isspace()), 0)
 
 
-def _cut(block: Block, span: Span) -> tuple[Block, Block]:
-    assert block.content is not None
-    text, (head, tail) = str(block.content["text"]), span
-    middle = text[head : len(text) - tail]
-    stays = block_of(block.role, {**block.content, "text": text[:head] + text[len(text) - tail :]})
-    return stays, block_of("user", {"type": "text", "text": middle})
-
-
 def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Sequence[Block]) -> Request:
-    """The request with `moved` at its end, without the system blocks at `gone`. Breakpoints stay on their blocks."""
+    """The request with `moved` at its end, without the system blocks at `gone`.
+
+    A breakpoint stays on its block; on one that is gone, it moves to the one before it, else to the last tool.
+    """
     thread, message = request.thread, request.thread.message
     assert message is not None and thread.parent is not None
     tail = tuple(
-        (block_of(message.role, block.content) if block.content is not None else replace(block, role=message.role))
+        block_of(message.role, block.content) if block.content is not None else replace(block, role=message.role)
         for block in moved
         if not block.is_empty_text
     )
     longer = thread.parent.then(Message.of(message.role, (*message.blocks, *tail)))
-    breakpoints = [
-        _keep_breakpoint(breakpoint, request, gone, longer) for breakpoint in sent_breakpoints(request).every
-    ]
-    unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints if breakpoint is not None}
-    return replace(request, system=system, thread=longer, breakpoints=tuple(unique.values()), automatic=None)
-
-
-def _keep_breakpoint(
-    breakpoint: Breakpoint, request: Request, gone: Sequence[int], longer: Thread
-) -> Breakpoint | None:
-    """The breakpoint where its block is now; on a block that is gone, on the one before it, else on the last tool."""
-    if breakpoint.node is request.thread:
-        return replace(breakpoint, node=longer)
-    if breakpoint.layer is not Layer.SYSTEM:
-        return breakpoint
-    index = breakpoint.index - sum(one <= breakpoint.index for one in gone)
-    if index >= 0:
-        return replace(breakpoint, index=index)
-    tools = len(request.tools.blocks)
-    return Breakpoint(Layer.TOOLS, tools - 1, breakpoint.ttl) if tools else None
+    kept: dict[object, Breakpoint] = {}
+    for breakpoint in sent_breakpoints(request).every:
+        if breakpoint.node is thread:
+            breakpoint = replace(breakpoint, node=longer)
+        elif breakpoint.layer is Layer.SYSTEM:
+            index = breakpoint.index - sum(one <= breakpoint.index for one in gone)
+            if index < 0 and not request.tools.blocks:
+                continue
+            breakpoint = (
+                replace(breakpoint, index=index)
+                if index >= 0
+                else Breakpoint(Layer.TOOLS, len(request.tools.blocks) - 1, breakpoint.ttl)
+            )
+        kept[breakpoint.block_key] = breakpoint
+    return replace(request, system=system, thread=longer, breakpoints=tuple(kept.values()), automatic=None)

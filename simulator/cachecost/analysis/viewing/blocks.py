@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from json import dumps
 from typing import Literal
 
-from cachecost.conversations.calls import RecordedCall
-from cachecost.prompts.blocks import Block, Layer, Prefix
-from cachecost.prompts.compare import are_versions, first_difference, opcodes, pair_in_order, shared_ends, text_of
+from cachecost.conversations.calls import Call
+from cachecost.prompts.blocks import Block, Layer
+from cachecost.prompts.compare import (
+    are_versions,
+    first_difference,
+    opcodes,
+    pair_in_order,
+    prefixes_back,
+    shared_ends,
+    text_of,
+    value_text,
+)
 from cachecost.prompts.request import Request
 from cachecost.providers.usage import Usage
 from cachecost.simulation.engine import Pass, SimulatedCall
@@ -32,11 +40,15 @@ def readable_text(block: Block, layer: Layer = Layer.MESSAGES) -> str | None:
     if block.kind in USES:  # such as "Bash command: ls"
         given = content.get("input")
         fields = given.items() if isinstance(given, dict) else ()
-        inputs = ", ".join(f"{name}: {_plain(value)}" for name, value in fields)
-        return f"{content.get('name', '')} {inputs or _plain(given or '')}".strip()
-    if block.kind.endswith("tool_result"):
-        return _result_text(content.get("content")) or text_of(block)
+        inputs = ", ".join(f"{name}: {value_text(value)}" for name, value in fields)
+        return f"{content.get('name', '')} {inputs or value_text(given or '')}".strip()
     text = content.get(PARTS.get(block.kind, ""))
+    if block.kind.endswith("tool_result"):
+        result = content.get("content")
+        parts = [part for part in (result if isinstance(result, list) else ()) if isinstance(part, dict)]
+        named = ((part.get("text"), part.get("type", "part")) for part in parts)
+        lines = "\n".join(words if isinstance(words, str) else f"[{kind}]" for words, kind in named)
+        text = (result if isinstance(result, str) else lines) or None
     return text if isinstance(text, str) else text_of(block)
 
 
@@ -47,18 +59,6 @@ def compared_texts(old: Block, new: Block, layer: Layer) -> tuple[str, str] | No
         return None
     is_hidden = was == now and old.digest != new.digest
     return (text_of(old), text_of(new)) if is_hidden else (was, now)
-
-
-def _plain(value: object) -> str:
-    return value if isinstance(value, str) else dumps(value, ensure_ascii=False)
-
-
-def _result_text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, dict)]
-    named = ((part.get("text"), part.get("type", "part")) for part in parts)
-    return "\n".join(text if isinstance(text, str) else f"[{kind}]" for text, kind in named)
 
 
 BlockState = Literal["read", "write_1h", "write_5m", "input", "hidden", "stripped"]
@@ -88,29 +88,27 @@ class SentBlock:
         return self.block.digest if self.block else b""
 
 
-def sent_blocks(call: RecordedCall, made: SimulatedCall | None, billed: Usage | None) -> list[SentBlock]:
+def sent_blocks(call: Call, made: SimulatedCall | None, billed: Usage | None) -> list[SentBlock]:
     """The blocks of a call as a replay rendered them; where it could not, those that were sent, sized by their bytes.
 
     With a bill, their tokens add up to its input, unless it sums several passes.
     """
     usage = billed if billed is not None and billed.total_input else None
     if made is None or not made.passes:
-        found = _unrendered(call.request, usage or Usage())
+        found = _size_by_bytes(call.request, usage or Usage())
     else:
         first = made.passes[0]
         is_whole = usage is not None and len(made.passes) == 1
-        found = _with_stripped(_rendered(first, usage if is_whole and usage else first.outcome.usage), call.request)
-    return _without_fillers(found) if call.line and any(map(_is_filler, found)) else found
+        found = _size_as_rendered(first, usage if is_whole and usage else first.outcome.usage)
+        found = _insert_stripped(found, call.request)
+    return _join_fillers(found) if call.line else found
 
 
-def _is_filler(one: SentBlock) -> bool:
-    """Whether a reader made the block, for a static prefix that its format lacks."""
-    block = one.block
-    return one.layer is Layer.SYSTEM and block is not None and block.content is None and block.tokens is not None
-
-
-def _without_fillers(blocks: Sequence[SentBlock]) -> list[SentBlock]:
-    """The blocks; of the static prefix only how many of its tokens were read and written."""
+def _join_fillers(blocks: list[SentBlock]) -> list[SentBlock]:
+    """Of a static prefix that a reader made, as its format lacks it, only how many tokens were read and written."""
+    prefix = [one.block for one in blocks if one.layer is Layer.SYSTEM and one.block is not None]
+    if not any(block.content is None and block.tokens is not None for block in prefix):
+        return blocks
     made, hidden = list[SentBlock](), 0
     for one in blocks:
         if one.layer is Layer.MESSAGES:
@@ -125,19 +123,21 @@ def _without_fillers(blocks: Sequence[SentBlock]) -> list[SentBlock]:
     return made
 
 
-def _rendered(one: Pass, usage: Usage) -> list[SentBlock]:
-    prompt, sizes = one.prompt, one.sizes
-    nodes = _path(prompt.end)
-    ends = [sizes.of(node) for node in nodes]
-    total = sizes.total(prompt)
-    stretch = partial(_stretch, counted=total, billed=usage.total_input)
-    states, marks = _States(usage), {breakpoint.prefix: breakpoint.ttl for breakpoint in one.prompt.breakpoints}
+def _size_as_rendered(one: Pass, usage: Usage) -> list[SentBlock]:
+    total = one.sizes.total(one.prompt)
+
+    def stretch(position: int) -> int:
+        """A position as counted, in a prompt as long as was billed."""
+        billed = usage.total_input
+        return position if total == billed or not total else round(min(position, total) * billed / total)
+
+    breakpoints = {breakpoint.prefix: breakpoint.ttl for breakpoint in one.prompt.breakpoints}
     made, before = list[SentBlock](), 0
-    for node, counted in zip(nodes, ends, strict=True):
-        end = max(before, stretch(counted))
+    for node in [*prefixes_back(one.prompt.end)][::-1]:
+        end = max(before, stretch(one.sizes.of(node)))
         if node.block is not None:
-            state = states.state_at(before, end)
-            made.append(SentBlock(node.layer, node.block, end - before, state, marks.get(node, "")))
+            state = _state_at(usage, before, end)
+            made.append(SentBlock(node.layer, node.block, end - before, state, breakpoints.get(node, "")))
         elif end > before:
             made.append(SentBlock(node.layer, None, end - before, "hidden"))
         before = end
@@ -145,46 +145,26 @@ def _rendered(one: Pass, usage: Usage) -> list[SentBlock]:
     return [*made, SentBlock(Layer.MESSAGES, None, rest, "hidden")] if rest > 0 else made
 
 
-def _path(end: Prefix) -> list[Prefix]:
-    """The prefixes from the root to `end`."""
-    found: list[Prefix] = []
-    node: Prefix | None = end
-    while node is not None:
-        found.append(node)
-        node = node.parent
-    return found[::-1]
+def _state_at(usage: Usage, start: int, end: int) -> BlockState:
+    """The state of the middle of a block."""
+    limit = 0
+    for tokens, state in zip((usage.read, usage.write_1h, usage.write_5m), CHARGED, strict=False):
+        limit += tokens
+        if start + end < 2 * limit:
+            return state
+    return "input"
 
 
-def _stretch(position: int, counted: int, billed: int) -> int:
-    """A position as counted, in a prompt as long as was billed."""
-    return position if counted == billed or not counted else round(min(position, counted) * billed / counted)
-
-
-class _States:
-    """Where in a prompt which tokens lie."""
-
-    def __init__(self, usage: Usage) -> None:
-        hour = usage.read + usage.write_1h
-        self._ends = (usage.read, hour, hour + usage.write_5m)
-
-    def state_at(self, start: int, end: int) -> BlockState:
-        """The state of the middle of a block."""
-        for limit, state in zip(self._ends, CHARGED, strict=False):
-            if start + end < 2 * limit:
-                return state
-        return "input"
-
-
-def _unrendered(request: Request, usage: Usage) -> list[SentBlock]:
+def _size_by_bytes(request: Request, usage: Usage) -> list[SentBlock]:
     parts = (Layer.TOOLS, request.tools.blocks), (Layer.SYSTEM, request.system.blocks)
     placed = [(layer, block) for layer, blocks in parts for block in blocks]
     placed += [(Layer.MESSAGES, block) for block in _message_blocks(request)]
     total = sum(block.size for _, block in placed)
-    states, made, bytes_before, before = _States(usage), list[SentBlock](), 0, 0
+    made, bytes_before, before = list[SentBlock](), 0, 0
     for layer, block in placed:
         bytes_before += block.size
         end = round(usage.total_input * bytes_before / total) if total else 0
-        made.append(SentBlock(layer, block, end - before, states.state_at(before, end)))
+        made.append(SentBlock(layer, block, end - before, _state_at(usage, before, end)))
         before = end
     return made
 
@@ -193,7 +173,7 @@ def _message_blocks(request: Request) -> list[Block]:
     return [block for message in request.thread.messages() for block in message.blocks]
 
 
-def _with_stripped(rendered: Sequence[SentBlock], request: Request) -> list[SentBlock]:
+def _insert_stripped(rendered: Sequence[SentBlock], request: Request) -> list[SentBlock]:
     """The rendered blocks, and between them those that were sent and not rendered."""
     start = next((at for at, one in enumerate(rendered) if one.block and one.layer is Layer.MESSAGES), len(rendered))
     inside, sent = rendered[start:], _message_blocks(request)
@@ -209,7 +189,6 @@ def _with_stripped(rendered: Sequence[SentBlock], request: Request) -> list[Sent
 Change = Literal["same", "changed", "new"]
 AROUND = 80
 """Characters shown before the first one that differs, of what differs, and after it."""
-MORE = "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,4 +262,4 @@ def first_text_difference(old: Block, new: Block, layer: Layer) -> TextDifferenc
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= AROUND else text[:AROUND] + MORE
+    return text if len(text) <= AROUND else f"{text[:AROUND]}…"

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from typing import Protocol
 
@@ -30,7 +31,7 @@ from cachecost.analysis.viewing.blocks import (
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.conversations.readers.detect import CALLS, detect
@@ -41,7 +42,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
 
 
-def key_of_call(call: RecordedCall) -> str:
+def key_of_call(call: Call) -> str:
     """The key of a call's session, as in `session_key`."""
     return call.session or call.file
 
@@ -59,33 +60,31 @@ class LoggedSessions:
     with_text: set[str] = field(default_factory=set)
     unknown: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
-    def complete(self, calls: list[RecordedCall]) -> Sequence[RecordedCall]:
+    def complete(self, calls: list[Call]) -> Sequence[Call]:
         """The calls, those of sessions without any bill with what a replay says of them."""
-        keys = list(map(key_of_call, calls))
-        billed = {key for key, call in zip(keys, calls, strict=True) if call.billed is not None}
-        self.with_requests.update(key for key, call in zip(keys, calls, strict=True) if not call.is_bill_only)
-        self.with_text.update(key for key, call in zip(keys, calls, strict=True) if _has_text(call))
-        self.without_bill.update(key for key in keys if key not in billed)
+        billed = {key_of_call(call) for call in calls if call.billed is not None}
+        for call in calls:
+            key, request = key_of_call(call), call.request
+            if key not in billed:
+                self.without_bill.add(key)
+            if not call.is_bill_only:
+                self.with_requests.add(key)
+            blocks = (*request.system.blocks[:1], *request.tools.blocks[:1], *request.thread.message_blocks)
+            if any(block.content is not None for block in blocks):
+                self.with_text.add(key)
         if not self.without_bill:
             return calls
         simulation = recorded_workload("", calls, self.setup.with_recorded(calls, None)).simulation()
         made = []
-        for key, call in zip(keys, calls, strict=True):
+        for call in calls:
             row = simulation.row(call)
-            if key not in self.without_bill or call.has_failed:
+            if key_of_call(call) not in self.without_bill or call.has_failed:
                 made.append(call)
             elif row.error is not None:
                 self.unknown[row.error] += 1
             else:
                 made.append(replace(call, billed=row.usage))
         return made
-
-
-def _has_text(call: RecordedCall) -> bool:
-    request = call.request
-    message = request.thread.message
-    blocks = (*request.system.blocks[:1], *request.tools.blocks[:1], *(message.blocks if message else ()))
-    return any(block.content is not None for block in blocks)
 
 
 ADDRESS = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,99}")
@@ -177,17 +176,10 @@ class SessionListing:
         alone = session_account(self.account, key)
         calls = session_timelines(alone, [key])[key]
         stored = [one.file.path for one in calls if one.file.client != REQUESTS]
-        is_stored = bool(stored) and has_calls(stored[0], self.format_)
-        return ViewedSession(
-            session_id(key),
-            key,
-            alone,
-            summarize(alone),
-            calls,
-            key not in self.logged.without_bill,
-            is_stored or key in self.logged.with_requests,
-            is_stored or key in self.logged.with_text,
-        )
+        is_stored, logged = bool(stored) and has_calls(stored[0], self.format_), self.logged
+        has_blocks, has_text = is_stored or key in logged.with_requests, is_stored or key in logged.with_text
+        has_bill, summary = key not in logged.without_bill, summarize(alone)
+        return ViewedSession(session_id(key), key, alone, summary, calls, has_bill, has_blocks, has_text)
 
 
 KEPT_READINGS = 3
@@ -203,7 +195,7 @@ class NoRequests(CannotEvaluate):
 class Reading(Protocol):
     """Gives the calls of files."""
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """Raises InputError where none can be read."""
         ...
 
@@ -213,15 +205,15 @@ class CallReading:
     """Reads the calls of files; the last few readings are kept, so that sessions of one log share one."""
 
     format_: str = "auto"
-    _kept: dict[tuple[str, ...], Sequence[RecordedCall]] = field(default_factory=dict)
+    _kept: dict[tuple[str, ...], Sequence[Call]] = field(default_factory=dict)
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """The calls of these files. Raises InputError where none can be read."""
         key = tuple(files)
         found = self._kept.pop(key, None)
         if found is None:
             paths = [input_path(path) for path in files]
-            calls: list[RecordedCall] = []
+            calls: list[Call] = []
             check = current_work_check()
             try:
                 for call in read_logs(Logs(paths, self.format_)):
@@ -238,7 +230,7 @@ class CallReading:
         return found
 
 
-def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> list[tuple[int, RecordedCall]]:
+def calls_of_session(session: ViewedSession, read: Sequence[Call]) -> list[tuple[int, Call]]:
     """The recorded calls of a session, in the order read, each with its number there; 0 for one that does not count:
     it has no bill, or is a copy of a call of another session.
 
@@ -246,10 +238,12 @@ def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> li
     """
     by_place = {(one.file.path, one.call.line): one for one in session.calls}
     by_id = {one.call.id: one for one in session.calls if one.call.id}
-    found: list[tuple[int, RecordedCall]] = []
+    found: list[tuple[int, Call]] = []
     seen: set[int] = set()
     for call in read:
-        one = _counterpart(call, by_place, by_id)
+        one = by_place.get((call.file, call.line)) if call.line else None
+        if one is None or (call.session and one.call.session not in (call.session, "", call.file)):
+            one = by_id.get(call.id) if call.id else None
         if one is None and key_of_call(call) == session.key:
             found.append((NO_CALL, call))
         elif one is not None and one.number not in seen:
@@ -258,16 +252,7 @@ def calls_of_session(session: ViewedSession, read: Sequence[RecordedCall]) -> li
     return found
 
 
-def _counterpart(
-    call: RecordedCall, by_place: Mapping[tuple[str, int], TimelineCall], by_id: Mapping[str, TimelineCall]
-) -> TimelineCall | None:
-    found = by_place.get((call.file, call.line)) if call.line else None
-    if found is not None and (not call.session or found.call.session in (call.session, "", call.file)):
-        return found
-    return by_id.get(call.id) if call.id else None
-
-
-@dataclass(slots=True)
+@dataclass
 class SessionReplay:
     """The recorded calls of a session with their `numbers` in it, and what a replay of them says, made once.
 
@@ -278,9 +263,6 @@ class SessionReplay:
     numbers: Sequence[int]
     workload: Workload
     shares_files: bool
-    _held: Workload | None = None
-    _calls: dict[int, RecordedCall] = field(default_factory=dict)
-    _made: dict[int, SimulatedCall] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: ViewedSession, reading: Reading, setup: ReplaySetup) -> SessionReplay:
@@ -290,7 +272,7 @@ class SessionReplay:
         read = reading.read(session.files)
         pairs = calls_of_session(session, read)
         calls = [call for _, call in pairs]
-        if not any(not call.is_bill_only for call in calls):
+        if all(call.is_bill_only for call in calls):
             raise NoRequests
         workload = recorded_workload(session.key, calls, setup.with_recorded(calls, None))
         return cls(session, [number for number, _ in pairs], workload, len(pairs) < len(read))
@@ -301,36 +283,30 @@ class SessionReplay:
         pairs = zip(self.numbers, self.workload.calls, strict=True)
         return all(number != NO_CALL or call.has_failed for number, call in pairs)
 
-    @property
+    @cached_property
     def held(self) -> Workload:
         """The workload with the losses of its bills that nothing explains: what alternatives are compared with. Calls
         that are not cached by breakpoints are as they were. Raises CannotEvaluate.
         """
-        if self._held is None:
-            try:
-                self.workload.require_breakpoints("view")
-            except CannotEvaluate:
-                self._held = self.workload
-            else:
-                self._held = hold_losses(self.workload)[0]
-        return self._held
+        try:
+            self.workload.require_breakpoints("view")
+        except CannotEvaluate:
+            return self.workload
+        return hold_losses(self.workload)[0]
 
-    @property
+    @cached_property
     def made(self) -> Mapping[int, SimulatedCall]:
         """What the cache did with each call, by its number in the session. Raises CannotEvaluate."""
-        if not self._made:
-            simulation = self.held.simulation()
-            made = dict(zip(self.numbers, map(simulation.simulate, self.held.calls), strict=True))
-            made.pop(NO_CALL, None)
-            self._made = made
-        return self._made
+        simulation = self.held.simulation()
+        made = dict(zip(self.numbers, map(simulation.simulate, self.held.calls), strict=True))
+        made.pop(NO_CALL, None)
+        return made
 
-    def recorded(self, number: int) -> RecordedCall | None:
-        """The recorded call of this number in the session; None where it is not among those that were read."""
-        if not self._calls:
-            pairs = zip(self.numbers, self.workload.calls, strict=True)
-            self._calls.update((number, call) for number, call in pairs if isinstance(call, RecordedCall))
-        return self._calls.get(number)
+    @cached_property
+    def recorded(self) -> Mapping[int, Call]:
+        """The recorded calls that were read, by their number in the session."""
+        pairs = zip(self.numbers, self.workload.calls, strict=True)
+        return {number: call for number, call in pairs if not call.is_simulated}
 
 
 CallKey = bytes
@@ -338,23 +314,21 @@ CallKey = bytes
 
 
 def call_keys(listing: SessionListing, reading: CallReading, calls: Sequence[TimelineCall]) -> list[CallKey]:
-    """The key of each call. Raises InputError where a file can no longer be read."""
+    """The key of each call, a digest of its last message: its text, else its blocks. Ids of tool calls differ from run
+    to run. Raises InputError where a file can no longer be read."""
     keys: dict[int, CallKey] = {}
     for session in map(listing.open_key, listing.keys):
-        pairs = calls_of_session(session, reading.read(session.files)) if session.has_blocks else ()
-        keys.update((id(session.calls[number - 1].call), _call_key(call)) for number, call in pairs if number)
+        for number, call in calls_of_session(session, reading.read(session.files)) if session.has_blocks else ():
+            if not number:
+                continue
+            digest = blake2b(digest_size=16)
+            for block in call.request.thread.message_blocks:
+                text = readable_text(block)
+                words = "" if text is None else f"{block.kind} {len(text)} {text}"
+                digest.update(words.encode("utf-8", "surrogatepass") or block.digest)
+            is_known = call.request.thread.message is not None
+            keys[id(session.calls[number - 1].call)] = digest.digest() if is_known else b""
     return [keys.get(id(one.call), b"") for one in calls]
-
-
-def _call_key(call: RecordedCall) -> CallKey:
-    """A digest of the last message: its text, else its blocks. Ids of tool calls differ from run to run."""
-    message = call.request.thread.message
-    digest = blake2b(digest_size=16)
-    for block in message.blocks if message else ():
-        text = readable_text(block)
-        words = "" if text is None else f"{block.kind} {len(text)} {text}"
-        digest.update(words.encode("utf-8", "surrogatepass") or block.digest)
-    return digest.digest() if message else b""
 
 
 def pair_calls(left: Sequence[CallKey], right: Sequence[CallKey]) -> list[tuple[int, int]]:
@@ -410,14 +384,14 @@ def view_call(session: ViewedSession, replay: SessionReplay | None, number: int)
     one = session.calls[number - 1]
     earlier = reversed(session.calls[: number - 1])
     before = next((other for other in earlier if other.call is one.before), None) if one.before else None
-    blocks = _blocks(session, replay, one)
-    blocks_before = _blocks(session, replay, before) if before else ()
+    blocks = _find_blocks(session, replay, one)
+    blocks_before = _find_blocks(session, replay, before) if before else ()
     made = replay.made.get(number) if replay else None
     return ViewedCall(one, before, blocks, blocks_before, compare_blocks(blocks_before, blocks), made)
 
 
-def _blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
-    recorded = replay.recorded(one.number) if replay else None
+def _find_blocks(session: ViewedSession, replay: SessionReplay | None, one: TimelineCall) -> Blocks:
+    recorded = replay.recorded.get(one.number) if replay else None
     if replay is None or recorded is None or recorded.is_bill_only:
         return ()
     billed = None if one.call.is_summed else one.call.usage

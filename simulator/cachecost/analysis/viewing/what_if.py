@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, cost
+from cachecost.analysis.replays.steps import NO_CALL, Replays, cost
 from cachecost.analysis.viewing.listing import SessionReplay
 from cachecost.analysis.whatif.catalogue import MainModel, RecordingProfile
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pauses import measure_pauses
 from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
 from cachecost.base.errors import CannotEvaluate, nearest
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import Workload
@@ -50,8 +51,7 @@ def check_choices(traffic: Workload, choices: Mapping[str, str], today: date | N
     """
     if not choices:
         return
-    billed = {n: call.billed for n, call in enumerate(traffic.calls, 1) if isinstance(call, RecordedCall)}
-    lengths = {number: usage.total_input for number, usage in billed.items() if usage is not None}
+    lengths = {number: call.billed.total_input for number, call in enumerate(traffic.calls, 1) if call.billed}
     profile = RecordingProfile(traffic, None, None, measure_pauses(traffic.calls), lengths, today=today)
     firsts = {(call.host, call.request.model): number for number, call in reversed([*enumerate(traffic.calls, 1)])}
     profiles = [replace(profile, main=MainModel.of(traffic, {number: Decimal(1)})) for number in firsts.values()]
@@ -119,14 +119,13 @@ class ReplayedAlternative:
         return sum(one.number == NO_CALL for one in self.calls)
 
 
-@dataclass(slots=True)
+@dataclass
 class SessionAlternatives:
     """What can be chosen for a session, and replays of it. Losses of its bill that nothing explains are held."""
 
     replay: SessionReplay
     profile: RecordingProfile
     pricing: AlternativePricing
-    _known: dict[str, Option] = field(default_factory=dict)
 
     @classmethod
     def of(cls, replay: SessionReplay, today: date | None = None) -> SessionAlternatives:
@@ -141,12 +140,10 @@ class SessionAlternatives:
         profile = RecordingProfile.of(traffic, base, today)
         return cls(replay, profile, AlternativePricing(replays, cost(base), base))
 
-    @property
+    @cached_property
     def known(self) -> Mapping[str, Option]:
         """The options by name, without presets."""
-        if not self._known:
-            self._known = {option.name: option for option in self.profile.options(reads_prompts=False)}
-        return self._known
+        return {option.name: option for option in self.profile.options(reads_prompts=False)}
 
     def values(self, kind: str) -> list[str]:
         """What can be chosen of a kind besides `AS_SENT`."""
@@ -160,15 +157,12 @@ class SessionAlternatives:
         made = plan.replays.simulate(plan.steps)
         if why := self.pricing.why_not(ReplayedSteps(plan.steps, [one.row for one in made], plan.base)):
             raise CannotEvaluate(why)
-        numbers = self.replay.numbers
-        base = [row for number, row in zip(numbers, plan.base, strict=True) if number]
-        return ReplayedAlternative(options, list(self._that_count(plan.steps, made)), base)
-
-    def _that_count(self, steps: Sequence[ReplayStep], made: Sequence[SimulatedCall]) -> Iterator[AlternativeCall]:
-        """The calls of the session; extra calls before its first one belong to copies of calls of another session."""
-        has_begun = self.replay.counts_all
-        for step, one in zip(steps, made, strict=True):
-            number = self.replay.numbers[step.number - 1] if step.number != NO_CALL else NO_CALL
+        numbers, has_begun, counted = self.replay.numbers, self.replay.counts_all, list[AlternativeCall]()
+        for step, one in zip(plan.steps, made, strict=True):
+            number = numbers[step.number - 1] if step.number != NO_CALL else NO_CALL
             has_begun = has_begun or number != NO_CALL
+            # Extra calls before the first one belong to copies of calls of another session.
             if number != NO_CALL or (step.number == NO_CALL and has_begun):
-                yield AlternativeCall(number, step.call, one)
+                counted.append(AlternativeCall(number, step.call, one))
+        base = [row for number, row in zip(numbers, plan.base, strict=True) if number]
+        return ReplayedAlternative(options, counted, base)

@@ -24,10 +24,19 @@ from cachecost.providers.served_models import must_be_served, withdrawn
 
 NEW_TOOL_TOKENS = 300
 """What a tool that no call of the recording has is taken to be long."""
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
-CHOICES = ("auto", "any", "none", "tool:NAME")
-FORMATS = ("json", "text")
-FORMS = ("model=MODEL", "effort=low", "tool_choice=any", "tools+=NAME", "tools-=NAME", "format=json")
+FORMS = {
+    "model": "model=MODEL",
+    "effort": "effort=low",
+    "tool_choice": "tool_choice=any",
+    "tools+": "tools+=NAME",
+    "tools-": "tools-=NAME",
+    "format": "format=json",
+}
+VALUES = {
+    "effort": ("low", "medium", "high", "xhigh", "max"),
+    "tool_choice": ("auto", "any", "none", "tool:NAME"),
+    "format": ("json", "text"),
+}
 SAME_OUTPUT = "answers are assumed to be as long as before"
 
 
@@ -46,7 +55,16 @@ def parse_actions(names: Sequence[str], calls: Sequence[Call]) -> list[SettingCh
     """The actions with these names. Raises InputError with all errors; CannotEvaluate for a tool of unknown name."""
     found, faults = list[SettingChange](), list[Fault]()
     for name in names:
-        made = _switch(name, calls)
+        kind, _, value = name.partition("=")
+        if kind not in FORMS or not value:
+            kinds = [kind for kind in FORMS if not kind.startswith("tools")]
+            made: SettingChange | str = (
+                f"expected one of {', '.join(FORMS.values())}; got '{name}'{nearest(kind, kinds)}"
+            )
+        elif kind.startswith("tools"):
+            made = _change_tools(name, kind == "tools+", value, calls)
+        else:
+            made = _change_setting(name, kind, value)
         if isinstance(made, str):
             faults.append(Fault("--action", made))
         else:
@@ -56,47 +74,28 @@ def parse_actions(names: Sequence[str], calls: Sequence[Call]) -> list[SettingCh
     return found
 
 
-def _switch(name: str, calls: Sequence[Call]) -> SettingChange | str:
-    """The action, or what is wrong with its name."""
-    for sign, make in (("tools+=", _add_tool), ("tools-=", _remove_tool)):
-        if name.startswith(sign) and len(name) > len(sign):
-            return make(name, name.removeprefix(sign), calls)
-    kind, _, value = name.partition("=")
-    makers: dict[str, Callable[[str, str], SettingChange | str]] = {
-        "model": _model,
-        "effort": _effort,
-        "tool_choice": _choice,
-        "format": _format,
-    }
-    if kind in makers and value:
-        return makers[kind](name, value)
-    return f"expected one of {', '.join(FORMS)}; got '{name}'{nearest(kind, makers)}"
-
-
-def _model(name: str, value: str) -> SettingChange:
-    return SettingChange(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
-
-
-def _effort(name: str, value: str) -> SettingChange | str:
-    if value not in EFFORTS:
-        return f"{name}: expected one of {', '.join(EFFORTS)}; got '{value}'{nearest(value, EFFORTS)}"
-    words = "answers at another effort are unknown and assumed to be as long as before: the cost of switching alone"
-    return SettingChange(name, lambda request: _config(request, effort=value), words)
-
-
-def _choice(name: str, value: str) -> SettingChange | str:
-    kind, _, tool = value.partition(":")
-    if kind not in ("auto", "any", "none") and not (kind == "tool" and tool):
-        return f"{name}: expected one of {', '.join(CHOICES)}; got '{value}'{nearest(value, CHOICES)}"
-    choice = {"type": "tool", "name": tool} if kind == "tool" else {"type": kind}
-    return SettingChange(name, lambda request: _with_params(request, tool_choice=choice))
-
-
-def _format(name: str, value: str) -> SettingChange | str:
-    if value not in FORMATS:
-        return f"{name}: expected one of {', '.join(FORMATS)}; got '{value}'{nearest(value, FORMATS)}"
+def _change_setting(name: str, kind: str, value: str) -> SettingChange | str:
+    """Another model or parameter, or what is wrong with the value."""
+    if kind == "model":
+        return SettingChange(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
+    chosen, _, tool = value.partition(":")
+    is_known = value in VALUES[kind]
+    if kind == "tool_choice":
+        is_known = bool(tool) if chosen == "tool" else chosen in VALUES[kind]
+    if not is_known:
+        return f"{name}: expected one of {', '.join(VALUES[kind])}; got '{value}'{nearest(value, VALUES[kind])}"
+    if kind == "tool_choice":
+        choice = {"type": "tool", "name": tool} if chosen == "tool" else {"type": chosen}
+        return SettingChange(name, lambda request: _with_params(request, tool_choice=choice))
     schema = {"type": "json_schema", "schema": {"type": "object"}} if value == "json" else None
-    return SettingChange(name, lambda request: _config(request, format=schema))
+    more = {"effort": value} if kind == "effort" else {"format": schema}
+
+    def change(request: Request) -> Request:
+        config = {**(request.params.get("output_config") or {}), **more}
+        return _with_params(request, output_config={name: value for name, value in config.items() if value is not None})
+
+    words = "answers at another effort are unknown and assumed to be as long as before: the cost of switching alone"
+    return SettingChange(name, change, words if kind == "effort" else SAME_OUTPUT)
 
 
 def _with_params(request: Request, **more: Any) -> Request:
@@ -104,64 +103,36 @@ def _with_params(request: Request, **more: Any) -> Request:
     return replace(request, params={name: value for name, value in params.items() if value is not None})
 
 
-def _config(request: Request, **more: Any) -> Request:
-    config = {**(request.params.get("output_config") or {}), **more}
-    return _with_params(request, output_config={name: value for name, value in config.items() if value is not None})
-
-
-def _add_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange:
-    """One more tool at the end: as some call has it, else of an assumed length."""
-    known = next((b for call in calls for b in call.request.tools.blocks if _name(b) == tool), None)
-    block = known or given_block("tool", "", f"tool {tool}", NEW_TOOL_TOKENS)
-    words = SAME_OUTPUT if known else f"the new tool is assumed to be {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
-    parts: dict[Part, Part] = {}
-
-    def change(request: Request) -> Request:
-        tools = parts.setdefault(request.tools, Part((*request.tools.blocks, block)))
-        return _with_tools(request, tools)
-
-    return SettingChange(name, change, words)
-
-
-def _remove_tool(name: str, tool: str, calls: Sequence[Call]) -> SettingChange | str:
-    names = {_name(block) for call in calls for block in call.request.tools.blocks}
-    if names == {None}:
+def _change_tools(name: str, is_added: bool, tool: str, calls: Sequence[Call]) -> SettingChange | str:
+    """One more tool at the end, as some call has it or else of an assumed length; or one less."""
+    blocks = {_name(block): block for call in reversed(calls) for block in reversed(call.request.tools.blocks)}
+    added = blocks.get(tool) or given_block("tool", "", f"tool {tool}", NEW_TOOL_TOKENS)
+    if not is_added and blocks.keys() == {None}:
         raise CannotEvaluate(f"--action {name}: the recording has no tool names")
-    if tool not in names:
-        known = sorted(filter(None, names))
+    if not is_added and tool not in blocks:
+        known = sorted(filter(None, blocks))
         listed = ", ".join(known) or "none"
         return f"{name}: expected a tool of the recording ({listed}); got '{tool}'{nearest(tool, known)}"
     parts: dict[Part, Part] = {}
 
     def change(request: Request) -> Request:
-        kept = tuple(block for block in request.tools.blocks if _name(block) != tool)
-        return _with_tools(request, parts.setdefault(request.tools, Part(kept)))
+        was = request.tools.blocks
+        now = (*was, added) if is_added else tuple(block for block in was if _name(block) != tool)
+        tools = parts.setdefault(request.tools, Part(now))
+        kept = list[Breakpoint]()
+        for breakpoint in request.breakpoints:
+            # On a tool that moved, a breakpoint stays on it; on the last one, or one that is gone, it is on the last.
+            if breakpoint.layer is Layer.TOOLS:
+                if not now:
+                    continue
+                is_inner = breakpoint.index < len(was) - 1 and was[breakpoint.index] in now
+                breakpoint = replace(breakpoint, index=now.index(was[breakpoint.index]) if is_inner else len(now) - 1)
+            kept.append(breakpoint)
+        unique = {breakpoint.block_key: breakpoint for breakpoint in kept}
+        return replace(request, tools=tools, breakpoints=tuple(unique.values()))
 
-    return SettingChange(name, change)
-
-
-def _with_tools(request: Request, tools: Part) -> Request:
-    """Other tools. A breakpoint on one that moved stays on it; on the last one, or on one that is gone, it is on
-    the last.
-    """
-    breakpoints = [
-        _move_breakpoint(breakpoint, request.tools.blocks, tools.blocks) for breakpoint in request.breakpoints
-    ]
-    unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints if breakpoint is not None}
-    return replace(request, tools=tools, breakpoints=tuple(unique.values()))
-
-
-def _move_breakpoint(breakpoint: Breakpoint, was: tuple[Block, ...], now: tuple[Block, ...]) -> Breakpoint | None:
-    if breakpoint.layer is not Layer.TOOLS:
-        return breakpoint
-    if not now:
-        return None
-    index = (
-        now.index(was[breakpoint.index])
-        if breakpoint.index < len(was) - 1 and was[breakpoint.index] in now
-        else len(now) - 1
-    )
-    return replace(breakpoint, index=index)
+    words = f"the new tool is assumed to be {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
+    return SettingChange(name, change, words if is_added and tool not in blocks else SAME_OUTPUT)
 
 
 def _name(block: Block) -> str | None:
@@ -180,9 +151,10 @@ def price_actions(
 ) -> list[Action]:
     """What each action costs after the recorded call `at` in time order (None: the last that can be evaluated).
 
-    Raises InputError with every fault; CannotEvaluate where the call after it cannot be priced.
+    Raises InputError with every fault; CannotEvaluate where the call after it cannot be priced, or a model was not
+    served on the day of the call before.
     """
-    calls = profile.traffic.calls
+    calls, setup = profile.traffic.calls, profile.traffic.setup
     if at is not None and not 1 <= at <= len(calls):
         raise InputError([Fault("--at", f"expected a call from 1 to {len(calls)}; got {at}")])
     found = parse_actions(names, calls)
@@ -191,84 +163,65 @@ def price_actions(
     fine = [row.call for row in pricing.base if row.error is None and row.call <= (at or len(calls))]
     if not fine:
         raise CannotEvaluate("no call can be evaluated, so nothing can be switched after it")
-    last = calls[(at or fine[-1]) - 1]
-    switches = [_checked_switch(profile, one, last) for one in found]
-    future = _Future.of(profile, pricing, at or fine[-1])
-    return [future.action(pricing, one) for one in switches]
+    before = calls[(at or fine[-1]) - 1]
+    switches = list[SettingChange]()
+    for switch in found:
+        gone = ""
+        if switch.model:
+            try:
+                host = host_of(before.host, setup.host, before.request.model)
+                must_be_served(host, switch.model, setup.day or before.day)
+            except CannotEvaluate as error:
+                raise CannotEvaluate(f"--action {switch.name}: {error}") from None
+            gone = withdrawn(host, switch.model, profile.today) if profile.today else ""
+        assumption = "; ".join(filter(None, (gone, switch.assumption)))
+        switches.append(SettingChange(switch.name, switch.change, assumption, switch.model))
+    return _price_switches(profile, pricing, switches, at or fine[-1])
 
 
-def _checked_switch(profile: RecordingProfile, switch: SettingChange, before: Call) -> SettingChange:
-    """The change with what it takes for granted: also that its model is retired by today, where it is.
+def _price_switches(
+    profile: RecordingProfile, pricing: AlternativePricing, switches: Sequence[SettingChange], at: int
+) -> list[Action]:
+    """What the calls of a conversation cost with each change after its call `at`, and without."""
+    steps, base = as_sent(profile.traffic.calls), pricing.base
+    conversation, last = conversation_of(steps[at - 1].call), steps[at - 1].call
+    mine = [one for one in steps if conversation_of(one.call) == conversation and base[one.number - 1].error is None]
+    recorded = [step for step in mine if step.number > at]
+    growth = _Growth.of([step.call for step in mine], [base[step.number - 1] for step in mine])
+    made = growth.calls(recorded[-1].call if recorded else last, MOST_CALLS - len(recorded))
+    after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)][:MOST_CALLS]
+    future = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
 
-    Raises CannotEvaluate where the model was not served on the day of the call before.
-    """
-    if not switch.model:
-        return switch
-    setup = profile.traffic.setup
-    try:
-        host = host_of(before.host, setup.host, before.request.model)
-        must_be_served(host, switch.model, setup.day or before.day)
-    except CannotEvaluate as error:
-        raise CannotEvaluate(f"--action {switch.name}: {error}") from None
-    gone = withdrawn(host, switch.model, profile.today) if profile.today else ""
-    assumption = "; ".join(part for part in (gone, switch.assumption) if part)
-    return SettingChange(switch.name, switch.change, assumption, switch.model)
+    def replay(change: Callable[[Request], Request]) -> list[CallRow]:
+        changed = [step.with_change(lambda call: replace(call, request=change(call.request))) for step in after]
+        return pricing.replays.rows([*steps[:at], *changed], "action")[at:]
 
-
-@dataclass(frozen=True, slots=True)
-class _Future:
-    """A conversation after its call `at`: what was sent `before` by all, and how it goes on."""
-
-    at: int
-    before: Sequence[ReplayStep]
-    after: Sequence[ReplayStep]
-    assumption: str
-
-    @classmethod
-    def of(cls, profile: RecordingProfile, pricing: AlternativePricing, at: int) -> _Future:
-        steps = as_sent(profile.traffic.calls)
-        conversation = conversation_of(steps[at - 1].call)
-        mine = [
-            step
-            for step in steps
-            if conversation_of(step.call) == conversation and pricing.base[step.number - 1].error is None
-        ]
-        recorded = [step for step in mine if step.number > at]
-        growth = _Growth.of([step.call for step in mine], [pricing.base[step.number - 1] for step in mine])
-        last = (recorded or [steps[at - 1]])[-1].call
-        made = growth.calls(last, MOST_CALLS - len(recorded))
-        after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)]
-        words = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
-        return cls(at, steps[:at], after[:MOST_CALLS], f"{words} {growth}")
-
-    def action(self, pricing: AlternativePricing, switch: SettingChange) -> Action:
-        without = self._rows(pricing, self.after)
-        changed = [
-            step.with_change(lambda call: replace(call, request=switch.change(call.request))) for step in self.after
-        ]
-        rows = self._rows(pricing, changed)
-        if rows[0].error or without[0].error:
-            raise CannotEvaluate(f"--action {switch.name}: {rows[0].error or without[0].error}")
+    without = pricing.replays.rows([*steps[:at], *after], "action")[at:]
+    actions = list[Action]()
+    for switch in switches:
+        rows = replay(switch.change)
+        if error := rows[0].error or without[0].error:
+            raise CannotEvaluate(f"--action {switch.name}: {error}")
         pairs = [pair for pair in zip(rows, without, strict=True) if not (pair[0].error or pair[1].error)]
         later = pairs[1] if len(pairs) > 1 else pairs[0]
-        sums = accumulate(with_.cost.total - without.cost.total for with_, without in pairs)
-        return Action(
-            switch.name,
-            self.at,
-            rows[0].cost.total,
-            without[0].cost.total,
-            max(0, without[0].usage.read - rows[0].usage.read),
-            later[0].cost.total,
-            later[1].cost.total,
-            next((number for number, more in enumerate(sums, 1) if more <= 0), None),
-            f"{switch.assumption}; {self.assumption}",
-            self.before[-1].call.session,
-            self.before[-1].call.file,
-            self.before[-1].call.line or None,
+        sums = accumulate(now.cost.total - before.cost.total for now, before in pairs)
+        actions.append(
+            Action(
+                switch.name,
+                at,
+                rows[0].cost.total,
+                without[0].cost.total,
+                max(0, without[0].usage.read - rows[0].usage.read),
+                later[0].cost.total,
+                later[1].cost.total,
+                next((number for number, more in enumerate(sums, 1) if more <= 0), None),
+                f"{switch.assumption}; {future} {growth}",
+                last.session,
+                last.file,
+                last.line or None,
+            )
         )
-
-    def _rows(self, pricing: AlternativePricing, after: Sequence[ReplayStep]) -> list[CallRow]:
-        return pricing.replays.rows([*self.before, *after], "action")[len(self.before) :]
+    return actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +230,7 @@ class _Growth:
 
     gap_s: float
     output: int
-    said: int
+    message: int
 
     @classmethod
     def of(cls, calls: Sequence[Call], rows: Sequence[CallRow]) -> _Growth:
@@ -293,34 +246,25 @@ class _Growth:
         return cls(max(median(gaps), answered) if gaps else USUAL_GAP_S, output, max(1, growth - output))
 
     def __str__(self) -> str:
-        return f"one every {duration(self.gap_s)} that adds {self.output + self.said:,} tokens"
+        return f"one every {duration(self.gap_s)} that adds {self.output + self.message:,} tokens"
 
     def calls(self, last: Call, count: int) -> list[Call]:
         """So many calls more, each going on from the one before."""
         made: list[Call] = []
         for number in range(1, count + 1):
-            last = self._next(last, number)
+            request = last.request
+            answer = given_block("text", "assistant", f"answer {number}", self.output)
+            said = given_block("text", "user", f"said {number}", self.message)
+            thread = request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
+            unique = dict[object, Breakpoint]()
+            for breakpoint in request.breakpoints:
+                if breakpoint.node is not None:  # as far from the end as it was
+                    node = thread.up_to(thread.length - request.thread.length + breakpoint.node.length)
+                    assert node.message is not None
+                    breakpoint = Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)
+                unique[breakpoint.block_key] = breakpoint
+            longer = replace(request, thread=thread, breakpoints=tuple(unique.values()))
+            call = derive_call(last, longer, last.start + self.gap_s, self.output, last.purpose)
+            last = replace(call, first_token_s=last.first_token_s)
             made.append(last)
         return made
-
-    def _next(self, call: Call, number: int) -> Call:
-        answer = given_block("text", "assistant", f"answer {number}", self.output)
-        said = given_block("text", "user", f"said {number}", self.said)
-        thread = call.request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
-        start = call.start + self.gap_s
-        breakpoints = []
-        for breakpoint in call.request.breakpoints:
-            if breakpoint.node is not None:  # as far from the end as it was
-                node = thread.up_to(thread.length - call.request.thread.length + breakpoint.node.length)
-                assert node.message is not None
-                breakpoint = Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)
-            breakpoints.append(breakpoint)
-        unique = {breakpoint.block_key: breakpoint for breakpoint in breakpoints}
-        made = derive_call(
-            call,
-            replace(call.request, thread=thread, breakpoints=tuple(unique.values())),
-            start,
-            self.output,
-            call.purpose,
-        )
-        return replace(made, first_token_s=call.first_token_s)

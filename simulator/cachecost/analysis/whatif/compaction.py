@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 
-from cachecost.analysis.replays.steps import (
-    NO_CALL,
-    ReplayStep,
-    conversations,
-    has_breakpoints,
-    in_order,
-)
+from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, conversations, has_breakpoints, in_order
 from cachecost.analysis.whatif.option import COMPACTION, Option
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
-from cachecost.prompts.render import TokenCounter
 from cachecost.prompts.request import Breakpoint
 from cachecost.simulation.workload import Workload
 
@@ -27,9 +22,6 @@ LIMITS = (50_000, 100_000, 150_000, 200_000, 400_000)
 SUMMARY_TOKENS = 2_000
 INSTRUCTION_TOKENS = 500
 WAIT_S = 10.0
-ASSUMED = (
-    f"A separate call writes a summary of {SUMMARY_TOKENS:,} tokens; later calls are assumed to answer as they did"
-)
 
 
 def compaction_options(traffic: Workload, lengths: dict[int, int]) -> Iterator[Option]:
@@ -48,7 +40,7 @@ def compaction_option(traffic: Workload, lengths: dict[int, int], limit: int) ->
         f"once a prompt exceeds {limit:,} tokens, a summary replaces everything before the last human turn",
         partial(compact_steps, traffic=traffic, lengths=lengths, limit=limit),
         COMPACTION,
-        ASSUMED,
+        f"A separate call writes a summary of {SUMMARY_TOKENS:,} tokens; later calls are assumed to answer as they did",
         keeps_answers=False,
     )
 
@@ -85,66 +77,55 @@ class _RewrittenConversation:
         thread = step.call.request.thread
         if self.cut is not None and thread.up_to(self.cut.length) is not self.cut:
             self.cut = self.summary = None  # the client rewrote the thread itself
-        if self._length(step) <= self.limit:
-            return [step.with_change(self._short)]
-        end = _end_of_summary(thread, self.cut)
-        if (
-            end is None
-            or (self.lengths.get(step.number, 0) - self._up_to(end, step.call) + SUMMARY_TOKENS) > self.limit
-        ):
+        end = self._summary_end(thread) if self._length(step, self.cut) > self.limit else None
+        if end is None or self._length(step, end) > self.limit:
             return [step.with_change(self._short)]
         ask = self._summary_call(step, end)
         self.cut, self.summary = end, Message.of("user", (_block("summary", end, SUMMARY_TOKENS),))
         return [ask, step.with_change(self._short)]
 
-    def _length(self, step: ReplayStep) -> int:
-        """Tokens of the prompt as it would be sent."""
+    def _length(self, step: ReplayStep, cut: Thread | None) -> int:
+        """Tokens of the prompt with a summary in the place of all messages up to `cut`."""
         length = self.lengths.get(step.number, 0)
-        if self.cut is None:
+        if cut is None:
             return length
-        return length - self._up_to(self.cut, step.call) + SUMMARY_TOKENS
+        if cut not in self._tokens:
+            tokens, setup = 0, self.traffic.setup
+            with suppress(CannotEvaluate):
+                counter = setup.counter(setup.rules_for(step.call).generation)
+                tokens = sum(
+                    counter.block(block) for node in cut.back() if node.message for block in node.message.blocks
+                )
+            self._tokens[cut] = tokens
+        return length - self._tokens[cut] + SUMMARY_TOKENS
 
-    def _up_to(self, node: Thread, call: Call) -> int:
-        """Tokens of all messages up to `node`, as counted."""
-        if node not in self._tokens:
-            counter = self._counter(call)
-            blocks = (block for one in node.back() if one.message for block in one.message.blocks)
-            self._tokens[node] = sum(counter.block(block) for block in blocks) if counter else 0
-        return self._tokens[node]
-
-    def _counter(self, call: Call) -> TokenCounter | None:
-        try:
-            return self.traffic.setup.counter(self.traffic.setup.rules_for(call).generation)
-        except CannotEvaluate:
-            return None
+    def _summary_end(self, thread: Thread) -> Thread | None:
+        """The last message before the last human one; in one long turn, that before the last answer. None: nothing."""
+        least = self.cut.length if self.cut else 0
+        human = thread.human.parent if thread.human else None
+        if human is not None and human.length > least:
+            return human
+        answer = next((node for node in thread.back() if node.message and node.message.role == "assistant"), None)
+        before = answer.parent if answer else None
+        return before if before is not None and before.length > least else None
 
     def _short(self, call: Call) -> Call:
         """The call with the summary in the place of what it sums up. Breakpoints on that are gone."""
         request = call.request
         if self.cut is None or self.summary is None:
             return call
-        thread, moved = self._insert_summary(request.thread)
-        breakpoints = []
-        for breakpoint in request.breakpoints:
-            if breakpoint.node is None:
-                breakpoints.append(breakpoint)
-            elif breakpoint.node in moved:
-                breakpoints.append(replace(breakpoint, node=moved[breakpoint.node]))
-        return replace(call, request=replace(request, thread=thread, breakpoints=tuple(breakpoints)))
-
-    def _insert_summary(self, thread: Thread) -> tuple[Thread, dict[Thread, Thread]]:
-        assert self.cut is not None and self.summary is not None
-        kept = []
-        for node in thread.back():
-            if node is self.cut:
-                break
-            kept.append(node)
-        moved: dict[Thread, Thread] = {}
-        grown = thread.root.then(self.summary)
+        kept = list(takewhile(lambda node: node is not self.cut, request.thread.back()))
+        moved = dict[Thread | None, Thread]()
+        thread = request.thread.root.then(self.summary)
         for node in reversed(kept):
             assert node.message is not None
-            grown = moved[node] = grown.then(node.message)
-        return grown, moved
+            thread = moved[node] = thread.then(node.message)
+        breakpoints = tuple(
+            breakpoint if breakpoint.node is None else replace(breakpoint, node=moved[breakpoint.node])
+            for breakpoint in request.breakpoints
+            if breakpoint.node is None or breakpoint.node in moved
+        )
+        return replace(call, request=replace(request, thread=thread, breakpoints=breakpoints))
 
     def _summary_call(self, step: ReplayStep, end: Thread) -> ReplayStep:
         """The call that sums up: what was sent until then, and an instruction, marked as the calls are."""
@@ -159,17 +140,6 @@ class _RewrittenConversation:
         request = replace(short, thread=thread, breakpoints=breakpoints)
         ask = derive_call(step.call, request, step.call.start - WAIT_S, SUMMARY_TOKENS, "compaction")
         return ReplayStep(NO_CALL, ask, ask)
-
-
-def _end_of_summary(thread: Thread, cut: Thread | None) -> Thread | None:
-    """The last message before the last human one; in one long turn, that before the last answer. None: nothing."""
-    least = cut.length if cut else 0
-    human = thread.human.parent if thread.human else None
-    if human is not None and human.length > least:
-        return human
-    answer = next((node for node in thread.back() if node.message and node.message.role == "assistant"), None)
-    before = answer.parent if answer else None
-    return before if before is not None and before.length > least else None
 
 
 def _block(what: str, end: Thread, tokens: int) -> Block:

@@ -1,12 +1,13 @@
-"""A way to send calls differently, before it is priced; thinking off, other TTLs, other breakpoints."""
+"""Another way to send calls, before it is priced: thinking off, other TTLs, other breakpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from cachecost.analysis.replays.steps import (
-    ReplayStep,
     StepChange,
     ThreadChange,
     change_breakpoints,
@@ -19,7 +20,7 @@ from cachecost.analysis.whatif.pauses import RecordedPauses
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Layer, Message, Thread
+from cachecost.prompts.blocks import Block, Layer, Message, Thread
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place, sent_breakpoints
 from cachecost.simulation.workload import Workload
 
@@ -49,9 +50,6 @@ class Option:
         """Whether the same prompts go to the same cache."""
         return self.rank >= BREAKPOINTS
 
-    def apply(self, steps: Sequence[ReplayStep]) -> list[ReplayStep]:
-        return self.change(steps)
-
 
 CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, PINGS = range(6)
 """Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""
@@ -73,7 +71,7 @@ def thinking_options(traffic: Workload) -> Iterator[Option]:
         "thinking=off",
         "thinking",
         "no thinking: not requested, and removed from messages and output",
-        change_calls(ThinkingRemover(traffic)),
+        change_calls(remove_thinking(traffic)),
         CONTENT,
         ASSUMED,
         unchanged="" if is_there else "no call requests or contains thinking",
@@ -81,45 +79,42 @@ def thinking_options(traffic: Workload) -> Iterator[Option]:
     )
 
 
-class ThinkingRemover:
+def remove_thinking(traffic: Workload) -> Callable[[Call], Call]:
     """Calls without thinking. Their answers are found in the calls that go on from them."""
+    answers: dict[Thread, Message] = {}
+    for call in traffic.calls:
+        for node in call.request.thread.back():
+            if node.parent is None or node.parent in answers:
+                break
+            if node.message and node.message.role == "assistant":
+                answers[node.parent] = node.message
 
-    def __init__(self, traffic: Workload) -> None:
-        self._traffic = traffic
-        self._rewriter = ThreadChange(_without_thinking)
-        self._answers: dict[Thread, Message] = {}
-        for call in traffic.calls:
-            for node in call.request.thread.back():
-                if node.parent is None or node.parent in self._answers:
-                    break
-                if node.message and node.message.role == "assistant":
-                    self._answers[node.parent] = node.message
+    def rewrite(message: Message) -> Message | None:
+        blocks = _without_thinking(message.blocks) if message.has_thinking else message.blocks
+        if len(blocks) == len(message.blocks):
+            return message
+        return Message.of(message.role, blocks) if blocks else None
 
-    def __call__(self, call: Call) -> Call:
+    threads = ThreadChange(rewrite)
+
+    def change(call: Call) -> Call:
         params = {name: value for name, value in call.request.params.items() if name != "thinking"}
-        request = self._rewriter.request(replace(call.request, params=params))
-        response = tuple(block for block in call.response if not block.is_thinking)
-        output = tuple(block for block in call.output if not block.is_thinking)
-        less = self._thought(call)
-        tokens = max(0, call.output_tokens - less) if call.output_tokens is not None else None
+        request = threads.request(replace(call.request, params=params))
+        response, output = _without_thinking(call.response), _without_thinking(call.output)
+        tokens = call.output_tokens
+        if tokens is not None:
+            later = answers.get(call.request.thread)
+            blocks = call.simulated_response or (later.blocks if later else ())
+            with suppress(CannotEvaluate):
+                counter = traffic.setup.counter(traffic.setup.rules_for(call).generation)
+                tokens = max(0, tokens - sum(counter.block(block) for block in blocks if block.is_thinking))
         return replace(call, request=request, response=response, output=output, output_tokens=tokens)
 
-    def _thought(self, call: Call) -> int:
-        """Tokens of the thinking in the answer, as counted."""
-        later = self._answers.get(call.request.thread)
-        blocks = call.simulated_response or (later.blocks if later else ())
-        try:
-            counter = self._traffic.setup.counter(self._traffic.setup.rules_for(call).generation)
-            return sum(counter.block(block) for block in blocks if block.is_thinking)
-        except CannotEvaluate:
-            return 0
+    return change
 
 
-def _without_thinking(message: Message) -> Message | None:
-    if not message.has_thinking:
-        return message
-    blocks = tuple(block for block in message.blocks if not block.is_thinking)
-    return Message.of(message.role, blocks) if blocks else None
+def _without_thinking(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    return tuple(block for block in blocks if not block.is_thinking)
 
 
 def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
@@ -137,23 +132,18 @@ def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) ->
             unchanged = ""
         else:
             unchanged = f"no call has a breakpoint on {' or '.join(layers)}"
-        why = _missing_reason(calls, timed, found, short_s)
-        change = change_breakpoints(timed)
-        yield Option(name, "ttl", does, change, TTL_LEVER, unsupported=why, unchanged=unchanged)
-
-
-def _missing_reason(
-    calls: Sequence[Call], timed: Callable[[Request], Request], found: RecordedPauses, short_s: float
-) -> str:
-    """Why the recording cannot show what these TTLs change. That 5m is enough, pauses shorter than that prove."""
-    lengthens = any(
-        then.ttl == "1h" and now.ttl == "5m"
-        for call in calls
-        for now, then in zip(
-            *(sent_breakpoints(one).breakpoints for one in (call.request, timed(call.request))), strict=True
+        # Whether 1h was needed, pauses shorter than 5 minutes show too.
+        lengthens = any(
+            then.ttl == "1h" and now.ttl == "5m"
+            for call in calls
+            for now, then in zip(
+                sent_breakpoints(call.request).breakpoints,
+                sent_breakpoints(timed(call.request)).breakpoints,
+                strict=True,
+            )
         )
-    )
-    return found.missing_reason(short_s if lengthens else 0.0)
+        why = found.missing_reason(short_s if lengthens else 0.0)
+        yield Option(name, "ttl", does, change_breakpoints(timed), TTL_LEVER, unsupported=why, unchanged=unchanged)
 
 
 def own_ttl(request: Request) -> TTL:
@@ -161,56 +151,36 @@ def own_ttl(request: Request) -> TTL:
     return "1h" if {breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints} == {"1h"} else "5m"
 
 
-@dataclass(frozen=True, slots=True)
-class _Marking:
-    """Breakpoints by one rule, with the TTL of the request's own (5m if it has none)."""
-
-    head: bool
-    end: bool
-
-    def __call__(self, request: Request) -> Request:
-        if request.fault:
-            return request
-        ttl = own_ttl(request)
-        breakpoints = [*(self._head(request, ttl) if self.head else ()), *(self._end(request, ttl) if self.end else ())]
-        return replace(request, breakpoints=tuple(dict.fromkeys(breakpoints)), automatic=None)
-
-    def _head(self, request: Request, ttl: TTL) -> Iterator[Breakpoint]:
-        if request.tools.blocks:
-            yield Breakpoint(Layer.TOOLS, len(request.tools.blocks) - 1, ttl)
-        texts = [index for index, block in enumerate(request.system.blocks) if not block.is_empty_text]
-        if texts:
-            yield Breakpoint(Layer.SYSTEM, texts[-1], ttl)
-
-    def _end(self, request: Request, ttl: TTL) -> Iterator[Breakpoint]:
-        if found := last_breakpoint_place(request, ttl):
-            yield found
+def _mark(request: Request, head: bool, end: bool) -> Request:
+    """Breakpoints on the static prefix, the last block or both, with the TTL of the request's own."""
+    if request.fault:
+        return request
+    ttl = own_ttl(request)
+    breakpoints = list[Breakpoint | None]()
+    if head and request.tools.blocks:
+        breakpoints.append(Breakpoint(Layer.TOOLS, len(request.tools.blocks) - 1, ttl))
+    texts = [index for index, block in enumerate(request.system.blocks) if not block.is_empty_text]
+    if head and texts:
+        breakpoints.append(Breakpoint(Layer.SYSTEM, texts[-1], ttl))
+    if end:
+        breakpoints.append(last_breakpoint_place(request, ttl))
+    return replace(request, breakpoints=tuple(dict.fromkeys(filter(None, breakpoints))), automatic=None)
 
 
 def breakpoint_options(calls: Sequence[Call]) -> Iterator[Option]:
     """The last block alone, the head and the last block, and no breakpoint at all."""
-    for name, marking, does in (
-        (
-            "breakpoints=automatic",
-            _Marking(False, True),
-            "one breakpoint on the last block of each call: automatic caching",
-        ),
-        (
-            "breakpoints=head+automatic",
-            _Marking(True, True),
-            "breakpoints on the last tool, the last system block and the last block",
-        ),
-        ("breakpoints=none", _Marking(False, False), "no caching at all"),
+
+    def positions(request: Request) -> set[object]:
+        if not has_breakpoints(request):
+            return set()
+        return {(breakpoint.block_key, breakpoint.ttl) for breakpoint in sent_breakpoints(request).breakpoints}
+
+    for name, head, end, does in (
+        ("automatic", False, True, "one breakpoint on the last block of each call: automatic caching"),
+        ("head+automatic", True, True, "breakpoints on the last tool, the last system block and the last block"),
+        ("none", False, False, "no caching at all"),
     ):
-        same = all(_spots(marking(call.request)) == _spots(call.request) for call in calls)
-        yield Option(
-            name, "breakpoints", does, change_breakpoints(marking), BREAKPOINTS, unchanged="already so" if same else ""
-        )
-
-
-def _spots(request: Request) -> set[object]:
-    return (
-        {(breakpoint.block_key, breakpoint.ttl) for breakpoint in sent_breakpoints(request).breakpoints}
-        if has_breakpoints(request)
-        else set()
-    )
+        mark = partial(_mark, head=head, end=end)
+        unchanged = "already so" if all(positions(mark(one.request)) == positions(one.request) for one in calls) else ""
+        change = change_breakpoints(mark)
+        yield Option(f"breakpoints={name}", "breakpoints", does, change, BREAKPOINTS, unchanged=unchanged)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.analysis.replays.steps import (
-    conversation_of,
-)
+from cachecost.analysis.replays.steps import conversation_of
 from cachecost.conversations.calls import Call
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
@@ -53,18 +51,15 @@ def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
     found = []
     sent = sorted((call for call in calls if not call.has_failed), key=lambda call: call.start)
     for call in sent:
-        conversation, head = conversation_of(call), _head(call)
+        request = call.request
+        conversation = conversation_of(call)
+        head = (request.model, request.tools.digest, request.system.digest, call.host, call.workspace)
         before = last.get(conversation, last.get(head))
         if before is not None:
             found.append(call.start - before)
         last[conversation] = last[head] = call.start
     at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
     return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
-
-
-def _head(call: Call) -> object:
-    request = call.request
-    return request.model, request.tools.digest, request.system.digest, call.host, call.workspace
 
 
 @dataclass(frozen=True, slots=True)

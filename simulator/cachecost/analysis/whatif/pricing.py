@@ -1,16 +1,15 @@
-"""Prices options: each is replayed, and only the difference to the replay of the recording counts.
-
-Under other assumptions, too: which alternatives turn from a gain into a loss, or back?
-"""
+"""Prices options: each is replayed, and only the difference to the replay of the recording counts; which of them turn
+from a gain into a loss, or back, under other assumptions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
+from typing import NamedTuple
 
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay, cost
+from cachecost.analysis.replays.steps import NO_CALL, PricedSimulation, Replays, ReplayStep, TrackedReplay, cost
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
@@ -23,7 +22,7 @@ from cachecost.prompts.blocks import TOOL_RUNS
 from cachecost.prompts.request import sent_breakpoints
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import ZERO, Usage
-from cachecost.simulation.engine import AS_RECORDED, Simulation
+from cachecost.simulation.engine import Simulation
 from cachecost.simulation.workload import Workload
 
 LEAST = Decimal("0.001")
@@ -55,7 +54,7 @@ class ReplayedSteps:
         """USD if no hit of a batch comes; None: none is in a batch."""
         if all(row.cost_if_missed is None for row in self.rows):
             return None
-        return sum((_most(row) for row in self.rows), ZERO)
+        return sum((row.cost.total if row.cost_if_missed is None else row.cost_if_missed for row in self.rows), ZERO)
 
     @property
     def extra_calls(self) -> int:
@@ -71,16 +70,20 @@ class PlannedReplay:
     base: Sequence[CallRow]
 
 
+class KnownReplay(NamedTuple):
+    """What a replay saves in USD, its first error ("": none), and for those of `KEPT` the usage of each call."""
+
+    saving: Decimal
+    error: str
+    usage: list[Usage]
+
+
 def _ordered(options: Iterable[Option]) -> list[Option]:
     return sorted(options, key=lambda option: (option.rank, option.name))
 
 
 def _names(options: Iterable[Option]) -> tuple[str, ...]:
     return tuple(option.name for option in options)
-
-
-def _most(row: CallRow) -> Decimal:
-    return row.cost.total if row.cost_if_missed is None else row.cost_if_missed
 
 
 @dataclass(slots=True)
@@ -98,12 +101,8 @@ class AlternativePricing:
     """Why no alternative is supported; "": the simulation is close enough to the bill."""
     earlier: TrackedReplay | None = None
     """The recording as sent, if keep-alives are to be added to that."""
-    kept_usage: dict[tuple[str, ...], list[Usage]] = field(default_factory=dict)
-    """The usage of each call by the names of options, for those that are asked for again (`KEPT`)."""
-    _savings: dict[tuple[str, ...], Decimal] = field(default_factory=dict)
-    """USD by the names of the options; a replay itself takes too much memory to be kept."""
-    _refusals: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """The first error of a call, by the names of the options; "": there is none."""
+    _known: dict[tuple[str, ...], KnownReplay] = field(default_factory=dict)
+    """By the names of the options; a replay itself takes too much memory to be kept."""
     _cold: Replays | None = None
     _cold_rows: list[CallRow] = field(default_factory=list)
 
@@ -115,11 +114,17 @@ class AlternativePricing:
         """The options together, in the order of their ranks."""
         ordered = _ordered(options)
         plan, names = self.plan(ordered), _names(ordered)
-        made = ReplayedSteps(plan.steps, self._rows(plan.replays, plan.steps, " + ".join(names)), plan.base)
-        self._savings[names] = made.saving
-        self._refusals[names] = next((row.error for row in made.rows if row.error and row.error_type), "")
-        if names in KEPT:
-            self.kept_usage[names] = [row.usage for row in made.rows]
+        replays, steps, what = plan.replays, plan.steps, " + ".join(names)
+        if not replays.are_as_sent(steps):  # no bill determines what rests on token counts
+            rows = replays.rows(steps, what, PricedSimulation)
+        elif self.earlier is None or replays is not self.replays:
+            rows = replays.rows(steps, what)
+        else:
+            rows = replays.changed_rows(steps, self.earlier, what, Simulation)
+        made = ReplayedSteps(steps, rows, plan.base)
+        error = next((row.error for row in made.rows if row.error and row.error_type), "")
+        usage = [row.usage for row in made.rows] if names in KEPT else []
+        self._known[names] = KnownReplay(made.saving, error, usage)
         return made
 
     def plan(self, options: Iterable[Option]) -> PlannedReplay:
@@ -127,49 +132,35 @@ class AlternativePricing:
         ordered = _ordered(options)
         steps: Sequence[ReplayStep] = self.replays.recorded
         for option in ordered:
-            steps = option.apply(steps)
+            steps = option.change(steps)
         if all(option.keeps_prompts for option in ordered):
             return PlannedReplay(steps, self.replays, self.base)
         cold = self._cold_replays()
         if cold is self.replays:
             return PlannedReplay(steps, cold, self.base)
-        self._cold_rows = self._cold_rows or cold.priced_rows(cold.recorded, AS_RECORDED)
+        self._cold_rows = self._cold_rows or cold.rows(cold.recorded, kind=PricedSimulation)
         return PlannedReplay(steps, cold, self._cold_rows)
 
-    def _rows(self, replays: Replays, steps: Sequence[ReplayStep], what: str) -> list[CallRow]:
-        """The rows of an alternative. Where it sends other content, no bill determines what rests on token counts."""
-        if not replays.are_as_sent(steps):
-            return replays.priced_rows(steps, what)
-        if self.earlier is None or replays is not self.replays:
-            return replays.rows(steps, what)
-        return replays.changed_rows(steps, self.earlier, what, Simulation)
+    def replay_once(self, options: Iterable[Option]) -> KnownReplay:
+        """What is known of the options together, both sides simulated."""
+        ordered = _ordered(options)
+        names = _names(ordered)
+        if names not in self._known:
+            self.replay(ordered)
+        return self._known[names]
 
     def usage(self, option: Option) -> list[Usage]:
-        """The usage of each call with an option of `KEPT`. Replayed once, and only where it changes calls."""
-        if option.unchanged:
-            return [row.usage for row in self.base]
-        names = _names([option])
-        if names not in self.kept_usage:
-            self.replay([option])
-        return self.kept_usage[names]
+        """The usage of each call with an option of `KEPT`."""
+        return [row.usage for row in self.base] if option.unchanged else self.replay_once([option]).usage
 
-    def refusal(self, options: Iterable[Option]) -> str:
-        """The first error of a call with the options; "": there is none. Replayed once."""
-        ordered = _ordered(options)
-        if _names(ordered) not in self._refusals:
-            self.replay(ordered)
-        return self._refusals[_names(ordered)]
+    def saving(self, options: Iterable[Option]) -> Decimal:
+        """How much less than as recorded the options cost, USD."""
+        return self.replay_once(options).saving
 
     def _cold_replays(self) -> Replays:
         """All that start cold share what they render and count."""
         self._cold = self._cold or self.replays.cold()
         return self._cold
-
-    def saving(self, options: Iterable[Option]) -> Decimal:
-        """How much less than as recorded the options cost, USD; both sides simulated. Replayed once."""
-        ordered = _ordered(options)
-        known = self._savings.get(_names(ordered))
-        return self.replay(ordered).saving if known is None else known
 
     def expected_replays(self, options: Sequence[Option]) -> int:
         """How many replays it takes to price each of the options."""
@@ -179,44 +170,39 @@ class AlternativePricing:
 
     def price_option(self, option: Option) -> Alternative:
         """The option with its dollars, and whether the data support them."""
+        unpriced = Alternative(
+            option.name,
+            option.kind,
+            option.does,
+            None,
+            None,
+            assumption=option.assumption,
+            keeps_answers=option.keeps_answers,
+        )
         if option.unchanged:
-            return self._without_price(option, NO_CHANGE + option.unchanged, self.now, ZERO)
+            why = NO_CHANGE + option.unchanged
+            return replace(unpriced, cost=self.now, saving=ZERO, share=ZERO, supported=why)
         made = self.replay([option])
         if why := self.why_not(made):
-            return self._without_price(option, why, None, None)
+            return replace(unpriced, supported=why)
         saving = made.saving
-        changes = self._changes(made)
+        then = self.replays.by_call(made.steps, made.rows)
+        changes = [
+            then[row.call].cost.total - row.cost.total if row.call in then else -row.cost.total for row in made.base
+        ]
         if option.unsupported and not any(changes) and not made.extra_calls:
-            return self._without_price(option, NOT_SUPPORTED + option.unsupported, None, None)
+            return replace(unpriced, supported=NOT_SUPPORTED + option.unsupported)
         error = self.error(option, made, changes)
-        most = self.now + made.most - cost(made.base) if option.is_batch and made.most is not None else None
-        return Alternative(
-            option.name,
-            option.kind,
-            option.does,
-            self.now - saving,
-            saving,
-            saving / self.now if self.now else None,
-            sum(change != 0 for change in changes),
-            made.extra_calls,
-            option.assumption,
-            self._check_support(option, made, saving, error, changes),
-            most,
-            error,
-            option.keeps_answers,
-        )
-
-    def _without_price(self, option: Option, why: str, then: Decimal | None, saving: Decimal | None) -> Alternative:
-        return Alternative(
-            option.name,
-            option.kind,
-            option.does,
-            then,
-            saving,
-            saving,
-            assumption=option.assumption,
-            supported=why,
-            keeps_answers=option.keeps_answers,
+        return replace(
+            unpriced,
+            cost=self.now - saving,
+            saving=saving,
+            share=saving / self.now if self.now else None,
+            calls_changed=sum(change != 0 for change in changes),
+            extra_calls=made.extra_calls,
+            supported=self._check_support(option, made, saving, error, changes),
+            most=self.now + made.most - cost(made.base) if option.is_batch and made.most is not None else None,
+            error=error,
         )
 
     def why_not(self, made: ReplayedSteps) -> str:
@@ -229,13 +215,6 @@ class AlternativePricing:
                 refused = sum(one.error == row.error for one in made.rows)
                 return f"{NOT_EVALUATED}the API refuses {count_text(refused, 'call')}: {row.error}"
         return ""
-
-    def _changes(self, made: ReplayedSteps) -> list[Decimal]:
-        """USD that each recorded call costs more."""
-        then = self.replays.by_call(made.steps, made.rows)
-        return [
-            then[row.call].cost.total - row.cost.total if row.call in then else -row.cost.total for row in made.base
-        ]
 
     def error(self, option: Option, made: ReplayedSteps, changes: Sequence[Decimal]) -> Decimal:
         """What the token counts may do to the saving, USD: their error margin on what changes, gains and losses alike,
@@ -268,17 +247,19 @@ class AlternativePricing:
         return YES
 
 
-def _has_run(call: Call) -> bool:
-    node = call.request.thread
-    kinds = [block.kind in TOOL_RUNS for one in node.back() if one.message for block in one.message.blocks]
-    return any(one and other for one, other in pairwise(kinds))
-
-
 PLAYS: dict[str, Callable[[Call], bool]] = {
     "tool_choice_invalidation": lambda call: "tool_choice" in call.request.params,
     "thinking_rendered_at": lambda call: bool({"thinking", "output_config"} & call.request.params.keys()),
     "structured_output_at": lambda call: bool({"output_config", "output_format"} & call.request.params.keys()),
-    "lookback_runs": _has_run,
+    "lookback_runs": lambda call: any(
+        one and other
+        for one, other in pairwise(
+            block.kind in TOOL_RUNS
+            for node in call.request.thread.back()
+            if node.message
+            for block in node.message.blocks
+        )
+    ),
     "shallow_breakpoints": lambda call: (
         len(sent_breakpoints(call.request).breakpoints) > 1 or bool(call.request.system.blocks)
     ),
@@ -301,10 +282,18 @@ def other_assumptions(traffic: Workload) -> Iterator[tuple[str, str]]:
 
 def find_reversals(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
-) -> dict[str, list[str]]:
-    """By name of the alternative, the assumptions under which its saving changes sign, in words."""
+) -> list[Alternative]:
+    """The alternatives, each with the assumptions under which its saving changes sign, in words.
+
+    Asked are those that save, or cost so little more that they might.
+    """
     known = {option.name: option for option in options}
-    asked = [one for one in alternatives if not known[one.name].unchanged and _may_reverse(one, pricing.now)]
+    asked = [
+        one
+        for one in alternatives
+        if not known[one.name].unchanged and one.saving is not None and one.saving > -NEAR * pricing.now
+        if one.kind not in BY_PRICE or one.saving < FAR * pricing.now
+    ]
     found: dict[str, list[str]] = {}
     for switch, value in other_assumptions(pricing.replays.traffic):
         traffic = pricing.replays.traffic.with_assumptions({switch: value})
@@ -313,23 +302,12 @@ def find_reversals(
         for alternative in asked:
             saving = other.saving([again[alternative.name]]) if alternative.name in again else alternative.saving
             if _sign(saving) != _sign(alternative.saving):
-                words = f"with {switch}={value} it {_in_words(saving)}"
-                found.setdefault(alternative.name, []).append(words)
-    return found
-
-
-def _may_reverse(alternative: Alternative, now: Decimal) -> bool:
-    """Whether it saves, or costs so little more that it might."""
-    if alternative.saving is None or alternative.saving <= -NEAR * now:
-        return False
-    return alternative.kind not in BY_PRICE or alternative.saving < FAR * now
+                words = "saves nothing"
+                if saving:
+                    words = f"saves {dollars(saving)}" if saving > 0 else f"costs {dollars(-saving)} more"
+                found.setdefault(alternative.name, []).append(f"with {switch}={value} it {words}")
+    return [replace(alternative, depends_on=tuple(found.get(alternative.name, ()))) for alternative in alternatives]
 
 
 def _sign(saving: Decimal | None) -> int:
     return 0 if not saving else 1 if saving > 0 else -1
-
-
-def _in_words(saving: Decimal | None) -> str:
-    if not saving:
-        return "saves nothing"
-    return f"saves {dollars(saving)}" if saving > 0 else f"costs {dollars(-saving)} more"

@@ -1,12 +1,9 @@
-"""`whatif`: all alternatives for a recording, their best combination, and the break-even of the 1h TTL.
-
-Combinations of alternatives. They are replayed, because savings do not add up.
-"""
+"""`whatif`: all alternatives for a recording, their combinations, and the break-even of the 1h TTL. Combinations are
+replayed, as savings do not add up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -23,46 +20,38 @@ from cachecost.ledger.findings import count_margin
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.workload import Workload
 
+ELSEWHERE = frozenset({"host", "batch", "us"})
+"""Kinds that send calls elsewhere: combined only on request."""
+
 
 def best_together(
     pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
 ) -> Combination | None:
     """The combination that saves most, of alternatives that keep the answers; None if none saves.
 
-    From the best one on each is taken that saves more with those taken before, or in the place of one that it excludes,
+    From the best one on each is added that saves more with those before, or in the place of one that it excludes,
     until none does: so together they never save less than the best of them.
     """
     gains = {one.name: one for one in alternatives if one.is_gain and one.keeps_answers and one.kind not in ELSEWHERE}
-    open_ones = sorted(
+    by_saving = sorted(
         (option for option in options if option.name in gains), key=lambda one: -_saving(gains[one.name])
     )
-    taken: list[Option] = []
-    best = ZERO
-    while found := _better(pricing, taken, open_ones, best):
-        taken, best = found
-    return jointly(pricing, taken, gains) if taken else None
-
-
-ELSEWHERE = frozenset({"host", "batch", "us"})
-"""Kinds that send calls elsewhere: combined only on request."""
+    chosen, best, has_grown = list[Option](), ZERO, True
+    while has_grown:
+        has_grown = False
+        for option in by_saving:
+            if option in chosen:
+                continue
+            more = [one for one in chosen if one.kind != option.kind] + [option]
+            saving = pricing.saving(more)
+            if saving > best:
+                chosen, best, has_grown = more, saving, True
+                break
+    return jointly(pricing, chosen, gains) if chosen else None
 
 
 def _saving(alternative: Alternative) -> Decimal:
     return alternative.saving or ZERO
-
-
-def _better(
-    pricing: AlternativePricing, taken: Sequence[Option], others: Sequence[Option], best: Decimal
-) -> tuple[list[Option], Decimal] | None:
-    """The first way to take one more, or another in the place of one, that saves more."""
-    for option in others:
-        if option in taken:
-            continue
-        more = [one for one in taken if one.kind != option.kind] + [option]
-        saving = pricing.saving(more)
-        if saving > best:
-            return more, saving
-    return None
 
 
 def jointly(pricing: AlternativePricing, options: Sequence[Option], known: dict[str, Alternative]) -> Combination:
@@ -71,27 +60,27 @@ def jointly(pricing: AlternativePricing, options: Sequence[Option], known: dict[
     savings = [_saving(part) for part in parts]
     best = max(savings, default=ZERO)
     names = tuple(option.name for option in options)
-    if failed := next((part.supported for part in parts if part.cost is None), ""):
+    failed = next((part.supported for part in parts if part.cost is None), "")
+    if (
+        not failed
+        and (refused := pricing.replay_once(options).error)
+        and all(row.error is None for row in pricing.base)
+    ):
+        failed = NOT_EVALUATED + refused
+    if failed:
         return Combination(names, None, None, sum(savings, ZERO), best, supported=failed)
-    why = pricing.refusal(options)
-    if why and not any(row.error is not None for row in pricing.base):
-        return Combination(names, None, None, sum(savings, ZERO), best, supported=NOT_EVALUATED + why)
     saving = pricing.saving(options)
     doubtful = [part.name for part in parts if part.supported.startswith(NOT_SUPPORTED)]
     supported = f"{NOT_SUPPORTED}neither are {', '.join(doubtful)}" if doubtful else YES
-    return Combination(
-        names, pricing.now - saving, saving, sum(savings, ZERO), best, _why(parts, saving, best), supported
-    )
-
-
-def _why(parts: Sequence[Alternative], saving: Decimal, best: Decimal) -> str:
-    """Why together they save less than one of them alone; "": they do not."""
-    if len(parts) < 2 or saving >= best:
-        return ""
-    losers = [part.name for part in parts if part.saving is not None and part.saving < 0]
-    if losers:
-        return f"{', '.join(losers)} costs more than it saves, also on its own"
-    return "they avoid the same cost, so one pays for what the other makes unnecessary"
+    why = ""
+    if len(parts) > 1 and saving < best:
+        losers = [part.name for part in parts if part.saving is not None and part.saving < 0]
+        why = (
+            f"{', '.join(losers)} costs more than it saves, also on its own"
+            if losers
+            else "they avoid the same cost, so one pays for what the other makes unnecessary"
+        )
+    return Combination(names, pricing.now - saving, saving, sum(savings, ZERO), best, why, supported)
 
 
 MOST_CALLS = 500
@@ -143,7 +132,7 @@ def what_if(
     expect(sum(alternative.is_gain for alternative in alternatives) + bool(wanted))
     is_asked = len(traffic.calls) <= MOST_CALLS if tries_assumptions is None else tries_assumptions
     if is_asked:
-        alternatives = _with_reversals(pricing, options, alternatives)
+        alternatives = find_reversals(pricing, options, alternatives)
     known = {alternative.name: alternative for alternative in alternatives}
     return WhatifReport(
         traffic.name,
@@ -151,7 +140,7 @@ def what_if(
         pricing.now,
         simulated,
         billed,
-        sorted(alternatives, key=_rank),
+        sorted(alternatives, key=lambda one: (one.saving is None, -_saving(one), one.name)),
         _break_even(profile, pricing, options),
         best_together(pricing, options, alternatives),
         jointly(pricing, wanted, known) if wanted else None,
@@ -179,19 +168,6 @@ def billed_usd(traffic: Workload) -> Decimal | None:
             return None
         bill.add(call)
     return bill.dollars if traffic.setup.bills and not bill.unpriced else None
-
-
-def _rank(alternative: Alternative) -> tuple[bool, Decimal, str]:
-    """What saves most first, what has no dollars last."""
-    return alternative.saving is None, -(alternative.saving or Decimal(0)), alternative.name
-
-
-def _with_reversals(
-    pricing: AlternativePricing, options: Sequence[Option], alternatives: Sequence[Alternative]
-) -> list[Alternative]:
-    """The alternatives, each with the assumptions under which its saving changes sign."""
-    reversals = find_reversals(pricing, options, alternatives)
-    return [replace(alternative, depends_on=tuple(reversals.get(alternative.name, ()))) for alternative in alternatives]
 
 
 def _break_even(

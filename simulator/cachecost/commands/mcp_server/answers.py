@@ -1,4 +1,4 @@
-"""What the tools answer: the objects of --json with a schema, long lists cut to their most expensive rows.
+"""What the tools answer: the objects that commands print with --json, long lists cut to their most expensive rows.
 
 The models name the fields that an agent reads first; docs/reference/output-formats.md has all,
 which pass through as they are.
@@ -6,10 +6,18 @@ which pass through as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import io
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
+import click
 from pydantic import BaseModel, ConfigDict, Field
+
+from cachecost.base.errors import ExitCode
+from cachecost.commands.catalogue import load_named_commands, project_defaults
+from cachecost.commands.diagnostics import exit_code, print_diagnostic
 
 Row = dict[str, Any]
 Usd = str
@@ -116,15 +124,11 @@ def cut_answer(answer: Mapping[str, Any], limit: int) -> dict[str, Any]:
     for name, rows in answer.items():
         if not isinstance(rows, list) or len(rows) <= limit:
             continue
-        ranked = sorted(rows, key=_rank(RANKED_BY[name])) if name in RANKED_BY else rows
+        by = RANKED_BY.get(name)  # rows without a price last, in their order
+        ranked = sorted(rows, key=lambda row: -float(row.get(by) or 0)) if by else rows
         made[name] = ranked[:limit]
         cut.append({"field": name, "shown": limit, "of": len(rows)})
     return made | {"cut": cut}
-
-
-def _rank(by: str) -> Callable[[Row], float]:
-    """The most expensive first; rows without a price last, in their order."""
-    return lambda row: -float(row.get(by) or 0)
 
 
 MODEL_FIELDS = ("host", "id", "aliases", "released", "retired", "prices")
@@ -138,3 +142,47 @@ def brief_model(row: Row) -> Row:
 
 def is_model(row: Row, name: str) -> bool:
     return name in (row["id"], *row["aliases"])
+
+
+class NoAnswer(Exception):
+    """A command that printed no answer; the text is what it printed to stderr."""
+
+
+def run_for_json(name: str, words: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects that `cachecost NAME --json WORDS` prints, each with its diagnostics, as `diagnostics`.
+
+    Not for two threads at once: it takes the place of stdout and stderr. Raises CommandFailed.
+    """
+
+    def run() -> Any:
+        """Words of click without its lines about usage, which are of no use to an agent."""
+        ((_, command),) = load_named_commands([name])
+        project = project_defaults(name, command)
+        context: dict[str, Any] = {"default_map": project.defaults, "obj": project}
+        try:
+            return command.main(["--json", *words], f"cachecost {name}", None, standalone_mode=False, **context)
+        except click.ClickException as error:
+            print_diagnostic(error.format_message())
+            return ExitCode.INVALID_INPUT
+
+    out, err = _stream(), _stream()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = exit_code(run)
+    printed = _text(err).splitlines()
+    answers, text, at = [], "" if code == ExitCode.INTERNAL_ERROR else _text(out), 0
+    while at < len(text):  # one JSON value after another
+        answer, at = json.JSONDecoder().raw_decode(text, at)
+        answers.append(answer)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    if not answers:
+        raise NoAnswer("\n".join(printed) or f"cachecost {name} ended with exit code {code}")
+    return [{**answer, "diagnostics": printed} for answer in answers]
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    return stream.buffer.getvalue().decode() if isinstance(stream.buffer, io.BytesIO) else ""

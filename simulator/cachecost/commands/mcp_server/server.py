@@ -14,13 +14,14 @@ from typing import Annotated, Any, Literal
 import anyio
 import msgspec
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.stdio import stdio_server
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
+import cachecost
 from cachecost.base.atomic_files import check_readable
-from cachecost.base.errors import CannotEvaluate, Fault, InputError
+from cachecost.base.errors import CannotEvaluate, InputError, nearest
 from cachecost.base.limits import OutOfLimits, check_depth, json_value
 from cachecost.base.version import __version__
 from cachecost.commands.mcp_server.answers import (
@@ -30,13 +31,13 @@ from cachecost.commands.mcp_server.answers import (
     LintAnswer,
     ModelsAnswer,
     NextAnswer,
+    NoAnswer,
     WhatIfAnswer,
     brief_model,
     cut_answer,
     is_model,
+    run_for_json,
 )
-from cachecost.commands.mcp_server.captured_command import NoAnswer, run_for_json
-from cachecost.commands.mcp_server.resources import code_page, rulebook
 from cachecost.conversations.input_files import is_url
 from cachecost.providers.hosts import AUTO_HOST, near_model
 
@@ -135,13 +136,14 @@ def lint_request(
     if paths:
         return LintAnswer(**_answer("lint", [*_options(host=host), *_paths(paths)], limit))
     from cachecost.analysis.lint import RequestLoader, lint_bodies, sort_findings
+    from cachecost.commands.lint import body_faults
     from cachecost.providers.rules import RuleBook
     from cachecost.tokens.factory import AUTO
     from cachecost.views.lint import lint_object
 
     loader, bodies = RequestLoader(RuleBook(), host, AUTO), [(f"requests[{n}]", one) for n, one in enumerate(requests)]
     try:
-        if faults := [fault for label, body in bodies for fault in _faults(loader, body, label)]:
+        if faults := [fault for label, body in bodies for fault in body_faults(loader, body, label)]:
             raise InputError(faults)
         found = lint_object(sort_findings(lint_bodies(bodies, loader)), len(bodies))
     except (InputError, CannotEvaluate) as error:
@@ -203,12 +205,27 @@ def _paths(named: Sequence[str]) -> list[str]:
     return ["--", *named]
 
 
-def _faults(loader: Any, body: dict[str, Any], label: str) -> Sequence[Fault]:
-    try:
-        loader.body(body, label)
-    except InputError as error:
-        return error.faults
-    return ()
+RULEBOOK = "rulebook.md"
+PACKAGE = Path(cachecost.__file__).parent
+
+
+def pages() -> Path:
+    """The folder of the pages: in an installed package, or the documentation of the checkout."""
+    installed = PACKAGE / "pages"
+    return installed if installed.is_dir() else PACKAGE.parents[1] / "docs"
+
+
+def rulebook() -> str:
+    """Every rule of prompt caching by which cachecost computes, with its source."""
+    return (pages() / RULEBOOK).read_text(encoding="utf-8")
+
+
+def code_page(code: str) -> str:
+    """What the code of a finding (CC101 …) means, why it costs, and what to do."""
+    known = {path.stem: path for path in (pages() / "codes").glob("CC*.md")}
+    if code.upper() not in known:
+        raise ResourceNotFoundError(f"unknown code '{code}'{nearest(code, sorted(known))}")
+    return known[code.upper()].read_text(encoding="utf-8")
 
 
 INSTRUCTIONS = (
@@ -246,17 +263,14 @@ async def read_lines(stream: AsyncIterator[str]) -> AsyncIterator[str]:
         try:
             check_depth(json_value(line), line)
         except OutOfLimits as error:
-            yield json.dumps({"jsonrpc": "2.0", "id": _id_of(line), "method": f"none: {error}", "params": {}})
+            number: int | str = 0
+            with suppress(msgspec.MsgspecError, RecursionError):
+                number = msgspec.json.decode(line, type=_Envelope).id or 0
+            yield json.dumps({"jsonrpc": "2.0", "id": number, "method": f"none: {error}", "params": {}})
         except ValueError:
             yield line
         else:
             yield line
-
-
-def _id_of(line: str) -> int | str:
-    with suppress(msgspec.MsgspecError, RecursionError):
-        return msgspec.json.decode(line, type=_Envelope).id or 0
-    return 0
 
 
 async def serve_stdio(server: MCPServer[None]) -> None:

@@ -1,9 +1,8 @@
-"""Cuts and concatenates recordings.
+"""Cuts and concatenates recordings, and splits request logs.
 
-Output is always in cachecost's own formats. A recording whose header says that it holds no content keeps saying so;
-its digests stay under the key they were made with.
-
-Splits a request log, also one larger than memory, into one file per session. Lines are copied unchanged.
+Output of cutting and concatenating is always in cachecost's own formats. A recording whose header says that it holds no
+content keeps saying so; its digests stay under the key they were made with. A request log, also one larger than memory,
+is split into one file per session, whose lines are copied unchanged.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from heapq import merge
 from pathlib import Path
@@ -23,7 +23,7 @@ from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.formatting import count_text
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import ThreadJoiner, Title
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, byte_lines, open_input, quiet
 from cachecost.conversations.json_object import parse_json
 from cachecost.conversations.logs import join_in_order
@@ -68,21 +68,17 @@ class WrittenCalls:
 
 def parse_ranges(text: str) -> tuple[tuple[int, int | None], ...]:
     """ "10-20", "7", "10-", "1-3,7": numbers from 1. Raises ValueError."""
-    return tuple(map(_parse_range, text.split(",")))
-
-
-def _parse_range(text: str) -> tuple[int, int | None]:
-    found = RANGE.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"expected numbers like 10-20, 7 or 10-; got '{text}'")
-    first = int(found[1])
-    last = int(found[3]) if found[3] else None if found[2] else first
-    if first < 1 or (last is not None and last < first):
-        raise ValueError(f"expected numbers from 1, the smaller first; got '{text}'")
-    return first, last
-
-
-# ----------------------------------------------------------------------------------------------- cut
+    ranges: list[tuple[int, int | None]] = []
+    for part in text.split(","):
+        found = RANGE.fullmatch(part.strip())
+        if not found:
+            raise ValueError(f"expected numbers like 10-20, 7 or 10-; got '{part}'")
+        first = int(found[1])
+        last = int(found[3]) if found[3] else None if found[2] else first
+        if first < 1 or (last is not None and last < first):
+            raise ValueError(f"expected numbers from 1, the smaller first; got '{part}'")
+        ranges.append((first, last))
+    return tuple(ranges)
 
 
 def cut(
@@ -93,7 +89,7 @@ def cut(
     Raises InputError, also where nothing is in it; without `overwrite`, where `out` is there with other content.
     """
     _not_over([path], out)
-    output = _Output(out, overwrite, private_mode([path]))
+    whole_file = open_whole(out, overwrite, private_mode([path]))
     name, _ = detect(path, format_, "request-log")
     if name in CONVERSATIONS:
         whole = read_conversation(path, format_, warn)
@@ -104,21 +100,13 @@ def cut(
             raise InputError([Fault(str(path), f"no call matches; the conversation has {len(whole.replies)}")])
         if isinstance(part.events[0], Results):
             warn(f"{path}: the result begins with tool results whose tool calls are not in it")
-        _write(model.records(part, BlockWriter()), output, content_of(path))
+        _write(model.records(part, BlockWriter()), whole_file, content_of(path))
         return WrittenCalls(len(part.replies), len(whole.replies))
-    chosen = _CallSelector(path, selection)
-    told = chosen.of(read_calls(path, format_, warn))
-    _write_calls(title_of(path, format_), told, output, content_of(path))
-    return WrittenCalls(chosen.kept, chosen.seen)
-
-
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """Where a recording goes, whether an existing file may be overwritten, and the permissions of a new one."""
-
-    out: Path
-    overwrite: bool
-    mode: int | None
+    selector = _CallSelector(path, selection)
+    selected = selector.select(read_calls(path, format_, warn))
+    records = call_recording.records(title_of(path, format_), selected, BlockWriter())
+    _write(records, whole_file, content_of(path))
+    return WrittenCalls(selector.kept, selector.seen)
 
 
 class _CallSelector:
@@ -129,33 +117,28 @@ class _CallSelector:
         self.selection = selection
         self.seen = 0
         self.kept = 0
-        self.sessions: set[str] = set()
 
-    def of(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
+    def select(self, calls: Iterable[Call]) -> Iterator[Call]:
+        """The number of a call is its place in the file, also if the file is not in time order."""
+        selection, sessions = self.selection, set[str]()
         for call in calls:
             self.seen += 1
-            self.sessions.add(call.session)
-            if self._has(call):
+            sessions.add(call.session)
+            if selection.is_by_time and call.timestamp is None:
+                reason = "this call has no timestamp: cut by calls or session"
+                raise InputError([Fault(str(self.path), reason, call.line)])
+            is_in_session = selection.session is None or call.session == selection.session
+            if is_in_session and selection.has_number(call.number or self.seen) and selection.has_time(call.start):
                 self.kept += 1
                 yield call
-        if not self.kept:
-            raise InputError([Fault(str(self.path), self._why_empty())])
-
-    def _has(self, call: RecordedCall) -> bool:
-        """Whether the call stays. Its number is its place in the file, also if the file is not in time order."""
-        if self.selection.is_by_time and call.timestamp is None:
-            raise InputError([Fault(str(self.path), "this call has no timestamp: cut by calls or session", call.line)])
-        of_session = self.selection.session is None or call.session == self.selection.session
-        return (
-            of_session and self.selection.has_number(call.number or self.seen) and self.selection.has_time(call.start)
-        )
-
-    def _why_empty(self) -> str:
-        if self.selection.session is not None and self.selection.session not in self.sessions:
-            known = sorted(self.sessions - {""})
-            told = nearest(self.selection.session, known) if known else "; no call has a session"
-            return f"no call has session '{self.selection.session}'{told}"
-        return f"no call matches; the recording has {self.seen}"
+        if self.kept:
+            return
+        reason = f"no call matches; the recording has {self.seen}"
+        if selection.session is not None and selection.session not in sessions:
+            known = sorted(sessions - {""})
+            hint = nearest(selection.session, known) if known else "; no call has a session"
+            reason = f"no call has session '{selection.session}'{hint}"
+        raise InputError([Fault(str(self.path), reason)])
 
 
 def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversation:
@@ -169,9 +152,6 @@ def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversat
             last = len(kept) if isinstance(event, Reply) else last
         number += isinstance(event, Reply)
     return replace(whole, events=tuple(kept[:last]) if selection.calls else tuple(kept))
-
-
-# -------------------------------------------------------------------------------------------- concat
 
 
 def concat(
@@ -189,18 +169,13 @@ def concat(
     in_order = merge(*logs, key=lambda call: call.start) if timed else join_in_order(logs)
     joiner = ThreadJoiner()
     titles = [title_of(path, format_) for path in paths]
-    title = Title(out.stem, _all_of(one.source for one in titles), _all_of(one.licence for one in titles))
+    sources, licences = dict.fromkeys(one.source for one in titles), dict.fromkeys(one.licence for one in titles)
+    title = Title(out.stem, "; ".join(filter(None, sources)), "; ".join(filter(None, licences)))
     content: Content = "digest" if all(content_of(path) == "digest" for path in paths) else "keep"
-    _write_calls(title, map(joiner.call, in_order), _Output(out, overwrite, private_mode(paths)), content)
+    records = call_recording.records(title, map(joiner.call, in_order), BlockWriter())
+    _write(records, open_whole(out, overwrite, private_mode(paths)), content)
     total = sum(map(len, logs))
     return WrittenCalls(total, total)
-
-
-def _all_of(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(text for text in texts if text))
-
-
-# ------------------------------------------------------------------------------------------ headers
 
 
 def title_of(path: Path, format_: str = "auto") -> Title:
@@ -217,13 +192,9 @@ def content_of(path: Path) -> Content:
     return "digest" if isinstance(first, dict) and first.get("content") == "digest" and "format" in first else "keep"
 
 
-def _write_calls(title: Title, calls: Iterable[RecordedCall], output: _Output, content: Content) -> None:
-    _write(call_recording.records(title, calls, BlockWriter()), output, content)
-
-
-def _write(records: Iterator[dict[str, Any]], output: _Output, content: Content) -> None:
+def _write(records: Iterator[dict[str, Any]], file: AbstractContextManager[BinaryIO], content: Content) -> None:
     """Write the lines of a recording, whole or not at all. Raises CannotWrite, and what `records` raises."""
-    with open_whole(output.out, output.overwrite, output.mode) as stream:
+    with file as stream:
         stream.write(encode_record({**next(records), "content": content}))
         stream.writelines(map(encode_record, records))
 
@@ -265,7 +236,7 @@ def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
 
 def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
     decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
-    with _SessionFiles(folder) as files:
+    with closing(_SessionFiles(folder)) as files:
         for number, line in byte_lines(log):
             if not line.strip():
                 continue
@@ -291,10 +262,7 @@ class _SessionFiles:
         self._folder = folder
         self._open: OrderedDict[str, BinaryIO] = OrderedDict()
 
-    def __enter__(self) -> _SessionFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for file in self._open.values():
             file.close()
 

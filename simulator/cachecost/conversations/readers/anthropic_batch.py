@@ -14,35 +14,32 @@ a Messages request; then it is skipped, with a note.
 
 Two hosts put both into one line: Bedrock `{"recordId", "modelInput", "modelOutput" or "error"}` (InvokeModel jobs;
 Amazon's pages on batch inference, 2026-11), Google Cloud `{"custom_id", "request", "response", "status"}` (its page on
-batch predictions with Claude, 2026-11). The job names the model there; only answers tell it, so a request without
-one takes the first that the file tells.
+batch predictions with Claude, 2026-11). There the job names the model; in the file only answers do, so a request
+without one gets the first model in the file.
 
-No batch tells times or an order in which requests ran: they are taken as they stand in the file of requests, 2 s
-apart (rule 11). In truth many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
+Batches have neither times nor an order in which requests ran: they count in the order of the file, 2 s apart
+(rule 11). In fact many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
+from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, objects
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, content_blocks, show_found
-from cachecost.providers.usage import Usage
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-LIST = re.compile(rb"\s*\[\s*(?={)")
 POSTED = re.compile(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"')
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
@@ -52,8 +49,7 @@ UNREADABLE = "refused by the API, and not a valid request"
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a batch; None if they do not."""
-    opening = LIST.match(head)
-    keys = set(top_keys(head[opening.end() :] if opening else head))
+    keys = first_keys(head)
     if "requests" in keys and POSTED.search(head):
         return 'it has "requests", each with a "custom_id"'
     for field in ("params", "result", "request"):
@@ -62,166 +58,126 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "modelInput"' if "modelInput" in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the requests, until the first error; then the rest is only checked.
 
     Raises InputError with every error, each with its line; one of them may be that requests are missing.
     """
     batch = _AnthropicBatch(path, warn, CallBuilder(keep_content))
-    batch.find_results()
-    yield from batch.calls()
+    yield from batch.calls_in(path)
+    if batch.results and not batch.requested:
+        stem = Path(path.name.removesuffix(".gz")).stem
+        twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"
+        candidates = [path.with_name(twin + suffix) for suffix in SUFFIXES]
+        found = next((file for file in candidates if file.is_file()), path)
+        if found == path:
+            where = ", ".join(file.name for file in candidates)
+            message = f"contains results without their requests; expected them in one of {where}"
+            batch.faults.append(Fault(str(path), message))
+        else:
+            yield from batch.calls_in(found)
+    batch.end()
 
 
-# ----------------------------------------------------------------------------------------------------- results
+Result = dict[str, Any]
+"""What `CallBuilder.build` takes of an answer: its blocks, usage, iterations and id; or the status of a request that
+failed; or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """The answer's blocks, usage and id; or the status of a request that failed. All are empty if nothing is known."""
-
-    usage: Usage | None = None
-    answer: Sequence[Mapping[str, Any]] = ()
-    status: int | None = None
-    id: str = ""
-    iterations: tuple[Iteration, ...] = ()
-
-
-NO_RESULT = BatchResult()
-
-
-def _parse_result(entry: JsonObject) -> BatchResult:
-    """The result of a line with a `result`; what is wrong becomes an error."""
+def _parse_result(entry: JsonObject) -> Result:
     stated = entry.mapping("result")
     if stated is not entry.data.get("result"):
-        return NO_RESULT
+        return {}
     result = entry.within(stated, "result")
     kind = result.one_of("type", KINDS)
     if kind != stated.get("type"):
-        return NO_RESULT
+        return {}
     if kind == "succeeded":
         return _parse_answer(result, "message")
     if kind != "errored":
-        return BatchResult(status=NOT_RUN)
+        return {"status": NOT_RUN}
     error = result.mapping("error")
     inner = error["error"] if isinstance(error.get("error"), Mapping) else error  # some tools keep only the inner one
-    return BatchResult(status=STATUS.get(str(inner.get("type")), REFUSED))
+    return {"status": STATUS.get(str(inner.get("type")), REFUSED)}
 
 
-def _parse_host_result(entry: JsonObject, answer: str) -> BatchResult:
-    """The result of a line of Bedrock or Google Cloud, whose answer is in the field `answer`."""
+def _parse_host_result(entry: JsonObject, answer: str) -> Result:
     if entry.data.get(answer):
         return _parse_answer(entry, answer)
     error = entry.data.get("error")
     if error is None:
-        return BatchResult(status=REFUSED) if entry.data.get("status") else NO_RESULT
+        return {"status": REFUSED} if entry.data.get("status") else {}
     code = object_or_empty(error).get("errorCode")
-    return BatchResult(status=code if isinstance(code, int) and code >= REFUSED else REFUSED)
+    return {"status": code if isinstance(code, int) and code >= REFUSED else REFUSED}
 
 
-def _parse_answer(place: JsonObject, name: str) -> BatchResult:
-    """The result of a request that was answered with the message in field `name`."""
+def _parse_answer(place: JsonObject, name: str) -> Result:
     message = place.mapping(name)
     if not message:
-        return NO_RESULT
-    path = f"{place.place}{name}"
-    try:
-        usage = usage_from(message.get("usage"), f"{path}.usage", "anthropic")  # type: ignore[arg-type]
-        content = content_blocks(message.get("content"), f"{path}.content")
-        passes = array_at(message["usage"].get("iterations") or [], f"{path}.usage.iterations")
-        iterations = [iteration_of(one, f"{path}.usage.iterations.{number}") for number, one in enumerate(passes)]
-    except NotAMessage as fault:
-        place.faults.append(Fault(place.file, str(fault), place.line))
-        return NO_RESULT
-    return BatchResult(usage, content, id=str(message.get("id") or ""), iterations=tuple(iterations))
-
-
-# ---------------------------------------------------------------------------------------------------- requests
+        return {}
+    with ErrorsAt(place, f"{name}."):
+        usage = usage_from(message.get("usage"), "usage", "anthropic")  # type: ignore[arg-type]
+        content = content_blocks(message.get("content"), "content")
+        passes = array_at(message["usage"].get("iterations") or [], "usage.iterations")
+        iterations = tuple(iteration_of(one, f"usage.iterations.{number}") for number, one in enumerate(passes))
+        return {"usage": usage, "answer": content, "iterations": iterations, "id": str(message.get("id") or "")}
+    return {}
 
 
 class _AnthropicBatch:
-    """A batch while it is read: first what became of its requests, then the requests."""
+    """A batch while it is read: first what became of its requests, then the requests. Damage of the results is reported
+    when the requests are read."""
 
     def __init__(self, path: Path, warn: Warn, builder: CallBuilder) -> None:
-        self.path = path
-        self.request_file = path
+        self.path = self.request_file = path
         self.warn = warn
         self.builder = builder
         self.faults: list[Fault] = []
-        self.results: dict[str, tuple[int | None, BatchResult]] = {}
+        self.results: dict[str, tuple[int | None, Result]] = {}
         self.requested: set[str] = set()
         self.notes = ReaderNotes()
         self.job_model: str | None = None
-
-    def find_results(self) -> None:
-        """Read the results. Damage is reported later, when the requests are read."""
-        for entry in _entries(self.path, [], quiet):
+        for entry in _entries(path, [], quiet):
             if "result" in entry.data:
                 known = JsonObject(entry.data, self.faults, entry.file, entry.line, entry.place)
                 name = _unique(known, self.results)
                 self.results[name] = (entry.line, _parse_result(known))
 
-    def calls(self) -> Iterator[RecordedCall]:
-        yield from self._requests()
-        if self.results and not self.requested:
-            stem = Path(self.path.name.removesuffix(".gz")).stem
-            twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"
-            candidates = [self.path.with_name(twin + suffix) for suffix in SUFFIXES]
-            self.request_file = next((file for file in candidates if file.is_file()), self.path)
-            if self.request_file == self.path:
-                where = ", ".join(file.name for file in candidates)
-                message = f"contains results without their requests; expected them in one of {where}"
-                self.faults.append(Fault(str(self.path), message))
-            else:
-                yield from self._requests()
-        self._end()
-
-    def _requests(self) -> Iterator[RecordedCall]:
-        for entry in _entries(self.request_file, self.faults, self.warn):
+    def calls_in(self, request_file: Path) -> Iterator[Call]:
+        self.request_file = request_file
+        for entry in _entries(request_file, self.faults, self.warn):
             call = self._call(entry)
             if call is not None and not self.faults:
                 yield call
 
-    def _call(self, entry: JsonObject) -> RecordedCall | None:
+    def _call(self, entry: JsonObject) -> Call | None:
+        host_field = next((field for field in HOSTS if field in entry.data), "")
         if "params" in entry.data:
             name = _unique(entry, self.requested)
             self.requested.add(name)
-            result = self.results.get(name, (None, NO_RESULT))[1]
+            result = self.results.get(name, (None, {}))[1]
             body = entry.mapping("params")
-            return self._build_call(entry, "params", body, result) if body is entry.data["params"] else None
-        for field, (host, answer) in HOSTS.items():
-            if field in entry.data:
-                return self._host_call(entry, field, host, answer)
+            return self._build_call(entry, "params", body, result)
+        if host_field:
+            host, answer = HOSTS[host_field]
+            body = entry.mapping(host_field)
+            result = {"host": host, **_parse_host_result(entry, answer)}
+            model = _model(entry.data) or self._model_of_job()
+            return self._build_call(entry, host_field, {**body, "model": model}, result) if model else None
         if entry.data.get("type") == "message_batch":
             self.notes.skip("entry", "the status of a batch")
         elif "result" not in entry.data:
             entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
         return None
 
-    def _host_call(self, entry: JsonObject, field: str, host: str, answer: str) -> RecordedCall | None:
-        body = entry.mapping(field)
-        result = _parse_host_result(entry, answer)
-        model = _model(entry.data) or self._model_of_job()
-        is_known = model and body is entry.data[field]
-        return self._build_call(entry, field, {**body, "model": model}, result, host) if is_known else None
-
-    def _build_call(
-        self, entry: JsonObject, field: str, body: Mapping[str, Any], result: BatchResult, host: str | None = None
-    ) -> RecordedCall | None:
-        parsed = ParsedCall(
-            body=body,
-            usage=result.usage,
-            answer=result.answer,
-            host=host,
-            status=result.status,
-            is_batch=True,
-            iterations=result.iterations,
-            id=result.id,
-            line=entry.line or 0,
-        )
+    def _build_call(self, entry: JsonObject, field: str, body: Mapping[str, Any], result: Result) -> Call | None:
+        """None where the body is no object, or no request; where the API refused it, that is a note."""
+        if not isinstance(entry.data[field], dict):
+            return None
         try:
-            return self.builder.build(parsed)
+            return self.builder.build(body, **result, is_batch=True, line=entry.line or 0)
         except NotAMessage as fault:
-            if result.status == REFUSED:
+            if result.get("status") == REFUSED:
                 self.notes.skip("request", UNREADABLE)
             else:
                 entry.faults.append(Fault(entry.file, f"{entry.place}{field}.{fault}", entry.line))
@@ -239,7 +195,8 @@ class _AnthropicBatch:
                 )
         return self.job_model
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Raises InputError with every error."""
         for name, (line, _) in self.results.items():
             if self.requested and name and name not in self.requested:
                 reason = f"custom_id: no request in {self.request_file.name} has the id {show_found(name)}"
@@ -253,15 +210,11 @@ class _AnthropicBatch:
 
 def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
     """What stands on the lines of a file, or in its array, or in the body that was posted."""
-    is_empty = True
-    for entry in objects(path, faults, warn):
-        is_empty = False
+    for entry in objects(path, faults, warn, "a batch, one request or result per line"):
         if "requests" in entry.data and "custom_id" not in entry.data:
             yield from entry.objects("requests")
         else:
             yield entry
-    if is_empty and not faults:
-        faults.append(Fault(str(path), "expected a batch, one request or result per line; got nothing"))
 
 
 def _unique(entry: JsonObject, earlier: Container[str]) -> str:

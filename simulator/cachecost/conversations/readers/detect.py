@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from msgspec.structs import force_setattr
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import LINE
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, comment_note, open_input, quiet, skip_comments
 from cachecost.conversations.readers.common.peek import TIMES
 from cachecost.conversations.start_times import order_by_time
@@ -36,17 +36,17 @@ class Reader(Protocol):
 
 
 class ConversationReader(Reader, Protocol):
-    """A module that reads conversations: who said what when."""
+    """A module that reads conversations."""
 
     def read(self, path: Path, warn: Warn = ..., /) -> Conversation:
-        """The conversation; what could not be told goes to `warn`. Raises InputError with every fault."""
+        """The conversation; what the file lacks goes to `warn`. Raises InputError with every fault."""
         ...
 
 
 class CallReader(Reader, Protocol):
     """A module that reads calls: what was sent and what it cost."""
 
-    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[RecordedCall]:
+    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[Call]:
         """The calls in order, until the first fault; at the end, raises InputError with every fault."""
         ...
 
@@ -79,19 +79,16 @@ class Readers(Mapping[str, Kind]):
         """The names of those whose files have what `head` has: only these need to look at it."""
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         quoted = self._quoted_signs.intersection(head.split(b'"')[1:-1])  # a dozen searches in one
-        return (
-            name for name, (_, signs) in self.table.items() if any(_has(head, text, quoted, sign) for sign in signs)
-        )
+
+        def has(sign: str) -> bool:
+            if sign[0] == "^":
+                return text.startswith(sign[1:].encode())
+            return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
+
+        return (name for name, (_, signs) in self.table.items() if any(map(has, signs)))
 
 
-def _has(head: bytes, text: bytes, quoted: Set[bytes], sign: str) -> bool:
-    """Whether a file has a sign at its beginning (^), between two quotes, or anywhere."""
-    if sign[0] == "^":
-        return text.startswith(sign[1:].encode())
-    return sign[1:-1].encode() in quoted if sign[0] == '"' else sign.encode() in head
-
-
-_set: Any = force_setattr
+set_field: Any = force_setattr
 UNRECOGNIZED = "unrecognized format"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -106,13 +103,7 @@ CALLS: Readers[CallReader] = Readers(
         "openai-log": (
             "readers.openai_log",
             (
-                '"custom_id"',
-                '"chat.completion"',
-                '"response"',
-                '"input"',
-                '"instructions"',
-                '"event_id"',
-                '"url"',
+                *('"custom_id"', '"chat.completion"', '"response"', '"input"', '"instructions"', '"event_id"', '"url"'),
                 '"function"',
             ),
         ),
@@ -174,21 +165,18 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
             looks_inside = hasattr(reader, "sniff_file") and path.is_file()
             if reason := reader.sniff_file(path, head) if looks_inside else reader.sniff(head):
                 return name, reason
-    error = _unrecognized(path, head)
+    if not head.strip():
+        error = InputError([Fault(str(path), "is empty")])
+    elif head.startswith(UTF_16):
+        encoding = "expected UTF-8; got UTF-16 (iconv -f UTF-16 -t UTF-8 FILE converts it)"
+        error = InputError([Fault(str(path), f"{UNRECOGNIZED}: {encoding}")])
+    else:
+        error = Unrecognized(path, READERS.nearest(head, path.suffix.lower()))
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     # the errors of what begins as JSON does, or has a line that does, say more than that it is no log
     if otherwise and (not head.strip() or text[:1] in (b"{", b"[") or b'\n{"' in text):
         return otherwise, error.faults[0].message
     raise error
-
-
-def _unrecognized(path: Path, head: bytes) -> InputError:
-    if not head.strip():
-        return InputError([Fault(str(path), "is empty")])
-    if head.startswith(UTF_16):
-        encoding = "expected UTF-8; got UTF-16 (iconv -f UTF-16 -t UTF-8 FILE converts it)"
-        return InputError([Fault(str(path), f"{UNRECOGNIZED}: {encoding}")])
-    return Unrecognized(path, READERS.nearest(head, path.suffix.lower()))
 
 
 def _heads(path: Path) -> Iterator[bytes]:
@@ -208,15 +196,11 @@ def _heads(path: Path) -> Iterator[bytes]:
             return
         if b"\n" in head:
             yield head + stream.read(HEAD_BYTES)
-        elif _skip_line(stream):
+            return
+        # the rest of the first line, as far as lines may be long
+        pieces = (stream.readline(HEAD_BYTES) for _ in range(LINE.value() // HEAD_BYTES))
+        if next((piece for piece in pieces if len(piece) < HEAD_BYTES or piece.endswith(b"\n")), b"").endswith(b"\n"):
             yield head + b"\n" + stream.read(HEAD_BYTES)
-
-
-def _skip_line(stream: BinaryIO) -> bool:
-    """Read to the end of a line; False if that is the end of the file, or further than lines may be long."""
-    pieces = (stream.readline(HEAD_BYTES) for _ in range(LINE.value() // HEAD_BYTES))
-    last = next((piece for piece in pieces if len(piece) < HEAD_BYTES or piece.endswith(b"\n")), b"")
-    return last.endswith(b"\n")
 
 
 def is_companion(path: Path, name: str, folder: Path) -> bool:
@@ -235,12 +219,12 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
-) -> Iterator[RecordedCall]:
+) -> Iterator[Call]:
     """The calls in a file in time order; what is not known is a request log.
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
 
-    With `says_format`, the format that was detected goes to `warn`, and what that format never tells.
+    With `says_format`, the format that was detected goes to `warn`, and what that format never contains.
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
@@ -257,26 +241,23 @@ def read_calls(
     return calls_in_time(path, name, warn, keep_content, warn)
 
 
-def calls_in_time(
-    path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet
-) -> Iterator[RecordedCall]:
+def calls_in_time(path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet) -> Iterator[Call]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
-    `warn` is told what becomes of times, `says` what the reader has to say. Raises InputError at the end.
+    Notes on times go to `warn`, those of the reader to `says`. Raises InputError at the end.
     """
     if note := comment_note(path):
         says(f"{path}: {note}")
-    return order_by_time(_in_file(CALLS[name].calls(path, says, keep_content), path), path, warn, TIMES.get(name))
-
-
-def _in_file(calls: Iterable[RecordedCall], path: Path) -> Iterator[RecordedCall]:
-    """The calls, fresh from a reader, with the file that they come from. They are not copied: that takes time."""
     file = str(path)
-    for call in calls:
-        _set(call, "file", file)
-        yield call
+
+    def calls_with_file() -> Iterator[Call]:
+        for call in CALLS[name].calls(path, says, keep_content):
+            set_field(call, "file", file)  # it is fresh from the reader; a copy takes time
+            yield call
+
+    return order_by_time(calls_with_file(), path, warn, TIMES.get(name))
 
 
 def lacks(name: str) -> str:
-    """What recordings in a format never tell, and what stands in for it; empty where they tell all."""
+    """What recordings in a format never contain, and what replaces it; empty where nothing is missing."""
     return str(getattr(READERS[name], "LACKS", ""))

@@ -2,20 +2,20 @@
 
 How jp's events are converted (jp's own storage and Anthropic provider, 2026-03):
 
-- Times are UTC without a zone. jp writes an event when it is *complete*; so a reply's `first_token_s`
-  (first event of the reply − start of the call) bounds the time to the first token from above.
-- A reply is the run of chat_response and tool_call_request events between two inputs. In jp all
-  results of a reply come after all its requests, so a request that follows a result opens a new
-  reply. (In the 14 recorded sessions the gap there is 2.1 s or more, the time of a call; within a
-  run of requests it is 1.6 s or less.) turn_start and config_delta are no input and end no run.
+- Times are UTC without a zone. jp writes an event when it is *complete*, so a reply's `first_token_s` (first event of
+  the reply − start of the call) bounds the time to the first token from above.
+- A reply is the run of chat_response and tool_call_request events between two inputs. In jp all results of a reply come
+  after all its requests, so a request that follows a result opens a new reply. (In the 14 recorded sessions the gap
+  there is 2.1 s or more, the time of a call; within a run of requests it is 1.6 s or less.) turn_start and
+  config_delta are no input and end no run.
 - A reply's call started with the last input before it: the last tool result, or the human message.
-- An inquiry stands where it was asked. k-th questions of a reply's different tool calls share a
-  batch: they could have been asked in parallel, though jp asked one after another. An inquiry
-  without an answer gets its default. Only tools' questions count as inquiries.
+- An inquiry stands where it was asked. k-th questions of a reply's different tool calls share a batch: they could have
+  been asked in parallel, though jp asked one after another. An inquiry without an answer gets its default. Only tools'
+  questions count as inquiries.
 - Reasoning is a thinking block, with its signature if it is Anthropic's: another provider's would not be sent.
-- Strings in arguments, results and metadata are base64, older ones URL-safe; one that does not
-  decode is taken as it is, as jp does.
-- The file holds neither tools nor system prompt as sent, nor the content of attachments.
+- Strings in arguments, results and metadata are base64, older ones URL-safe; a string that does not decode is kept
+  unchanged, as jp does.
+- The file has neither tools nor system prompt as sent, nor the content of attachments.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
+from cachecost.conversations.readers.call_builder import parse_document
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import block_of, show_found, text_block
@@ -64,39 +65,20 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
 
     Raises InputError with every error and its place, as in `events[17].timestamp`.
     """
-    faults: list[Fault] = []
-    builder = ConversationBuilder()
-    for event in _events(Path(path), faults):
-        _add_event(event, builder)
+    file, faults, builder = str(path), list[Fault](), ConversationBuilder()
+    value = parse_document(Path(path), read_input(Path(path)))
+    if not isinstance(value, list) or not value:
+        faults.append(Fault(file, f"expected an array of events; got {'none' if value == [] else show_found(value)}"))
+    for number, item in enumerate(value if isinstance(value, list) else []):
+        data = item if isinstance(item, dict) else {}
+        builder.add(JsonObject(data, faults, file, None, f"events[{number}]."))
     if faults:
         raise InputError(faults)
-    conversation = builder.conversation(_name(Path(path)))
-    builder.report(str(path), warn)
+    # a title, which a model wrote, is no part of the name
+    ids = (re.match(r"(?:jp-)?(?:c)?(\d{6,})", part) for part in (Path(path).name, Path(path).parent.name))
+    conversation = builder.conversation(next((f"jp-{match[1]}" for match in ids if match), "jp"))
+    builder.report(file, warn)
     return conversation
-
-
-def _events(path: Path, faults: list[Fault]) -> list[JsonObject]:
-    value = parse_json(read_input(path))
-    if isinstance(value, ValueError):
-        faults.append(Fault(str(path), reason(value)))
-    elif not isinstance(value, list) or not value:
-        faults.append(
-            Fault(str(path), f"expected an array of events; got {'none' if value == [] else show_found(value)}")
-        )
-    items = value if isinstance(value, list) else []
-    return [
-        JsonObject(item if isinstance(item, dict) else {}, faults, str(path), None, f"events[{n}].")
-        for n, item in enumerate(items)
-    ]
-
-
-def _name(path: Path) -> str:
-    """ "jp-" and the conversation's id; a title, which a model wrote, is no part of it."""
-    ids = (re.match(r"(?:jp-)?(?:c)?(\d{6,})", part) for part in (path.name, path.parent.name))
-    return next((f"jp-{match[1]}" for match in ids if match), "jp")
-
-
-# ------------------------------------------------------------------------- one event of the file
 
 
 EVENTS = (
@@ -106,59 +88,7 @@ EVENTS = (
 """A turn of jp starts with its chat_request; turn_start itself is no input."""
 
 
-def _add_event(event: JsonObject, builder: ConversationBuilder) -> None:
-    kind, at = event.one_of("type", EVENTS), event.time("timestamp")
-    match kind if event.data.get("type") == kind else "":
-        case "config_delta":
-            builder.settings.merge(event.mapping("delta"))
-        case "chat_request":
-            builder.add_human(at, event.text("content"))
-        case "chat_response":
-            if block := _answer_block(event):
-                builder.add_block(at, block)
-        case "tool_call_request":
-            call, name = event.text("id"), event.text("name")
-            arguments = _decode_strings(event.mapping("arguments", required=False))
-            content = {"type": "tool_use", "id": call, "name": name, "input": arguments}
-            builder.add_tool_call(at, call, block_of("assistant", content))
-        case "tool_call_response":
-            call, failed = event.text("id"), {"is_error": True} if event.flag("is_error") else {}
-            result = _decode_strings(event.text("content"))
-            content = {"type": "tool_result", "tool_use_id": call, "content": result, **failed}
-            builder.add_tool_result(at, call, block_of("user", content))
-        case "inquiry_request":
-            _add_question(event, at, builder)
-        case "inquiry_response":
-            builder.add_answer(event.text("id"), event.data.get("answer"))
-
-
-def _answer_block(event: JsonObject) -> Block | None:
-    if event.has("reasoning"):
-        metadata = _decode_strings(event.mapping("metadata", required=False))
-        text = event.text("reasoning")
-        if REDACTED in metadata:
-            return block_of("assistant", {"type": "redacted_thinking", "data": metadata[REDACTED]})
-        signed = {"signature": metadata[SIGNATURE]} if SIGNATURE in metadata else {}
-        return block_of("assistant", {"type": "thinking", "thinking": text, **signed})
-    if event.has("data"):
-        text = json.dumps(event.data["data"], ensure_ascii=False, separators=(",", ":"))
-    else:
-        text = event.text("message")
-    return text_block("assistant", text) if text else None
-
-
-def _add_question(event: JsonObject, at: float, builder: ConversationBuilder) -> None:
-    question = JsonObject(event.mapping("question"), event.faults, event.file, None, f"{event.place}question.")
-    text, kind = question.text("text"), question.data.get("answer_type", "boolean")
-    if event.mapping("source", required=False).get("source", "tool") != "tool":
-        builder.notes.skip("question", "not asked by a tool")
-        return
-    answer_type = str(kind.get("type") if isinstance(kind, dict) else kind)
-    builder.add_question(Question(at, event.text("id"), text, answer_type, question.data.get("default")))
-
-
 def _decode_strings(value: Any) -> Any:
-    """`value` with every string in it decoded from base64."""
     if isinstance(value, dict):
         return {key: _decode_strings(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -171,26 +101,18 @@ def _decode_strings(value: Any) -> Any:
         return value
 
 
-# ------------------------------------------------------------------------------- what the events come to
-
-
 @dataclass(slots=True)
 class Question:
-    """A question of a tool. `answer` is the text of its answer, None until one comes."""
+    """A question of a tool. `answer` is the text of its answer, until one comes the default."""
 
     at: float
     id: str
     text: str
-    answer_type: str = "boolean"
-    default: object = None
-    answer: str | None = None
-    tool_use: str = ""
-    batch: int = 0
-
-    def inquiry(self) -> Inquiry:
-        answer = words(self.default) if self.answer is None else self.answer
-        add_question, add_answer = text_block("user", self.text), text_block("assistant", answer)
-        return Inquiry(self.at, add_question, add_answer, self.answer_type, self.tool_use, self.batch)
+    answer_type: str
+    answer: str
+    tool_use: str
+    batch: int
+    is_answered: bool = False
 
 
 def words(answer: object) -> str:
@@ -264,14 +186,56 @@ class ConversationBuilder:
         self._batches: dict[tuple[int, int], int] = {}
         self._replies = 0
 
-    def add_human(self, at: float, text: str) -> None:
-        self._end_reply()
-        self._end_results()
-        if text:
-            self.events.append(Human(at, (text_block("user", text),)))
-        self._input_at = at
+    def add(self, event: JsonObject) -> None:
+        """Add an event of the file; what is wrong with it becomes an error."""
+        kind, at = event.one_of("type", EVENTS), event.time("timestamp")
+        match kind if event.data.get("type") == kind else "":
+            case "config_delta":
+                self.settings.merge(event.mapping("delta"))
+            case "chat_request":
+                self._end_reply()
+                self._end_results()
+                text, self._input_at = event.text("content"), at
+                self.events += [Human(at, (text_block("user", text),))] if text else []
+            case "chat_response":
+                self._add_answer_block(event, at)
+            case "tool_call_request":
+                call, name = event.text("id"), event.text("name")
+                arguments = _decode_strings(event.mapping("arguments", required=False))
+                content = {"type": "tool_use", "id": call, "name": name, "input": arguments}
+                self._add_block(at, block_of("assistant", content))
+                self._calls.add(call)
+                self._running.add(call)
+            case "tool_call_response":
+                call, failed = event.text("id"), {"is_error": True} if event.flag("is_error") else {}
+                result = _decode_strings(event.text("content"))
+                content = {"type": "tool_result", "tool_use_id": call, "content": result, **failed}
+                self._add_tool_result(at, call, block_of("user", content))
+            case "inquiry_request":
+                self._add_question(event, at)
+            case "inquiry_response":
+                waiting = self._open[event.text("id")]
+                if waiting:
+                    question = waiting.popleft()
+                    question.answer, question.is_answered = words(event.data.get("answer")), True
+                else:
+                    self.notes.skip("answer", "no open question has its id")
 
-    def add_block(self, at: float, block: Block) -> None:
+    def _add_answer_block(self, event: JsonObject, at: float) -> None:
+        if event.has("reasoning"):
+            metadata = _decode_strings(event.mapping("metadata", required=False))
+            signed = {"signature": metadata[SIGNATURE]} if SIGNATURE in metadata else {}
+            content = {"type": "thinking", "thinking": event.text("reasoning"), **signed}
+            if REDACTED in metadata:
+                content = {"type": "redacted_thinking", "data": metadata[REDACTED]}
+            self._add_block(at, block_of("assistant", content))
+        elif event.has("data"):
+            text = json.dumps(event.data["data"], ensure_ascii=False, separators=(",", ":"))
+            self._add_block(at, text_block("assistant", text))
+        elif text := event.text("message"):
+            self._add_block(at, text_block("assistant", text))
+
+    def _add_block(self, at: float, block: Block) -> None:
         self._end_results()
         now = (self.settings.model, self.settings.params)
         if self.first is None:
@@ -280,12 +244,7 @@ class ConversationBuilder:
             self.notes.add("reply", OTHER_MODEL)
         self._reply.append((at, block))
 
-    def add_tool_call(self, at: float, call: str, block: Block) -> None:
-        self.add_block(at, block)
-        self._calls.add(call)
-        self._running.add(call)
-
-    def add_tool_result(self, at: float, call: str, block: Block) -> None:
+    def _add_tool_result(self, at: float, call: str, block: Block) -> None:
         self._end_reply()
         if call not in self._running:
             self.notes.skip("tool result", "no open tool call has its id")
@@ -294,24 +253,22 @@ class ConversationBuilder:
         self._results.append((at, block))
         self._input_at = at
 
-    def add_question(self, question: Question) -> None:
+    def _add_question(self, event: JsonObject, at: float) -> None:
+        asked = event.within(event.mapping("question"), "question")
+        text, kind = asked.text("text"), asked.data.get("answer_type", "boolean")
+        if event.mapping("source", required=False).get("source", "tool") != "tool":
+            self.notes.skip("question", "not asked by a tool")
+            return
+        answer_type = str(kind.get("type") if isinstance(kind, dict) else kind)
+        id_ = event.text("id")
         self._end_reply()
-        ends = [place for place, letter in enumerate(question.id) if letter == "."]
-        question.tool_use = next(
-            (question.id[:end] for end in reversed(ends) if question.id[:end] in self._calls),
-            question.id.partition(".")[0],
-        )
-        self._asked_by[question.tool_use] += 1
-        round_ = (self._replies, self._asked_by[question.tool_use])
-        question.batch = self._batches.setdefault(round_, len(self._batches) + 1)
-        self._open[question.id].append(question)
+        ends = [place for place, letter in enumerate(id_) if letter == "."]
+        of_call = next((id_[:end] for end in reversed(ends) if id_[:end] in self._calls), id_.partition(".")[0])
+        self._asked_by[of_call] += 1
+        batch = self._batches.setdefault((self._replies, self._asked_by[of_call]), len(self._batches) + 1)
+        question = Question(at, id_, text, answer_type, words(asked.data.get("default")), of_call, batch)
+        self._open[id_].append(question)
         self.events.append(question)
-
-    def add_answer(self, id_: str, answer: object) -> None:
-        if self._open[id_]:
-            self._open[id_].popleft().answer = words(answer)
-        else:
-            self.notes.skip("answer", "no open question has its id")
 
     def _end_reply(self) -> None:
         if not self._reply:
@@ -333,12 +290,24 @@ class ConversationBuilder:
         self._end_reply()
         self._end_results()
         model, params = self.first or (None, {})
-        events = tuple(event.inquiry() if isinstance(event, Question) else event for event in self.events)
-        return Conversation(name, events, model, params=params)
+        events = [
+            Inquiry(
+                one.at,
+                text_block("user", one.text),
+                text_block("assistant", one.answer),
+                one.answer_type,
+                one.tool_use,
+                one.batch,
+            )
+            if isinstance(one, Question)
+            else one
+            for one in self.events
+        ]
+        return Conversation(name, tuple(events), model, params=params)
 
     def report(self, file: str, warn: Warn) -> None:
         """Report what the file lacks and what was skipped. Call after `conversation`."""
-        unanswered = sum(isinstance(event, Question) and event.answer is None for event in self.events)
+        unanswered = sum(isinstance(event, Question) and not event.is_answered for event in self.events)
         self.notes.add("inquiry", "without an answer: the default is used", unanswered)
         self.notes.add("tool call", "without a result", len(self._running))
         self.notes.report(file, warn)

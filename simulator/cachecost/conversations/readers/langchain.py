@@ -1,7 +1,7 @@
 """Converts LangChain's messages, serialized or as plain objects, to the Messages body that ChatAnthropic sends.
 
 Source: langchain-core 1.8 (`load.dumpd`, `messages_to_dict`, content blocks) and langchain-anthropic 1.7 (what its
-payload makes of messages), read 2026-11. As there: results of tools and what a person says after them are one user
+payload makes of messages), read 2026-11. As there: results of tools and the user's text after them are one user
 message, a breakpoint inside a result is the result's own, arguments come from `tool_calls`, texts of white space
 and empty answers are not sent, and of a block only what the API takes. Other than there a system message in the
 middle stays where it is: whether it was sent there or put to the head depends on the model's profile.
@@ -9,7 +9,7 @@ middle stays where it is: whether it was sent there or put to the head depends o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from cachecost.conversations.readers.apis.formats import Body
@@ -23,9 +23,9 @@ from cachecost.conversations.readers.apis.openai import (
     part,
     tools,
 )
+from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.conversations.readers.otel.messages import blocks_of as from_parts
-from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.prompts.intake import OBJECTS
 from cachecost.prompts.request import BREAKPOINT, NotAMessage, content_blocks
 
@@ -110,7 +110,17 @@ def body_from_request(request: Mapping[str, Any]) -> Body:
     body = _parameters(request)
     if any(map(_is_openai, messages)):
         return {**body, **from_chat({"model": body.get("model"), "messages": messages})}
-    system, sent = _split_system(messages)
+    system: list[Body] = []
+    sent: list[Body] = []
+    for number, message in enumerate(messages):
+        blocks, role = _blocks(message, f"messages.{number}"), message["role"]
+        role = "user" if role == "tool" else role
+        if role == "system" and not sent:
+            system += blocks
+        elif role == "user" and sent and sent[-1]["role"] == "user":
+            sent[-1]["content"] += blocks
+        elif blocks or role != "assistant":
+            sent.append({"role": role, "content": blocks})
     head = content_blocks(body.pop("system", []), "system")
     return {**body, "messages": sent, **({"system": [*head, *system]} if head or system else {})}
 
@@ -141,21 +151,6 @@ def _is_openai(message: Mapping[str, Any]) -> bool:
     return nested or message["role"] in OPENAI_ROLES or message.get("function_call") is not None
 
 
-def _split_system(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Body], list[Body]]:
-    system: list[Body] = []
-    sent: list[Body] = []
-    for number, message in enumerate(messages):
-        blocks, role = _blocks(message, f"messages.{number}"), message["role"]
-        role = "user" if role == "tool" else role
-        if role == "system" and not sent:
-            system += blocks
-        elif role == "user" and sent and sent[-1]["role"] == "user":
-            sent[-1]["content"] += blocks
-        elif blocks or role != "assistant":
-            sent.append({"role": role, "content": blocks})
-    return system, sent
-
-
 def _blocks(message: Mapping[str, Any], path: str) -> list[Body]:
     content = message.get("content")
     if content is None and isinstance(message.get("parts"), list):
@@ -163,7 +158,12 @@ def _blocks(message: Mapping[str, Any], path: str) -> list[Body]:
     found = message.get("tool_calls")
     found = [call for call in found if isinstance(call, Mapping)] if isinstance(found, list) else []
     calls = {str(call.get("id") or f"call {number}"): call for number, call in enumerate(found)}
-    blocks = _content(content, f"{path}.content", calls)
+    if isinstance(content, str):
+        blocks = [{"type": "text", "text": content}] if content else []
+    else:
+        items = array_at([] if content is None else content, f"{path}.content", "a string or an array of blocks")
+        blocks = [block_from(item, f"{path}.content.{n}", calls) for n, item in enumerate(items)]
+        blocks = [one for one in blocks if one["type"] != "text" or str(one.get("text") or "").strip()]
     if message["role"] != "tool":
         known = {str(block.get("id")) for block in blocks if block["type"] == "tool_use"}
         return [*blocks, *(tool_use(call) for name, call in calls.items() if name not in known)]
@@ -178,16 +178,6 @@ def _blocks(message: Mapping[str, Any], path: str) -> list[Body]:
         "is_error": message.get("status") == "error",
     }
     return [{**result, BREAKPOINT: breakpoints[-1]} if breakpoints else result]
-
-
-def _content(content: Any, path: str, calls: Calls) -> list[Body]:
-    if content is None or content == "":
-        return []
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    items = array_at(content, path, "a string or an array of blocks")
-    found = [block_from(item, f"{path}.{number}", calls) for number, item in enumerate(items)]
-    return [block for block in found if block["type"] != "text" or str(block.get("text") or "").strip()]
 
 
 def _parameters(request: Mapping[str, Any]) -> Body:

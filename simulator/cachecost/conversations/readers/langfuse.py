@@ -19,27 +19,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from cachecost.base.limits import whole_number
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body
 from cachecost.conversations.readers.apis.formats import answer_of as answer_of_api
 from cachecost.conversations.readers.apis.openai import from_responses, from_responses_output
+from cachecost.conversations.readers.call_builder import first_keys, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.langchain import answer_blocks, block_from, body_from_request, plain
-from cachecost.conversations.readers.parsed_calls import first_keys, parse_json_text
 from cachecost.conversations.readers.traces import (
     NOT_MESSAGES,
     TraceFormat,
     View,
     moment_of,
     object_within,
-    read_traces,
     text_at,
     text_message,
     value_at,
@@ -88,11 +84,6 @@ def _is_observation(keys: set[str]) -> bool:
     return bool(keys & TRACE_IDS and keys & OWN_KEYS and keys & {"type", "startTime", "start_time"})
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of time. Raises InputError with every error; what the export lacks goes to `warn`."""
-    yield from read_traces(OBSERVATIONS, path, warn, keep_content)
-
-
 def _observations(row: JsonObject) -> Iterator[JsonObject]:
     """The observations in a row: a page of observations or of traces, one trace, or one observation.
 
@@ -114,9 +105,6 @@ def _observations(row: JsonObject) -> Iterator[JsonObject]:
         yield row
 
 
-# ------------------------------------------------------------------------------------------ input and output
-
-
 def _body(row: View, model: str) -> tuple[Body, str]:
     parameters = object_or_empty(value_at(row, "modelParameters", "model_parameters"))
     parameters = {name: parse_json_text(one) for name, one in parameters.items()}  # objects are written as texts
@@ -130,15 +118,16 @@ def _body(row: View, model: str) -> tuple[Body, str]:
     request = {**parameters, **value, "model": model}
     messages = _messages(value)
     is_request = messages is None and ("input" in value or "instructions" in value)
-    if is_request or (messages is not None and any(map(_is_item, messages))):
+    objects = [one for one in messages or () if isinstance(one, Mapping) and "role" not in one]
+    if is_request or any(one.get("type") in ITEMS and one["type"] != "message" for one in objects):
         items = value.get("input") if messages is None else messages
         return from_responses({**request, "input": [] if items is None else items}), ""
     if messages is None or not all(map(_is_message, messages)):
         return {"messages": text_message(value if messages is None else messages)}, NOT_MESSAGES
     tools = [one["content"] for one in messages if _is_definition(one)]
-    said = [one for one in messages if not _is_definition(one)]
+    spoken = [one for one in messages if not _is_definition(one)]
     more = {"tools": [*(request.get("tools") or []), *tools]} if tools else {}
-    return body_from_request({**request, "messages": said, **more}), ""
+    return body_from_request({**request, "messages": spoken, **more}), ""
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
@@ -157,11 +146,6 @@ def _is_message(one: Any) -> bool:
     if not isinstance(one, Mapping):
         return False
     return isinstance(one.get("role"), str) or "lc" in one or ("content" in one and isinstance(one.get("type"), str))
-
-
-def _is_item(one: Any) -> bool:
-    """Whether it is an item of Responses that is no message."""
-    return isinstance(one, Mapping) and one.get("type") in ITEMS and one.get("type") != "message" and "role" not in one
 
 
 def _is_definition(one: Mapping[str, Any]) -> bool:
@@ -198,14 +182,12 @@ def _answer_of_list(values: Sequence[Any]) -> list[Body] | str | None:
     return None
 
 
-# ----------------------------------------------------------------------------------------------------- usage
-
-
 def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
     """The usage, or None. Raises NotAMessage.
 
     What came as attributes of OpenTelemetry is read as such, where the metadata keeps it: older servers copied its
-    input, which includes the cached tokens, into the buckets, where it should not.
+    input, which includes the cached tokens, into the buckets, where it should not. LiteLLM subtracts the tokens read
+    from the input, but not the tokens written (issue 26919), which shows in its total: that counts each token once.
     """
     attributes = object_within(row, "metadata/attributes")
     sent = {name: _number(value) for name, value in attributes.items() if name.startswith("gen_ai.usage.")}
@@ -218,19 +200,13 @@ def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
             entry.fault(name, f"expected an object; got {show_found(value)}")
         buckets = {key: _number(count) for key, count in object_or_empty(value).items() if count is not None}
         if buckets.get("unit", "TOKENS") == "TOKENS" and any(isinstance(one, int) and one for one in buckets.values()):
-            return usage_from(_without_writes(buckets), name, "langfuse")
+            known = [buckets[count] for count in COUNTS if isinstance(buckets.get(count), int) and buckets[count]]
+            if len(known) == len(COUNTS):
+                fresh, output, total, read, written = known
+                is_partly = fresh + read + output == total and fresh >= written
+                buckets["input"] = fresh - written if is_partly else fresh
+            return usage_from(buckets, name, "langfuse")
     return None
-
-
-def _without_writes(buckets: dict[str, Any]) -> dict[str, Any]:
-    """LiteLLM subtracts the tokens read from the input, but not the tokens written (issue 26919). This shows in its
-    total, which counts each token once."""
-    counts = [buckets[name] for name in COUNTS if isinstance(buckets.get(name), int)]
-    if len(counts) < len(COUNTS) or not all(counts):
-        return buckets
-    sent, output, total, read, written = counts
-    partly = sent + read + output == total and sent >= written
-    return {**buckets, "input": sent - written} if partly else buckets
 
 
 def _number(count: Any) -> Any:
@@ -258,3 +234,4 @@ OBSERVATIONS = TraceFormat(
     usage=_usage,
     failed=lambda row: row.get("level") == "ERROR",
 )
+calls = OBSERVATIONS.calls

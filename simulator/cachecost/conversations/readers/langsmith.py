@@ -17,25 +17,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
+from cachecost.conversations.readers.call_builder import first_keys, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.langchain import answer_blocks, body_from_request, plain
-from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.conversations.readers.traces import (
     NOT_MESSAGES,
     TraceFormat,
     View,
     moment_of,
     object_within,
-    read_traces,
     text_message,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -64,7 +60,7 @@ LANGCHAIN_USAGE = tuple(f"{place}/usage_metadata" for place in ("message", "outp
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` holds runs; None if it does not."""
-    keys = set(top_keys(PAGE.sub(b"", head.removeprefix(b"\xef\xbb\xbf")).lstrip().removeprefix(b"[")))
+    keys = first_keys(PAGE.sub(b"", head.removeprefix(b"\xef\xbb\xbf")))
     if "run_type" in keys and keys & OTHER_KEYS:
         return 'its first object has a "run_type"'
     if {"event", "run_id"} <= keys and keys & {"data", "metadata", "parent_ids"}:
@@ -72,38 +68,29 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has LangChain "inputs"' if "inputs" in keys and SERIALIZED.search(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
-    """The calls in the order of their start. Raises InputError with every error; what the runs lack goes to `warn`."""
-    yield from read_traces(RUNS, path, warn, keep_content)
-
-
 def _runs(row: JsonObject) -> Iterator[JsonObject]:
     """The runs of a row: a page of them, a run and those inside it, or an event as the run that it ends."""
-    if isinstance(row.data.get("runs"), list):
+    event = row.data
+    if isinstance(event.get("runs"), list):
         for run in row.objects("runs"):
             yield from _runs(run)
-    elif "event" in row.data and "run_type" not in row.data:
-        yield JsonObject(_run_of_event(row.data), row.faults, row.file, row.line, row.place)
+    elif "event" in event and "run_type" not in event:
+        data, made = event.get("data"), Body(run_type=str(event.get("event")))
+        if event["event"] == CHAT_MODEL_END and isinstance(data, Mapping):
+            message = data.get("output")
+            is_result = isinstance(message, Mapping) and "generations" in message
+            made = {
+                "run_type": "llm",
+                "id": event.get("run_id"),
+                "inputs": data.get("input"),
+                "outputs": message if is_result else {"message": message},
+                "extra": {"metadata": event.get("metadata")},
+            }
+        yield JsonObject(made, row.faults, row.file, row.line, row.place)
     else:
         yield row
-        for child in row.objects("child_runs") if row.data.get("child_runs") else ():
+        for child in row.objects("child_runs") if event.get("child_runs") else ():
             yield from _runs(child)
-
-
-def _run_of_event(event: Mapping[str, Any]) -> Body:
-    """The run that an event ends; every other event is no call."""
-    data = event.get("data")
-    if event.get("event") != CHAT_MODEL_END or not isinstance(data, Mapping):
-        return {"run_type": str(event.get("event"))}
-    message = data.get("output")
-    is_result = isinstance(message, Mapping) and "generations" in message
-    return {
-        "run_type": "llm",
-        "id": event.get("run_id"),
-        "inputs": data.get("input"),
-        "outputs": message if is_result else {"message": message},
-        "extra": {"metadata": event.get("metadata")},
-    }
 
 
 def _view(run: JsonObject) -> View:
@@ -170,13 +157,9 @@ def _start(run: JsonObject, name: str = "start_time") -> str | None:
 
 
 def _first_token(run: JsonObject) -> str | None:
-    """When the first token came: in its own column, or as an event."""
     events = run.objects("events") if run.has("events") else []
     token = next((event for event in events if event.data.get("name") == "new_token"), None)
     return _start(run, "first_token_time") or (_start(token, "time") if token else None)
-
-
-# ----------------------------------------------------------------------------------------------------- usage
 
 
 def _usage(entry: JsonObject, run: View, notes: ReaderNotes) -> Usage | None:
@@ -203,27 +186,22 @@ def _usage(entry: JsonObject, run: View, notes: ReaderNotes) -> Usage | None:
 
 
 def _with_cached_input(counted: Mapping[str, Any], run: View) -> dict[str, Any]:
-    """LangChain's usage with the cached tokens in its input, where it was written without them."""
+    """LangChain's usage with the cached tokens in its input, where it was written without them: by old wrappers."""
     stated = object_or_empty(counted.get("input_token_details"))
     details = {MISSPELT.get(name, name): value for name, value in stated.items()}
     read, written, five, hour = (_count(details, name) for name in ("cache_read", "cache_creation", M5, H1))
     cached, uncached = read + max(written, five + hour), _count(counted, "input_tokens")
-    excludes = uncached < cached or _is_of_old_wrapper(run)
+    runtime, metadata = (object_or_empty(run["extra"].get(name)) for name in ("runtime", "metadata"))
+    numbers = str(runtime.get("sdk_version") or "").split(".")[:3]
+    is_old = runtime.get("sdk") == "langsmith-py" and all(map(str.isdecimal, numbers))
+    is_old = is_old and tuple(map(int, numbers)) < INCLUDED_SINCE
+    is_wrapper = metadata.get("ls_provider") == "anthropic" and "generations" not in run["outputs"]
+    excludes = uncached < cached or (is_wrapper and is_old)
     return {
         **counted,
         "input_token_details": details,
         **({"input_tokens": uncached + cached} if excludes and cached else {}),
     }
-
-
-def _is_of_old_wrapper(run: View) -> bool:
-    extra = run["extra"]
-    runtime, metadata = object_or_empty(extra.get("runtime")), object_or_empty(extra.get("metadata"))
-    if metadata.get("ls_provider") != "anthropic" or "generations" in run["outputs"]:
-        return False
-    numbers = str(runtime.get("sdk_version") or "").split(".")[:3]
-    is_number = runtime.get("sdk") == "langsmith-py" and all(map(str.isdecimal, numbers))
-    return is_number and tuple(map(int, numbers)) < INCLUDED_SINCE
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
@@ -255,3 +233,4 @@ RUNS = TraceFormat(
     usage=_usage,
     failed=lambda run: bool(run.get("error") or run.get("status") == "error"),
 )
+calls = RUNS.calls

@@ -5,7 +5,7 @@ as one object or as an array:
 
 - `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
   "host", "url", "session" and "workspace" are optional, as in our own request log; without an answer, the endpoint in
-  "url" or the form of a tool tells the API;
+  "url" or the form of a tool shows the API;
 - stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
   them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
   an entry without them is skipped, with a note;
@@ -16,40 +16,37 @@ A log may also hold calls of the Messages API, as one of several providers does:
 
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
 own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
-cannot tell where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
+does not show where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from cachecost.base.errors import Fault
+from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses, from_responses_output
-from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, request_keys
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.bodies import Route, route_of
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, first_keys, must_hold, objects
 from cachecost.conversations.usage_shapes import usage_from, with_searches
-from cachecost.prompts.request import NotAMessage, show_found
+from cachecost.prompts.request import show_found
 from cachecost.providers.hosts import maker_of, parse_model_name
-from cachecost.providers.usage import Usage
 
-T = TypeVar("T")
 Body = Mapping[str, Any]
 CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
-REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
 ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
 FUNCTION = re.compile(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"')
 FUNCTION_TYPE = re.compile(rb'"type"\s*:\s*"function"')
@@ -72,11 +69,10 @@ def sniff(head: bytes) -> str | None:
         is_output = "response" in keys and b'"status_code"' in text
         return 'its first line has a "custom_id" and a "status_code"' if is_output else None
     if "request" in keys:
-        start = REQUEST.search(text)
-        request_keys = set(top_keys(text[start.end() :])) if start else set()
-        if {"input", "instructions"} & request_keys and "messages" not in request_keys:
+        body_keys = request_keys(text)
+        if {"input", "instructions"} & body_keys and "messages" not in body_keys:
             return 'its first "request" has an "input"'
-        if "messages" not in request_keys:
+        if "messages" not in body_keys:
             return None
         if ANSWER.search(text):
             return 'its first answer is a "chat.completion"'
@@ -91,59 +87,47 @@ def sniff(head: bytes) -> str | None:
     return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file, those of a batch in the order of time. After the first error, the rest is
     only checked. Raises InputError with every error."""
-    log = _OpenAILog(path, warn, keep_content)
-    for call in log.calls():
-        if not log.faults:
+    faults: list[Fault] = []
+    parser = _ExchangeParser(CallBuilder(keep_content))
+    for exchange in _exchanges(path, warn, faults, parser.notes):
+        call = parser.call(exchange)
+        if call is not None and not faults:
             yield call
-    log.faults.sort(key=lambda fault: (fault.file != str(path), fault.line or 0))
-    must_hold(path, EXPECTED, log.rows, log.faults)
-    log.parser.notes.report(path, warn)
+    if faults:
+        raise InputError(sorted(faults, key=lambda fault: (fault.file != str(path), fault.line or 0)))
+    parser.notes.report(path, warn)
 
 
-class _OpenAILog:
-    """A log while it is read."""
-
-    def __init__(self, path: Path, warn: Warn, keep_content: bool) -> None:
-        self.path, self.warn = path, warn
-        self.faults: list[Fault] = []
-        self.rows = 0
-        self.parser = _ExchangeParser(CallBuilder(keep_content))
-        self.batch = _OpenAIBatch(path, warn)
-        self.realtime = _RealtimeSession(self.parser.notes)
-
-    def calls(self) -> Iterator[RecordedCall]:
-        for row in objects(self.path, self.faults, self.warn):
-            self.rows += 1
-            yield from self.parser.calls(self._exchanges_in(row))
-        yield from self.parser.calls(self.batch.exchanges(self.faults))
-
-    def _exchanges_in(self, row: JsonObject) -> Iterator[OpenAIExchange]:
-        """What a row holds."""
+def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) -> Iterator[OpenAIExchange]:
+    """What the rows hold; those of a batch at the end, when all are known."""
+    batch, realtime = _OpenAIBatch(path, warn), _RealtimeSession(notes)
+    for row in objects(path, faults, warn, EXPECTED):
         if "custom_id" in row.data:
-            self.batch.add(row)
+            batch.add(row)
         elif "request" in row.data:
             yield from _logged_exchange(row)
         elif is_event(row):
-            yield from self.realtime.exchanges(row)
-        elif row.data.get("object") == "list":
-            entries = row.objects("data")
+            yield from realtime.exchanges(row)
+        else:
+            entries = row.objects("data") if row.data.get("object") == "list" else [row]
             is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
             for entry in entries[::-1] if is_newest_first else entries:
-                yield from self._stored_answer(entry)
-        else:
-            yield from self._stored_answer(row)
+                yield from _stored_answer(entry, notes)
+    yield from batch.exchanges(faults)
 
-    def _stored_answer(self, entry: JsonObject) -> Iterator[OpenAIExchange]:
-        kind = entry.data.get("object")
-        if kind not in (CHAT, RESPONSE):
-            entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {show_found(kind)}")
-        elif ("messages" if kind == CHAT else "input") not in entry.data:
-            self.parser.notes.skip("stored answer", "its messages or input are not in the file")
-        else:
-            yield OpenAIExchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
+
+def _stored_answer(entry: JsonObject, notes: ReaderNotes) -> Iterator[OpenAIExchange]:
+    """An answer as the API returns it, with its request put in."""
+    kind = entry.data.get("object")
+    if kind not in (CHAT, RESPONSE):
+        entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {show_found(kind)}")
+    elif ("messages" if kind == CHAT else "input") not in entry.data:
+        notes.skip("stored answer", "its messages or input are not in the file")
+    else:
+        yield OpenAIExchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,63 +191,64 @@ class _ExchangeParser:
         self._earlier: dict[str, list[Any]] = {}
         self.notes = ReaderNotes()
 
-    def calls(self, exchanges: Iterator[OpenAIExchange]) -> Iterator[RecordedCall]:
-        return (call for one in exchanges if (call := self._call(one)) is not None)
-
-    def _call(self, one: OpenAIExchange) -> RecordedCall | None:
+    def call(self, one: OpenAIExchange) -> Call | None:
         """The call; None if it is not a model call, or if there are errors in it."""
-        kind, usage = kind_of(one.body, one.answer), one.answer.get("usage")
+        kind, answer, at = kind_of(one.body, one.answer), one.answer, one.answer_at
         if not kind:
             self.notes.skip("entry", "not a model call")
             return None
-        billed = None
-        if usage is not None:
-            billed = _try(one.answer_in, one.answer_at, lambda: _usage(usage, one.answer))
-        answer, time = _answer_blocks(one, kind), _created_at(one)
-        body = _try(one.entry, one.body_at, lambda: self._body(one, kind))
-        if body is None:
-            return None
-        named = body["model"] or one.answer.get("model")
-        model, host = _host(named, one) if isinstance(named, str) else (named, None)
-        parsed = ParsedCall(
-            body={**body, "model": model},
-            usage=billed,
-            answer=answer or (),
-            timestamp=one.time or time,
-            first_token_s=one.first_token_s,
-            host=one.host or host,
-            workspace=one.workspace,
-            status=one.status or _status(one.answer),
-            is_batch=one.is_batch,
-            served=one.answer,
-            session=one.session_name,
-            id=str(one.answer.get("id") or ""),
-            line=one.entry.line or 0,
-        )
-        return _try(one.entry, one.body_at, lambda: self._builder.build(parsed))
+        billed, blocks = None, list[dict[str, Any]]()
+        if answer.get("usage") is not None:
+            with ErrorsAt(one.answer_in, at):
+                billed = with_searches(usage_from(answer["usage"], "usage", "openai"), answer)
+        with ErrorsAt(one.answer_in, f"{at}choices.0." if kind == CHAT else at):
+            if kind == MESSAGE:
+                blocks = array_at(answer.get("content") or [], "content")
+            elif kind == CHAT:
+                blocks = chat_answer(answer["choices"] if isinstance(answer.get("choices"), list) else [])
+            elif answer.get("output") is not None:
+                blocks = from_responses_output(answer["output"])
+        created = _created_at(one)
+        with ErrorsAt(one.entry, one.body_at):
+            body = self._body(one, kind)
+            named = body["model"] or answer.get("model")
+            model, host = _model_and_host(named, one) if isinstance(named, str) else (named, None)
+            return self._builder.build(
+                {**body, "model": model},
+                usage=billed,
+                answer=blocks,
+                timestamp=one.time or created,
+                first_token_s=one.first_token_s,
+                host=one.host or host,
+                workspace=one.workspace,
+                status=one.status or _error_status(answer),
+                is_batch=one.is_batch,
+                served=answer,
+                session=one.session_name,
+                id=str(answer.get("id") or ""),
+                line=one.entry.line or 0,
+            )
+        return None
 
     def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
-        if kind == MESSAGE:
-            return {"model": None, **one.body}
-        return from_chat(one.body) if kind == CHAT else from_responses(self._with_earlier_items(one.body, one.answer))
-
-    def _with_earlier_items(self, body: Body, answer: Body) -> Body:
-        """A Responses request, preceded by the items of the response that it continues."""
-        before, conversation = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
+        """The Messages body; a Responses request is preceded by the items of the response that it continues."""
+        body = one.body
+        if kind != RESPONSE:
+            return {"model": None, **body} if kind == MESSAGE else from_chat(body)
+        before, conversation = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(one.answer)
         earlier = self._earlier.get(str(before or conversation), [])
         if before and not earlier:
             self.notes.add("call", UNKNOWN_START)
-        own = body.get("input")
+        own, output = body.get("input"), one.answer.get("output")
         items = [{"role": "user", "content": own}] if isinstance(own, str) else own
         if not isinstance(items, list):
-            return body
+            return from_responses(body)
         if items[: len(earlier)] != earlier:
             items = [*earlier, *items]
-        output = answer.get("output")
-        names = [str(name) for name in (answer.get("id"), conversation) if name]
         if isinstance(output, list):
+            names = [str(name) for name in (one.answer.get("id"), conversation) if name]
             self._earlier.update({name: [*items, *output] for name in names})
-        return {**body, "input": items} if earlier else body
+        return from_responses({**body, "input": items} if earlier else body)
 
 
 def kind_of(body: Body, answer: Body) -> str:
@@ -286,10 +271,6 @@ def time_of(answer: Body) -> float:
     return float(found) if isinstance(found, (int, float)) else inf
 
 
-def _usage(usage: Any, answer: Body) -> Usage:
-    return with_searches(usage_from(usage, "usage", "openai"), answer)
-
-
 def _created_at(one: OpenAIExchange) -> str | None:
     """The answer's own time, ISO 8601: whole seconds."""
     place = f"{one.answer_in.place}{one.answer_at}"
@@ -302,27 +283,7 @@ def _created_at(one: OpenAIExchange) -> str | None:
     return None
 
 
-def _answer_blocks(one: OpenAIExchange, kind: str) -> list[dict[str, Any]] | None:
-    answer, at = one.answer, one.answer_at
-    if kind == MESSAGE:
-        return _try(one.answer_in, at, lambda: array_at(answer.get("content") or [], "content"))
-    if kind == RESPONSE:
-        output = answer.get("output")
-        return None if output is None else _try(one.answer_in, at, lambda: from_responses_output(output))
-    choices = answer.get("choices")
-    return _try(one.answer_in, f"{at}choices.0.", lambda: chat_answer(choices if isinstance(choices, list) else []))
-
-
-def _try(entry: JsonObject, place: str, make: Callable[[], T]) -> T | None:
-    """The result of `make`; its NotAMessage becomes an error at `place` in `entry`."""
-    try:
-        return make()
-    except NotAMessage as fault:
-        entry.faults.append(Fault(entry.file, f"{entry.place}{place}{fault}", entry.line))
-        return None
-
-
-def _status(answer: Body) -> int | None:
+def _error_status(answer: Body) -> int | None:
     error = answer.get("error")
     if not isinstance(error, Mapping):
         return None
@@ -331,7 +292,7 @@ def _status(answer: Body) -> int | None:
     return number or next((CODES[one] for one in stated if isinstance(one, str) and one in CODES), REFUSED)
 
 
-def _host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
+def _model_and_host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
     if "prompt_filter_results" in one.answer:
         return parse_model_name(model, "azure" if maker_of(model) == "openai" else "foundry")
     if str(one.answer.get("id")).startswith("gen-") and "provider" in one.answer:
@@ -346,14 +307,10 @@ def _conversation_id(body: Body) -> str:
     return str((found.get("id") if isinstance(found, Mapping) else found) or "")
 
 
-# ----------------------------------------------------------------------------------------------------- batches
-
 RESULTS = re.compile(r"outputs?|errors?|results?")
 
 
 class _OpenAIBatch:
-    """A batch while it is read."""
-
     def __init__(self, path: Path, warn: Warn) -> None:
         self.path, self.warn = path, warn
         self.requests: dict[str, JsonObject] = {}
@@ -406,8 +363,6 @@ class _OpenAIBatch:
         )
 
 
-# ---------------------------------------------------------------------------------------------------- realtime
-
 EVENT = re.compile(
     r"(session|conversation|response|input_audio_buffer|output_audio_buffer|rate_limits)\.[a-z_.]+|error"
 )
@@ -441,13 +396,13 @@ class _RealtimeSession:
         elif kind == "response.create":
             self._own = _stated_in(row.mapping("response", required=False))
         elif kind in ADDED:
-            self._add(row.mapping("item"), row.data.get("previous_item_id"))
+            self._add(row.mapping("item"), str(row.data.get("previous_item_id")))
         elif kind == "conversation.item.deleted":
             self._items.pop(row.text("item_id", ""), None)
         elif kind == "response.done":
             yield self._answer(row)
 
-    def _add(self, item: Body, before: Any) -> None:
+    def _add(self, item: Body, before: str = "") -> None:
         """Put an item after the one `before`, in place of one with its id, or at the end."""
         name = str(item.get("id") or f"item {len(self._items)}")
         if name in self._items or before not in self._items:
@@ -461,12 +416,12 @@ class _RealtimeSession:
 
     def _answer(self, row: JsonObject) -> OpenAIExchange:
         response = row.mapping("response")
-        output = [one for one in response.get("output") or [] if isinstance(one, Mapping)]
+        output = objects_in(response.get("output"))
         answered = {str(one.get("id")) for one in output}
         stated, self._own = {**self._stated, **self._own}, {}
         asked = [item for name, item in self._items.items() if name not in answered]
         for one in output:
-            self._add(one, None)
+            self._add(one)
         usage = object_or_empty(response.get("usage"))
         details = [object_or_empty(usage.get(f"{name}_token_details")) for name in ("input", "output")]
         if any(one.get("audio_tokens") for one in details):

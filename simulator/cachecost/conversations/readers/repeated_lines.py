@@ -126,29 +126,18 @@ BREAKPOINTS_MOVE_IN = 8
 """Messages at the end in which the next line may place its breakpoints elsewhere."""
 
 
-class UnsplitLine(NamedTuple):
-    """A line of which `raws` are the messages, from `at` on."""
-
-    line: bytes
-    at: int
-    raws: Sequence[msgspec.Raw]
-
-    def message_texts(self) -> list[bytes] | None:
-        return _message_texts(self.line, self.at, self.raws)
-
-
 class KnownConversation(msgspec.Struct, eq=False):
     """A conversation as of its last line.
 
     `settled` are the bytes of its first messages with what separates them, `ends` where each of them ends; `loose`
     are the bytes of each message after those, up to the last, with what stands before it. `trail` has all of them.
-    `kept` counts the lines up to the last that had it. Until a line repeats it, its bytes are those of its line,
-    `unsplit`: many conversations have one call.
+    `kept` counts the lines up to the last that had it. Until a line repeats it, its bytes are those of its line, and
+    `unsplit` is (line, where its messages begin, these): many conversations have one call.
     """
 
     opening: bytes
     trail: MessageTrail
-    unsplit: UnsplitLine | None = None
+    unsplit: tuple[bytes, int, Sequence[msgspec.Raw]] | None = None
     settled: bytearray = msgspec.field(default_factory=bytearray)
     ends: list[int] = msgspec.field(default_factory=list)
     loose: list[bytes] = msgspec.field(default_factory=list)
@@ -158,7 +147,7 @@ class KnownConversation(msgspec.Struct, eq=False):
     def count_repeated(self, line: BufferLine, at: int) -> tuple[int, int]:
         """(messages, position after them) that `line` repeats from `at` on."""
         if self.unsplit is not None:
-            self.loose, self.unsplit = self.unsplit.message_texts() or [], None
+            self.loose, self.unsplit = _message_texts(*self.unsplit) or [], None
         _, buffer, _, stop = line
         if not buffer.startswith(self.settled, at, stop):
             low, high, known = 0, len(self.ends), 0
@@ -190,7 +179,7 @@ class KnownConversation(msgspec.Struct, eq=False):
     def settle(self) -> None:
         """Settle what comes before the first breakpoint that the next line may place elsewhere."""
         if self.unsplit is not None:
-            self.size = len(self.unsplit.line)
+            self.size = len(self.unsplit[0])
             return
         messages = len(self.trail.nodes)
         recent = (breakpoint.node.length - 1 for breakpoint in self.trail.breakpoints if breakpoint.node)
@@ -246,9 +235,7 @@ class IncrementalParser:
         for array in ARRAY.finditer(line):
             start = array.end()
             if raws and line.startswith(bytes(raws[0]), start):
-                conversation = KnownConversation(
-                    line[start : start + OPENING_BYTES], trail, UnsplitLine(line, start, raws)
-                )
+                conversation = KnownConversation(line[start : start + OPENING_BYTES], trail, (line, start, raws))
                 self._by_opening.setdefault(conversation.opening, []).insert(0, conversation)
                 self._keep(conversation)
                 return
@@ -266,10 +253,10 @@ class IncrementalParser:
         conversation.cut(repeat.messages)
         conversation.loose += texts
         conversation.trail = trail
-        count_repeated = self._by_opening[conversation.opening]
-        if count_repeated[0] is not conversation:
-            count_repeated.remove(conversation)
-            count_repeated.insert(0, conversation)
+        alike = self._by_opening[conversation.opening]
+        if alike[0] is not conversation:
+            alike.remove(conversation)
+            alike.insert(0, conversation)
         self._keep(conversation)
         return at + sum(map(len, texts))
 
@@ -277,9 +264,9 @@ class IncrementalParser:
         if self._recent.pop(id(conversation), None) is None:
             return
         self._bytes -= conversation.size
-        count_repeated = self._by_opening[conversation.opening]
-        count_repeated.remove(conversation)
-        if not count_repeated:
+        alike = self._by_opening[conversation.opening]
+        alike.remove(conversation)
+        if not alike:
             del self._by_opening[conversation.opening]
 
     def _keep(self, conversation: KnownConversation) -> None:

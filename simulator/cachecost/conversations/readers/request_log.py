@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,13 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_NUMBER, TOO_DEEP, OutOfLimits, is_number, is_tokens
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import KnownLengths, RecordedCall, parse_iterations, parse_lengths, parse_usage
+from cachecost.conversations.calls import Call, parse_iterations, parse_lengths, parse_usage
 from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.readers.call_builder import request_keys
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.repeated_lines import (
-    CUT,
-    Frame,
-    Frames,
-    Gaps,
-    IncrementalParser,
-    frame_bytes_of,
-)
+from cachecost.conversations.readers.repeated_lines import CUT, Frame, Frames, Gaps, IncrementalParser, frame_bytes_of
 from cachecost.conversations.start_times import BufferLine, StartTimes, lines_in_place, parse_time
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.exact_json import decode, load, out_of_limits
@@ -37,12 +30,11 @@ from cachecost.providers.prices import served_params
 
 MOST_FAULTS = 20
 
-FRAME_FIELDS = RecordedCall.__match_args__[4:-1]
+FRAME_FIELDS = Call.__match_args__[4 : Call.__match_args__.index("line")]
 """The fields between the timestamp and the line number: a frame has them with any timestamp and messages."""
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that no log contains."""
 OPEN = b"[" + CUT
-REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
 OTHER_APIS = {"contents": "gemini-log", "input": "openai-log"}
 """Keys of requests without messages, and the format that reads them."""
 
@@ -58,7 +50,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "request"' if "request" in top_keys(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls of a log, in order; see `RequestLog.calls`. A last line that is cut off gives a warning."""
     log = RequestLog(path, Intake(keep_content))
     yield from log.calls()
@@ -100,7 +92,7 @@ class RawRow(msgspec.Struct):
     def complete_body(self) -> str | None:
         """Put betas, and the model of a Bedrock URL, into the body. Returns the host that the URL names.
 
-        A model in the body stays: the URL then tells the host alone.
+        A model in the body stays: the URL then gives only the host.
         """
         body = self.request
         if bytes(body.betas) == bytes(body.anthropic_beta) == b"null" and INTERLEAVED in bytes(self.anthropic_beta):
@@ -120,11 +112,6 @@ class RawRow(msgspec.Struct):
         body.model = msgspec.Raw(msgspec.json.encode(model))
         return route.host_for(model, prefix)
 
-    def commit_day(self) -> date | None:
-        """The day by which the call was recorded."""
-        commit_date = self.parse("commit_date")
-        return None if commit_date is None else day_of(parse_time(commit_date))
-
     def wait_s(self) -> float:
         """Seconds until the first token."""
         value = self.parse("first_token_s", (int, float)) or 0.0
@@ -132,20 +119,12 @@ class RawRow(msgspec.Struct):
             raise NotAMessage("first_token_s", f"seconds, a number from 0 to {MOST_NUMBER:,}", value)
         return float(value)
 
-    def known_lengths(self) -> KnownLengths | None:
-        """The lengths that the line states."""
-        return None if bytes(self.lengths) == b"null" else parse_lengths(load(bytes(self.lengths), "lengths"))
-
     def read_limit(self) -> int | None:
         """The tokens that the call can read at most."""
         limit: int | None = self.parse("most_read", int)
         if limit is not None and not is_tokens(limit):
             raise NotAMessage("most_read", "a whole number of tokens", limit)
         return limit
-
-    def source_name(self) -> str:
-        source = load(bytes(self.source), "source")
-        return source if isinstance(source, str) else ""
 
     def usage_and_path(self) -> tuple[Any, str]:
         """The usage object, None if there is none, and its path."""
@@ -156,11 +135,6 @@ class RawRow(msgspec.Struct):
         response = load(bytes(self.response), "response")
         return (response.get("usage") if isinstance(response, dict) else None), "response.usage"
 
-    @property
-    def may_have_passes(self) -> bool:
-        """Whether the answer may make its call several passes."""
-        return any(PASS_TYPES.search(part) for part in (self.response, self.response_content))
-
     def answer_id(self) -> str:
         try:
             found = _decode_answer(self.response).id
@@ -168,16 +142,21 @@ class RawRow(msgspec.Struct):
             return ""
         return found if isinstance(found, str) else ""
 
-    def answer(self) -> list[Mapping[str, Any]]:
-        """The wire objects of the answer; none if what was logged as an answer is no list of blocks."""
+    def answer(self, request: Request, keep_content: bool) -> tuple[Block, ...]:
+        """The blocks of the answer; none if what was logged as an answer is no list of blocks. Without content, only
+        an answer is read that may make its call several passes, or that a message thread continues from."""
+        may_have_passes = any(PASS_TYPES.search(part) for part in (self.response, self.response_content))
+        if not keep_content and bytes(self.request.thread) == b"null" and not may_have_passes:
+            return ()
         content = load(bytes(self.response_content), "response_content")
         if content is None:
             response = load(bytes(self.response), "response")
             content = response.get("content") if isinstance(response, Mapping) else None
         try:
-            return content_blocks(content or [], "response.content")
+            blocks = content_blocks(content or [], "response.content")
         except NotAMessage:
-            return []
+            blocks = []
+        return answer_blocks(blocks, request.deferred, keep_content)
 
 
 class _Answer(msgspec.Struct):
@@ -205,7 +184,7 @@ class RequestLog:
         self._frames = Frames()
         self._threads = MessageThreads()
 
-    def calls(self) -> Iterator[RecordedCall]:
+    def calls(self) -> Iterator[Call]:
         """Calls in input order, until the first error; the rest is only checked.
 
         Raises InputError: an empty or unreadable file, damaged lines, bodies that are no Messages request.
@@ -224,7 +203,7 @@ class RequestLog:
         if self._faults:
             raise InputError(self._faults)
 
-    def _quick(self, line: BufferLine) -> RecordedCall | None:
+    def _quick(self, line: BufferLine) -> Call | None:
         """The call of a line that continues a conversation; None if the line must be parsed whole."""
         began = self._starts.last
         try:
@@ -234,7 +213,7 @@ class RequestLog:
             self._starts.last = began
             return None
 
-    def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> RecordedCall | None:
+    def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> Call | None:
         found = self._parser.find(line, gaps.start)
         if found is None or found.stop > gaps.stop:
             return None
@@ -248,9 +227,9 @@ class RequestLog:
         start = self._starts.next(gaps.timestamp)
         self._parser.go_on(found, trail, rest, len(OPEN), raws)
         row: Any = (*frame.row, line.number)
-        return RecordedCall(request, start, None, gaps.timestamp, *row)
+        return Call(request, start, None, gaps.timestamp, *row)
 
-    def _read_repeated(self, line: BufferLine) -> RecordedCall | None:
+    def _read_repeated(self, line: BufferLine) -> Call | None:
         found = self._parser.find(line)
         if found is None:
             return None
@@ -269,7 +248,7 @@ class RequestLog:
         self._keep_frame(rest, array, end, raw, call)
         return call
 
-    def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: RecordedCall) -> None:
+    def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: Call) -> None:
         frame_bytes = frame_bytes_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
         if frame_bytes is None or not self._frames.comes_back(frame_bytes):
             return
@@ -279,8 +258,7 @@ class RequestLog:
             row = tuple(getattr(call, name) for name in FRAME_FIELDS)
             self._frames.keep(Frame(frame_bytes, heads, call.request, row))
 
-    def _read_whole(self, number: int, line: bytes) -> RecordedCall | None:
-        """The call of a line, parsed whole. Errors are collected."""
+    def _read_whole(self, number: int, line: bytes) -> Call | None:
         if not line.strip():
             return None
         trail = MessageTrail({}, [], [], [])
@@ -288,10 +266,14 @@ class RequestLog:
             line, raw = decode(self._decode, line)
             call = self._call(number, raw, trail)
         except NotAMessage as fault:
-            self._fault(number, f"{fault}{_other_api(line) if fault.path == 'messages' else ''}")
+            keys = request_keys(line) if fault.path == "messages" else set()
+            api = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")
+            hint = f" (--format {api} reads such requests)" if api else ""
+            self._faults.append(Fault(str(self.path), f"{fault}{hint}", number))
         except (msgspec.DecodeError, UnicodeDecodeError):
             if line.endswith(b"\n"):
-                self._fault(number, f"expected one JSON object; got a damaged line ({_reason(line.strip())})")
+                message = f"expected one JSON object; got a damaged line ({_reason(line.strip())})"
+                self._faults.append(Fault(str(self.path), message, number))
             else:
                 self.unfinished = number
         else:
@@ -309,13 +291,13 @@ class RequestLog:
         except RecursionError:
             raise out_of_limits("line", OutOfLimits(*TOO_DEEP)) from None
 
-    def _call(self, number: int, raw: RawRow, before: MessageTrail | None = None) -> RecordedCall:
+    def _call(self, number: int, raw: RawRow, before: MessageTrail | None = None) -> Call:
         timestamp, status = raw.parse("timestamp"), raw.parse("status", int)
         usage, path = raw.usage_and_path()
         by_url = raw.complete_body()
         host = raw.parse("host") or by_url or host_of_message(raw.answer_id())
         start, request = self._starts.next(timestamp), self.intake.request(raw.request, before)
-        response = self._response(raw, request)
+        response = raw.answer(request, self.intake.keep_content)
         billed = parse_usage(usage, path) if usage is not None else None
         if THREAD in request.params:
             request = self._threads.complete(request, start, raw.answer_id(), response, billed is not None)
@@ -324,8 +306,9 @@ class RequestLog:
         if type(usage) is dict:
             served = served_params(request.params, usage)
             request = request if served is request.params else replace(request, params=served)
-        source, commit_day = raw.source_name(), raw.commit_day()
-        return RecordedCall(
+        source, commit_date = load(bytes(raw.source), "source"), raw.parse("commit_date")
+        commit_day = None if commit_date is None else day_of(parse_time(commit_date))
+        return Call(
             request,
             start,
             commit_day if timestamp is None else None,
@@ -339,27 +322,11 @@ class RequestLog:
             billed=billed,
             iterations=iterations,
             status=status,
-            source=source,
+            source=source if isinstance(source, str) else "",
             session=raw.parse("session") or "",
-            lengths=raw.known_lengths(),
+            lengths=None if bytes(raw.lengths) == b"null" else parse_lengths(load(bytes(raw.lengths), "lengths")),
             line=number,
         )
-
-    def _response(self, raw: RawRow, request: Request) -> tuple[Block, ...]:
-        keep = self.intake.keep_content
-        if not keep and bytes(raw.request.thread) == b"null" and not raw.may_have_passes:
-            return ()
-        return answer_blocks(raw.answer(), request.deferred, keep)
-
-    def _fault(self, number: int, message: str) -> None:
-        self._faults.append(Fault(str(self.path), message, number))
-
-
-def _other_api(line: bytes) -> str:
-    start = REQUEST.search(line)
-    keys = set(top_keys(line[start.end() :])) if start else set()
-    name = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")
-    return f" (--format {name} reads such requests)" if name else ""
 
 
 def _reason(line: bytes) -> str:

@@ -6,21 +6,20 @@ A path is "a/b" for b inside a; on its way JSON that stands as text is parsed, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault
+from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import Warn
+from cachecost.conversations.calls import Call
+from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, status_in
+from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, objects, parse_json_text
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall, must_hold, objects, parse_json_text
 from cachecost.prompts.blocks import compact
-from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -74,7 +73,7 @@ class TraceFormat:
     """What a format's entries are, and where they have what a call is made of; of several paths, the first counts.
 
     An entry is a model call if its field `kind` has one of the values `kinds`. `entries` yields those of a row, `view`
-    is what the paths begin at. `skipped` says of a call why it is none: (noun, reason). `body` makes the Messages body
+    is what the paths begin at. `skipped` is why an entry is no call: (noun, reason). `body` makes the Messages body
     and a note for the user or "", `answer` the blocks that came back, `usage` the bill; all raise NotAMessage. `failed`
     is whether a call without a bill failed, `start` and `first_token` are ISO 8601.
     """
@@ -97,84 +96,73 @@ class TraceFormat:
     view: Callable[[JsonObject], View] = attrgetter("data")
     skipped: Callable[[View], tuple[str, str] | None] = lambda view: None
 
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
+        """The calls of a file by their start. Raises InputError with every error.
 
-def read_traces(form: TraceFormat, path: Path, warn: Warn, keep_content: bool) -> list[RecordedCall]:
-    """The calls of a file by their start. Raises InputError with every error.
-
-    What was skipped, and what the export does not contain, goes to `warn`.
-    """
-    return _TraceReader(form, CallBuilder(keep_content)).read(path, warn)
-
-
-@dataclass(slots=True)
-class _TraceReader:
-    """An export while it is read."""
-
-    form: TraceFormat
-    builder: CallBuilder
-    notes: ReaderNotes = field(default_factory=ReaderNotes)
-    found: list[tuple[RecordedCall, str]] = field(default_factory=list)
-    """Each call, and the id of the entry around it."""
-
-    def read(self, path: Path, warn: Warn) -> list[RecordedCall]:
+        What was skipped, and what the export does not contain, goes to `warn`.
+        """
         faults: list[Fault] = []
-        rows = 0
-        for row in objects(path, faults, warn):
-            rows += 1
-            for entry in self.form.entries(row):
-                try:
-                    self._add(entry)
-                except NotAMessage as fault:
-                    entry.faults.append(Fault(entry.file, f"{entry.place}{fault}", entry.line))
-        must_hold(path, self.form.expected, rows, faults)
-        calls = self._distinct_calls()
-        self.notes.report(path, warn)
-        return calls
+        builder, notes = CallBuilder(keep_content), ReaderNotes()
+        found = list[tuple[Call, str]]()
+        for row in objects(path, faults, warn, self.expected):
+            for entry in self.entries(row):
+                with ErrorsAt(entry):
+                    found += _calls(self, entry, builder, notes)
+        if faults:
+            raise InputError(faults)
+        calls = _distinct_calls(found, notes)
+        notes.report(path, warn)
+        yield from calls
 
-    def _add(self, entry: JsonObject) -> None:
-        form, kind = self.form, entry.text(self.form.kind)
-        if kind.lower() not in form.kinds:
-            self.notes.skip("entry", f"{form.kind} '{kind}' is not a model call")
-            return
-        view = form.view(entry)
-        model, host = parse_model_name(text_at(view, form.model), text_at(view, form.provider))
-        if skipped := form.skipped(view) or (None if model else ("model call", "no model name")):
-            self.notes.skip(*skipped)
-            return
-        body, note = form.body(view, model)
-        if note:
-            self.notes.add("call", note)
-        usage, start = form.usage(entry, view, self.notes), form.start(entry)
-        failed = usage is None and form.failed(view)
-        answer, first = [] if failed else form.answer(view), form.first_token(entry)
-        if usage is None and not failed:
-            self.notes.add("call", "without usage")
-        parsed = ParsedCall(
-            body={**body, "model": model},
-            usage=usage,
-            answer=answer,
-            timestamp=start,
-            first_token_s=max(0.0, round(seconds(first) - seconds(start), 6)) if start and first else 0.0,
-            host=host,
-            status=status_in(text_at(view, form.error)) if failed else None,
-            session=text_at(view, form.session),
-            id=text_at(view, ("id",)),
-            line=entry.line or 0,
-        )
-        self.found.append((self.builder.build(parsed), text_at(view, form.parent)))
 
-    def _distinct_calls(self) -> list[RecordedCall]:
-        """The calls by when they began, each once: exports have no order and pages of them overlap."""
-        kept: dict[object, tuple[RecordedCall, str]] = {}
-        for number, one in enumerate(self.found):
-            key = one[0].id or number
-            if key not in kept or (kept[key][0].billed is None and one[0].billed is not None):
-                kept[key] = one
-        own = list(kept.values())
-        self.notes.skip("entry", "same id as another entry", len(self.found) - len(own))
-        by_id = {call.id: call for call, _ in own if call.id}
-        frames = {parent for call, parent in own if parent in by_id and by_id[parent].billed is None}
-        inner = {parent for _, parent in own if parent in by_id} - frames
-        calls = [call for call, parent in own if call.id not in frames and parent not in inner]
-        self.notes.skip("model call", "recorded twice, by nested entries", len(own) - len(calls))
-        return sorted(calls, key=attrgetter("start"))
+def _calls(
+    form: TraceFormat, entry: JsonObject, builder: CallBuilder, notes: ReaderNotes
+) -> Iterator[tuple[Call, str]]:
+    """The call of an entry if it is one, and the id of the entry around it. Raises NotAMessage."""
+    kind = entry.text(form.kind)
+    if kind.lower() not in form.kinds:
+        notes.skip("entry", f"{form.kind} '{kind}' is not a model call")
+        return
+    view = form.view(entry)
+    model, host = parse_model_name(text_at(view, form.model), text_at(view, form.provider))
+    if skipped := form.skipped(view) or (None if model else ("model call", "no model name")):
+        notes.skip(*skipped)
+        return
+    body, note = form.body(view, model)
+    if note:
+        notes.add("call", note)
+    usage, start = form.usage(entry, view, notes), form.start(entry)
+    failed = usage is None and form.failed(view)
+    answer, first = [] if failed else form.answer(view), form.first_token(entry)
+    if usage is None and not failed:
+        notes.add("call", "without usage")
+    call = builder.build(
+        {**body, "model": model},
+        usage=usage,
+        answer=answer,
+        timestamp=start,
+        first_token_s=max(0.0, round(seconds(first) - seconds(start), 6)) if start and first else 0.0,
+        host=host,
+        status=status_in(text_at(view, form.error)) if failed else None,
+        session=text_at(view, form.session),
+        id=text_at(view, ("id",)),
+        line=entry.line or 0,
+    )
+    yield call, text_at(view, form.parent)
+
+
+def _distinct_calls(found: list[tuple[Call, str]], notes: ReaderNotes) -> list[Call]:
+    """The calls by when they began, each once: exports have no order and pages of them overlap."""
+    kept: dict[object, tuple[Call, str]] = {}
+    for number, one in enumerate(found):
+        key = one[0].id or number
+        if key not in kept or (kept[key][0].billed is None and one[0].billed is not None):
+            kept[key] = one
+    own = list(kept.values())
+    notes.skip("entry", "same id as another entry", len(found) - len(own))
+    by_id = {call.id: call for call, _ in own if call.id}
+    frames = {parent for call, parent in own if parent in by_id and by_id[parent].billed is None}
+    inner = {parent for _, parent in own if parent in by_id} - frames
+    calls = [call for call, parent in own if call.id not in frames and parent not in inner]
+    notes.skip("model call", "recorded twice, by nested entries", len(own) - len(calls))
+    return sorted(calls, key=attrgetter("start"))

@@ -25,7 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
+from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.clock import moment
 from cachecost.live.request_log import CallLog
 from cachecost.prompts.blocks import Thread
@@ -67,7 +68,10 @@ class WatchedApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(next(self._events))
         _current.set(exchange)
-        await self._wait_for_others()
+        loop = asyncio.get_running_loop()
+        self._latest = loop.time()
+        while (left := self._latest + MOMENT_S - loop.time()) > 0:  # so that calls made at once overlap in every run
+            await asyncio.sleep(left)
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.body" and not message.get("more_body"):
@@ -80,13 +84,6 @@ class WatchedApp:
             exchange.end = exchange.end or next(self._events)
             if scope["type"] == "http" and "endpoint" not in scope:
                 self.unknown.append(f"{scope['method']} {scope['path']}")
-
-    async def _wait_for_others(self) -> None:
-        """Wait until no request has come for a moment: calls that are made at once then overlap in every run."""
-        loop = asyncio.get_running_loop()
-        self._latest = loop.time()
-        while (left := self._latest + MOMENT_S - loop.time()) > 0:
-            await asyncio.sleep(left)
 
 
 class WatchedLog(CallLog):
@@ -103,7 +100,30 @@ class WatchedLog(CallLog):
         return super().append(fields, request)
 
 
-def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[int]:
+def stable_calls(log: WatchedLog, start: float) -> list[Call]:
+    """The calls of a log in an order that does not depend on how parallel calls arrived, with ids of answers by that
+    order, and with the times of a clock that begins at `start` and steps from call to call.
+
+    They are without what only this run has: digests of keys (the first workspace is "", the next "2"), bills that
+    nobody sent, and places in its log.
+    """
+    order = stable_order(list(read_calls(log.path, "request-log")), log.arrived)
+    lines = with_stable_ids(log.path.read_bytes().rstrip().split(b"\n"), order)
+    named = log.path.with_suffix(".named.jsonl")
+    named.write_bytes(b"\n".join(lines) + b"\n")
+    calls = list(read_calls(named, "request-log"))
+    names: dict[str, str] = {}
+    ordered = []
+    for number, place in enumerate(order):
+        call, at = calls[place], start + STEP_S * number
+        name = names.setdefault(call.workspace, str(len(names) + 1) if names else "")
+        only_here = {"billed": None, "iterations": (), "file": "", "line": 0, "output_tokens": None}
+        timed = replace(call, start=at, timestamp=moment(at), day=day_of(at), workspace=name, **only_here)
+        ordered.append(timed)
+    return ordered
+
+
+def stable_order(calls: Sequence[Call], arrived: Sequence[ArrivedCall]) -> list[int]:
     """The places of the calls in an order that does not depend on how parallel calls arrived. Conversations that run
     at the same time share the places that their calls have.
     """
@@ -115,9 +135,15 @@ def stable_order(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) 
     return order
 
 
-def _parallel_groups(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCall]) -> list[list[int]]:
+def _parallel_groups(calls: Sequence[Call], arrived: Sequence[ArrivedCall]) -> list[list[int]]:
     """The calls of conversations of which a call overlaps one of another, directly or through others."""
-    conversations = _conversations(calls)
+    latest_of: dict[Thread, int] = {}
+    conversations: list[int] = []
+    for call in calls:  # a call is of the conversation of the latest call whose messages it begins with
+        thread = call.request.thread
+        known = next((latest_of[node] for node in thread.back() if node in latest_of), len(conversations))
+        conversations.append(known)
+        latest_of[thread] = known
     parent = {number: number for number in conversations}
 
     def leader(number: int) -> int:
@@ -125,60 +151,16 @@ def _parallel_groups(calls: Sequence[RecordedCall], arrived: Sequence[ArrivedCal
             number = parent[number]
         return number
 
-    for one, other in _overlaps(arrived):
-        parent[leader(conversations[one])] = leader(conversations[other])
+    latest = 0
+    for place in range(1, len(arrived)):  # in the order of arrival, so this connects all that overlap
+        if arrived[place].exchange.begin < arrived[latest].exchange.end:
+            parent[leader(conversations[latest])] = leader(conversations[place])
+        if arrived[place].exchange.end > arrived[latest].exchange.end:
+            latest = place
     groups: dict[int, list[int]] = {}
     for place, number in enumerate(conversations):
         groups.setdefault(leader(number), []).append(place)
     return list(groups.values())
-
-
-def _conversations(calls: Sequence[RecordedCall]) -> list[int]:
-    """For each call the number of its conversation: that of the latest call whose messages it begins with."""
-    latest: dict[Thread, int] = {}
-    numbers: list[int] = []
-    for call in calls:
-        thread = call.request.thread
-        known = next((latest[node] for node in thread.back() if node in latest), len(numbers))
-        numbers.append(known)
-        latest[thread] = known
-    return numbers
-
-
-def _overlaps(arrived: Sequence[ArrivedCall]) -> Iterator[tuple[int, int]]:
-    """Pairs of calls that overlap, enough to connect all that do. Calls are in the order in which they arrived."""
-    latest = 0
-    for place in range(1, len(arrived)):
-        if arrived[place].exchange.begin < arrived[latest].exchange.end:
-            yield latest, place
-        if arrived[place].exchange.end > arrived[latest].exchange.end:
-            latest = place
-
-
-def in_order(calls: Sequence[RecordedCall], order: Sequence[int], start: float) -> list[RecordedCall]:
-    """The calls in this order, with the times of a clock that begins at `start` and steps from call to call."""
-    names: dict[str, str] = {}
-    return [_plain(calls[place], start + STEP_S * number, names) for number, place in enumerate(order)]
-
-
-def _plain(call: RecordedCall, start: float, names: dict[str, str]) -> RecordedCall:
-    """The call without what only this run has: its time, the digest of its key, and a bill that nobody sent.
-
-    `names` are the workspaces so far: the first is "", the next "2".
-    """
-    name = names.setdefault(call.workspace, str(len(names) + 1) if names else "")
-    return replace(
-        call,
-        start=start,
-        timestamp=moment(start),
-        day=day_of(start),
-        workspace=name,
-        billed=None,
-        iterations=(),
-        file="",
-        line=0,
-        output_tokens=None,
-    )
 
 
 ID_KEYS = ("id", "call_id", "tool_use_id")

@@ -81,20 +81,13 @@ def run_clocks(folder: Path) -> Iterator[RunClock]:
 @cache
 def find_faketime() -> Path | None:
     """The library of libfaketime, if it is installed and sets a clock ahead here."""
-    root = Path("/")
-    for pattern in FOLDERS:
-        for library in sorted(root.glob(f"{pattern[1:]}/{FAKETIME}")):
-            if _works(library):
+    command = [sys.executable, "-I", "-S", "-c", ASKED]
+    for library in (found for pattern in FOLDERS for found in sorted(Path("/").glob(f"{pattern[1:]}/{FAKETIME}"))):
+        with suppress(OSError, ValueError, subprocess.SubprocessError):
+            done = subprocess.run(command, env=_with_library(library), capture_output=True, timeout=10, check=True)
+            if abs(int(done.stdout) - time.time() - SHIFT_S) < CLOSE_S:
                 return library
     return None
-
-
-def _works(library: Path) -> bool:
-    with suppress(OSError, ValueError, subprocess.SubprocessError):
-        command = [sys.executable, "-I", "-S", "-c", ASKED]
-        done = subprocess.run(command, env=_with_library(library), capture_output=True, timeout=10, check=True)
-        return abs(int(done.stdout) - time.time() - SHIFT_S) < CLOSE_S
-    return False
 
 
 def _with_library(library: Path) -> dict[str, str]:

@@ -63,24 +63,19 @@ class AgentRecorder:
 
 @contextmanager
 def work_folder() -> Iterator[Path]:
-    """A temporary folder for recordings. Those that killed processes left behind are removed before."""
+    """A temporary folder for recordings. Those of this user that killed processes left behind are removed before."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError, InUse):
-            _remove_left(left)
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, (Path(name) / LOCK).open("w") as lock:
-        lock_file(lock.fileno())
+            found = left.lstat()
+            if not stat.S_ISDIR(found.st_mode) or sys.platform == "win32" or found.st_uid != os.getuid():
+                continue
+            lock = left / LOCK
+            if lock.exists():
+                with lock.open("r+") as held:
+                    lock_file(held.fileno())
+                    shutil.rmtree(left)
+            elif time.time() - found.st_mtime > UNLOCKED_S:
+                shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, (Path(name) / LOCK).open("w") as own:
+        lock_file(own.fileno())
         yield Path(name)
-
-
-def _remove_left(folder: Path) -> None:
-    """Remove a folder of this user's that no process holds. Raises OSError, InUse."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or sys.platform == "win32" or found.st_uid != os.getuid():
-        return
-    lock = folder / LOCK
-    if lock.exists():
-        with lock.open("r+") as held:
-            lock_file(held.fileno())
-            shutil.rmtree(folder)
-    elif time.time() - found.st_mtime > UNLOCKED_S:
-        shutil.rmtree(folder)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
 
 from cachecost.base.errors import CommandFailed, InputError
 from cachecost.base.formatting import count_text
@@ -19,10 +17,10 @@ from cachecost.base.times import midnight
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import BlockWriter, ContentFree
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, in_order, stable_order, with_stable_ids
+from cachecost.live.agent_runs.call_order import STEP_S, WatchedApp, WatchedLog, stable_calls
 from cachecost.live.agent_runs.environment import (
     RunClock,
     environment_of,
@@ -35,7 +33,7 @@ from cachecost.live.agent_runs.environment import (
 )
 from cachecost.live.agent_runs.processes import CommandEnd, CommandLine, Launcher, find_program
 from cachecost.live.clock import Say, SteppingClock
-from cachecost.live.keys import without
+from cachecost.live.keys import redact_text
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.answers.script import ScriptAnswerer
 from cachecost.live.server.app import app_of
@@ -59,87 +57,21 @@ IN_FILES = ("script:", "recording:")
 def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
     """What answers; files are relative to `folder`. Raises InputError."""
     answers = scenario.conversation.answers
-    if not isinstance(answers, str):
-        return _written_script(scenario)
+    if not isinstance(answers, str):  # the replies that the scenario itself lists
+        replies = placed_of(scenario).at(ANSWERS)
+        script = PlacedValue({"format": 1}, {(): replies.place(())}).put(("replies",), replies)
+        try:
+            return ScriptAnswerer.from_values(script)
+        except InputError as error:
+            path = ".".join(ANSWERS)
+            faults = [replace(one, message=f"{path}{one.message.removeprefix('replies')}") for one in error.faults]
+            raise InputError(faults) from None
     kind = next((kind for kind in IN_FILES if answers.startswith(kind)), None)
     text = f"{kind}{folder / answers.removeprefix(kind)}" if kind else answers
     try:
         return answerer_from(text)
     except ValueError as error:
         raise InputError([scenario.fault(ANSWERS, str(error))]) from None
-
-
-def _written_script(scenario: Scenario) -> Answerer:
-    """The replies that the scenario itself lists."""
-    replies = placed_of(scenario).at(ANSWERS)
-    script = PlacedValue({"format": 1}, {(): replies.place(())}).put(("replies",), replies)
-    try:
-        return ScriptAnswerer.from_values(script)
-    except InputError as error:
-        raise InputError(
-            [
-                replace(fault, message=f"{'.'.join(ANSWERS)}{fault.message.removeprefix('replies')}")
-                for fault in error.faults
-            ]
-        ) from None
-
-
-class RunServer:
-    """The simulated API as a scenario describes it, from `start` on (seconds since the epoch); logs to `log`.
-
-    The calls of all commands of the run, one after the other, are those of one session.
-    """
-
-    def __init__(self, scenario: Scenario, folder: Path, start: float, log: Path) -> None:
-        setup = replace(scenario_setup(scenario, folder, ()), tokens=FILLER, model=None)
-        self._start = start
-        self._log = WatchedLog(log)
-        self._faults: list[str] = []
-        self._served = ServerState(
-            scenario_answerer(scenario, folder),
-            Meter(setup),
-            SteppingClock(STEP_S, start),
-            self._log,
-            models=models_of(setup.rules, setup.host),
-            say=self._faults.append,
-        )
-        self._app = WatchedApp(app_of(self._served))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._log.close()
-
-    def serving(self, listener: socket.socket) -> AbstractContextManager[None]:
-        """Serves at the socket while the block runs."""
-        return serving_at(self._app, listener)
-
-    @property
-    def unknown(self) -> list[str]:
-        """The requests for which the API has no endpoint: method and path."""
-        return self._app.unknown
-
-    @property
-    def calls(self) -> int:
-        """How many calls are recorded."""
-        return len(self._log.arrived)
-
-    @property
-    def refused(self) -> int:
-        """How many requests had a body that cannot be recorded."""
-        return self._served.unreadable
-
-    def recorded_calls(self) -> list[RecordedCall]:
-        """The calls, in an order that does not depend on how parallel calls arrived."""
-        if self._faults:
-            raise RuntimeError("; ".join(self._faults))
-        path = self._log.path
-        order = stable_order(list(read_calls(path, "request-log")), self._log.arrived)
-        lines = with_stable_ids(path.read_bytes().rstrip().split(b"\n"), order)
-        named = path.with_suffix(".named.jsonl")
-        named.write_bytes(b"\n".join(lines) + b"\n")
-        return in_order(list(read_calls(named, "request-log")), order, self._start)
 
 
 NO_REQUEST = "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
@@ -159,23 +91,23 @@ def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: S
     if times > 1:
         again, clock = job.run_again()
         runs.append(again)
-    say(_what_ran(job, runs, clock))
-    recording = place / "recording.jsonl"
+    often = f", {len(runs)} times" if times > 1 else ""
+    later = f"; the second run's clock: {clock or 'as the first'}" if times > 1 else ""
+    calls = count_text(len(runs[0]), "call")
+    cut_off = f"no internet access: {job.launcher.description}"
+    say(f"{path}: ran {shlex.join(job.command)}{often}: {calls}; {cut_off}{later}")
+    recording = kept = place / "recording.jsonl"
     call_recording.write(Title(scenario.name), runs[0], recording)
-    kept = _content_free(job, runs[0]) if source.content == "digest" else recording
-    kept_calls = list(read_calls(kept, "calls")) if source.content == "digest" else runs[0]
+    kept_calls = runs[0]
+    if source.content == "digest":
+        # The key is that of the scenario: equal texts have equal digests in each recording of it, so that they can be
+        # compared, and whoever guesses a text can find it.
+        key = blake2b(scenario.name.encode(), digest_size=32, person=b"scenario key").digest()
+        kept = place / "digests.jsonl"
+        call_recording.write(Title(scenario.name), runs[0], kept, BlockWriter(ContentFree(key), _count_for_all))
+        kept_calls = list(read_calls(kept, "calls"))
     replaced = with_recording(scenario, path.parent, recording, runs[0])
     return RecordedScenario(replaced, runs, kept, kept_calls, clock, machine_names(os.environ))
-
-
-def _content_free(job: _Job, calls: Sequence[RecordedCall]) -> Path:
-    """A recording of the calls without their content. The key is that of the scenario: equal texts have equal digests
-    in each recording of it, so that they can be compared, and whoever guesses a text can find it.
-    """
-    place, name = job.place / "digests.jsonl", job.scenario.name
-    key = blake2b(name.encode(), digest_size=32, person=b"scenario key").digest()
-    call_recording.write(Title(name), calls, place, BlockWriter(ContentFree(key), _count_for_all))
-    return place
 
 
 def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
@@ -184,17 +116,11 @@ def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
     return {name: number for name, number in counts.items() if not name.startswith("ctok")}, prose
 
 
-def _what_ran(job: _Job, runs: Sequence[Sequence[RecordedCall]], clock: str) -> str:
-    times = "" if len(runs) == 1 else f", {len(runs)} times"
-    later = f"; the second run's clock: {clock or 'as the first'}" if times else ""
-    cut = job.launcher.description
-    calls = count_text(len(runs[0]), "call")
-    return f"{job.path}: ran {shlex.join(job.command)}{times}: {calls}; no internet access: {cut}{later}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """The command of a scenario, and a folder for its logs."""
+    """The command of a scenario, its simulated API, and a folder for its logs. The calls of all commands of a run, one
+    after the other, are those of one session.
+    """
 
     path: Path
     scenario: Scenario
@@ -203,7 +129,7 @@ class _Job:
     place: Path
     launcher: Launcher
 
-    def run_again(self) -> tuple[list[RecordedCall], str]:
+    def run_again(self) -> tuple[list[Call], str]:
         """The calls of the second run, under another clock where a program takes one, and how it was set: a command
         that fails under another clock runs once more under its own. Raises CommandFailed, InputError.
         """
@@ -216,31 +142,41 @@ class _Job:
                     return calls, clock.description
         return self.run(1), ""
 
-    def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[RecordedCall]:
+    def run(self, number: int, name: str = "", clock: RunClock | None = None) -> list[Call]:
         """The calls of the `number`-th run (from 0). Raises CommandFailed, InputError."""
         start = midnight(self.scenario.as_of or data_date(self.scenario.host))
-        log = self.place / f"{name or f'run-{number + 1}'}.jsonl"
-        with RunServer(self.scenario, self.path.parent, start, log) as server:
+        folder, faults = self.path.parent, list[str]()
+        setup = replace(scenario_setup(self.scenario, folder, ()), tokens=FILLER, model=None)
+        answerer, clock_of_api = scenario_answerer(self.scenario, folder), SteppingClock(STEP_S, start)
+        models = models_of(setup.rules, setup.host)
+        with WatchedLog(self.place / f"{name or f'run-{number + 1}'}.jsonl") as log:
+            served = ServerState(answerer, Meter(setup), clock_of_api, log, models=models, say=faults.append)
+            app = WatchedApp(app_of(served))
             for line in self._lines():
                 variables = named_variables(os.environ, self.source.env)
                 if not find_program(line.words[0], line.folder, variables.get("PATH", os.environ.get("PATH"))):
                     raise self._failure("cannot run: there is no such program")
                 environment = partial(environment_of, os.environ, variables, turns=self._turns, run=number, clock=clock)
-                with self.launcher.begin(line, environment) as running, server.serving(running.listener):
+                with self.launcher.begin(line, environment) as running, serving_at(app, running.listener):
                     ended = running.wait(self.source.timeout)
-                if server.unknown:
-                    raise self._failure(f"asked for {server.unknown[0]}, which the simulated API does not have", ended)
+                if app.unknown:
+                    raise self._failure(f"asked for {app.unknown[0]}, which the simulated API does not have", ended)
                 if ended.status:
                     raise self._failure(f"ended with status {ended.status}", ended)
                 if ended.status is None:
                     raise self._failure(f"did not end within {self.source.timeout:g} s", ended)
-            if not server.calls:
-                hint = f"{count_text(server.refused, 'request')} had a body that is no request for a model"
-                raise self._failure(f"made no call: {hint if server.refused else NO_REQUEST}")
-            return server.recorded_calls()
+            if not log.arrived:
+                count = count_text(served.unreadable, "request")
+                hint = f"{count} had a body that is no request for a model" if served.unreadable else NO_REQUEST
+                raise self._failure(f"made no call: {hint}")
+            if faults:
+                raise RuntimeError("; ".join(faults))
+            return stable_calls(log, start)
 
     def _lines(self) -> Iterator[CommandLine]:
-        folder, variables = self._folder, named_variables(os.environ, self.source.env)
+        own, cwd = self.path.parent, self.source.cwd
+        folder = project_folder(own) if cwd is None else own / cwd
+        variables = named_variables(os.environ, self.source.env)
         line = CommandLine(self.command, folder, b"", hidden_paths(os.environ), named_paths(variables))
         if not any(TURN in word for word in self.command):
             text = "".join(f"{' '.join(turn.splitlines())}\n" for turn in self._turns)
@@ -253,13 +189,8 @@ class _Job:
     def _turns(self) -> Sequence[str]:
         return self.source.turns if isinstance(self.source.turns, list) else ()
 
-    @property
-    def _folder(self) -> Path:
-        own = self.path.parent
-        return own / self.source.cwd if self.source.cwd is not None else project_folder(own)
-
     def _failure(self, what: str, ended: CommandEnd | None = None) -> CommandFailed:
         secrets = secrets_in_environment(os.environ, self.source.env)
-        printed = without(ended.errors.encode(), secrets).decode("utf-8", "replace") if ended else ""
+        printed = redact_text(ended.errors, secrets) if ended else ""
         fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
         return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])

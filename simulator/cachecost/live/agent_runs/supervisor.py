@@ -27,7 +27,7 @@ import socket
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -93,18 +93,12 @@ def _watch(channel: socket.socket, child: int, wake: int, errors: int) -> tuple[
                 reading.remove(errors)
         if wake in ready:
             os.read(wake, PIPE_BYTES)
-            for ended, status in _reap():
-                if ended == child:
-                    return status, tail
+            with suppress(ChildProcessError):
+                while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                    if ended[0] == child:
+                        return _status(ended[1]), tail
         if channel.fileno() in ready:
             return -1, tail
-
-
-def _reap() -> Iterator[tuple[int, int]]:
-    """The children that have ended, and their status."""
-    with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            yield found[0], _status(found[1])
 
 
 def _status(wait_status: int) -> int:
@@ -121,20 +115,20 @@ def _end_all(child: int, level: str) -> None:
             os.killpg(child, signal.SIGKILL)
         return
     while True:
-        for process in [child] if level == "processes" else list(_children()):
+        processes = [child]
+        if level != "processes":
+            processes = []
+            for place in Path("/proc").glob("[0-9]*/stat"):
+                with suppress(OSError):
+                    if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == os.getpid():
+                        processes.append(int(place.parent.name))
+        for process in processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
-
-
-def _children() -> Iterator[int]:
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            if int(place.read_text(errors="replace").rpartition(")")[2].split()[1]) == os.getpid():
-                yield int(place.parent.name)
 
 
 def _isolate(level: str, port: int, paths: Mapping[str, Sequence[str]]) -> tuple[bytes, socket.socket | None]:
@@ -178,17 +172,16 @@ def _hidden_paths(covered: Iterable[str]) -> set[str]:
     found = [line.split(None, 7)[-1] for line in _lines("/proc/net/unix")]
     found += [line.split()[4] for line in _lines("/proc/self/mountinfo")]
     found += [f"{folder}/{name}" for folder, _, names in os.walk("/run") for name in names]
-    return {os.path.realpath(path) for path in [*filter(_is_socket, found), *covered]}
+    hidden = list(covered)
+    for path in found:
+        with suppress(OSError, ValueError):
+            if path.startswith("/") and stat.S_ISSOCK(Path(path).stat().st_mode):
+                hidden.append(path)
+    return set(map(os.path.realpath, hidden))
 
 
 def _lines(path: str) -> list[str]:
     return Path(path).read_text(errors="surrogateescape").splitlines()
-
-
-def _is_socket(path: str) -> bool:
-    with suppress(OSError, ValueError):
-        return path.startswith("/") and stat.S_ISSOCK(Path(path).stat().st_mode)
-    return False
 
 
 def _cover(paths: Iterable[str]) -> None:

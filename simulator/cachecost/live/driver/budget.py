@@ -138,11 +138,9 @@ class Sender(Protocol):
 
     async def send(self, body: Mapping[str, Any]) -> AnsweredCall:
         """Send one Messages call. Raises OverBudget before, CallFailed after the last retry."""
-        ...
 
     async def count(self, body: Mapping[str, Any]) -> int:
         """Input tokens by the count_tokens endpoint (free of charge). Raises CallFailed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +259,7 @@ class DollarBudget:
 
 MOST_OUTPUT_BYTES = 64
 """Bytes of an answer per token of output, at most."""
-GENERATED = ("text", "thinking", "partial_json")
+GENERATED = ("text", "thinking", "input")
 """What of a block is output; a signature is not."""
 
 
@@ -278,9 +276,10 @@ def find_doubts(sent: AnsweredCall, body: Mapping[str, Any], bounds: TokenBounds
         yield f"{usage.read:,} tokens read without a breakpoint"
     if usage.write_5m and ttls == {"1h"}:
         yield f"{usage.write_5m:,} tokens written for 5m, every breakpoint has 1h"
-    texts = [block.get(name, "") for block in sent.response.get("content", ()) for name in GENERATED]
-    least = -(
-        -sum(len(text.encode("utf-8", "surrogatepass")) for text in texts if isinstance(text, str)) // MOST_OUTPUT_BYTES
-    )
+    size = 0
+    for value in (block.get(name) for block in sent.response.get("content", ()) for name in GENERATED):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
+        size += len(text.encode("utf-8", "surrogatepass"))
+    least = -(-size // MOST_OUTPUT_BYTES)
     if usage.output_tokens < least:
         yield f"{usage.output_tokens:,} output tokens, {least:,} the least for so much text"

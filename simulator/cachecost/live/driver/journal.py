@@ -13,18 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact
 from cachecost.base.limits import MOST_TOKENS, json_value
 from cachecost.conversations.calls import parse_usage
 from cachecost.live.clock import moment
-from cachecost.live.driver.budget import (
-    AnsweredCall,
-    CallFailed,
-)
+from cachecost.live.driver.budget import AnsweredCall, CallFailed
 from cachecost.live.driver.wire import AttemptFailed, PartialAnswer
 from cachecost.live.request_log import CallLog, LineFile, input_errors, last_line_end
 from cachecost.prompts.request import NotAMessage
@@ -57,7 +53,7 @@ class RunState:
             return MOST_TOKENS
         return sum(sent.usage.write for sent in self.done.values())
 
-    def take(self, line: Mapping[str, Any]) -> None:
+    def apply(self, line: Mapping[str, Any]) -> None:
         """Apply one line. Raises KeyError, ValueError, TypeError, NotAMessage if it is damaged."""
         kind = line["kind"]
         if kind == "run":
@@ -105,10 +101,13 @@ class RunState:
 def read_journal(path: Path) -> RunState:
     """The state in a journal; an incomplete last line is ignored. Raises InputError with every error."""
     state, faults = RunState(), []
-    lines = _text(path).split("\n")
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
     for number, line in enumerate(lines[:-1], 1):
         try:
-            state.take(json_value(line))
+            state.apply(json_value(line))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, NotAMessage) as error:
             faults.append(Fault(str(path), f"expected a line of a journal; got a damaged one ({error})", number))
     if not faults and not state.run:
@@ -117,13 +116,6 @@ def read_journal(path: Path) -> RunState:
         raise InputError(faults)
     state.close()
     return state
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Fault(str(path), f"cannot be read: {error}")]) from None
 
 
 def recorded_fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str, Any]:
@@ -148,28 +140,11 @@ def recorded_body(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-class AttemptObserver:
-    """Is notified of each attempt, before it is sent and after. `label` names the call. By default it does nothing."""
-
-    def on_reserved(self, label: str, retry: int, dollars: Decimal) -> None:
-        """An attempt that costs at most `dollars` is about to be sent."""
-
-    def on_answered(
-        self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
-    ) -> None:
-        """The attempt was answered, and billed `dollars`."""
-
-    def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
-        """The attempt failed and was not billed."""
-
-    def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
-        """The attempt failed and may have been billed, `dollars` at most."""
-
-
-class Journal(AttemptObserver):
+class Journal:
     """Writes the journal at `path`, or continues it; `state` is what it holds.
 
-    `log` is the recording of a run: each answered call is written there, after its line in the journal.
+    It is notified of each attempt, before it is sent and after. `log` is the recording of a run: each answered call is
+    written there, after its line in the journal.
     """
 
     def __init__(self, path: Path, run: str, digest: str, scenario: str, options: Mapping[str, Any], at: float) -> None:
@@ -185,7 +160,7 @@ class Journal(AttemptObserver):
                 problem = "expected the same scenario, options and version as when the run started"
                 raise InputError([Fault(str(path), problem)])
             with path.open("rb") as stream:
-                self._file.cut(last_line_end(stream, self._file.size))
+                self._file.truncate(last_line_end(stream, self._file.size))
         except BaseException:
             self._file.close()
             raise
@@ -237,12 +212,10 @@ class Journal(AttemptObserver):
     def close(self) -> None:
         self._file.close()
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _record(self, label: str, sent: AnsweredCall | PartialAnswer, body: Mapping[str, Any]) -> None:
@@ -251,5 +224,5 @@ class Journal(AttemptObserver):
 
     def _add(self, kind: str, **fields: Any) -> None:
         line = {"kind": kind, **fields}
-        self._file.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        self.state.take(line)
+        self._file.append_lines(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self.state.apply(line)

@@ -11,7 +11,7 @@ import click
 from cachecost.base.formatting import count_text, dollars, duration, exact
 from cachecost.live.clock import moment
 from cachecost.live.driver.planning import Plan
-from cachecost.live.driver.run import CallComparison, LiveResult, StrategyOutcome
+from cachecost.live.driver.run import LiveResult
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.views.tables.table import print_table
 
@@ -31,17 +31,15 @@ def takes(plan: Plan, parallel: int) -> float:
 
 def totals(plan: Plan) -> tuple[Decimal, Decimal]:
     """(predicted, at most) dollars of all strategies."""
-    return sum((one.predicted_usd for one in plan.strategies), ZERO), sum(
-        (one.worst_usd for one in plan.strategies), ZERO
-    )
+    strategies = plan.strategies
+    return sum((one.predicted_usd for one in strategies), ZERO), sum((one.worst_usd for one in strategies), ZERO)
 
 
 def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
     """What the user should know before anything is sent."""
     predicted, worst = totals(plan)
-    error_margin = plan.terms.counter(
-        plan.terms.rules.rules("anthropic", plan.terms.model or "").generation
-    ).error_margin
+    generation = plan.terms.rules.rules("anthropic", plan.terms.model or "").generation
+    error_margin = plan.terms.counter(generation).error_margin
     yield f"Token counts are estimates (±{error_margin:.1%}). The API counts each call before it is sent."
     if worst <= limit:
         yield f"Within budget: at most {dollars(worst)} of {dollars(limit)} without cache hits, retries not included."
@@ -59,22 +57,15 @@ def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iter
         yield f"The scenario is dated {plan.scenario.as_of}; live calls use the rules and prices of today."
     if plan.scenario.variants:
         yield "Only the base scenario is sent, not its variants."
-    yield from _output_notes(plan)
+    every_note = dict.fromkeys(note for planned in plan.strategies for note in planned.notes)
+    names = {note: [one.name for one in plan.strategies if note in one.notes] for note in every_note}
+    for note, strategies in names.items():
+        yield note if len(strategies) == len(plan.strategies) else f"{', '.join(strategies)}: {note}"
     for planned in plan.strategies:
         refused = [step for step in planned.steps if step.refused]
         if refused:
             calls = count_text(len(refused), "call")
             yield f"{planned.name}: {calls} not sent because the API would refuse: {refused[0].refused}"
-
-
-def _output_notes(plan: Plan) -> Iterator[str]:
-    """Each note once, with its strategies unless it concerns all."""
-    names: dict[str, list[str]] = {}
-    for planned in plan.strategies:
-        for note in planned.notes:
-            names.setdefault(note, []).append(planned.name)
-    for note, told in names.items():
-        yield note if len(told) == len(plan.strategies) else f"{', '.join(told)}: {note}"
 
 
 def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
@@ -117,21 +108,20 @@ def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
 
 def print_driven(driven: LiveResult) -> None:
     """Every call, then every strategy."""
-    rows = [_call_row(call) for outcome in driven.outcomes for call in outcome.calls]
+    rows: list[tuple[str, ...]] = []
+    for call in (call for outcome in driven.outcomes for call in outcome.calls):
+        predicted = _cells(call.predicted) if call.predicted else ("–", "–", "–")
+        cost, reason = dollars(call.billed_usd), "" if call.exact else call.reason
+        rows.append((call.label, *predicted, *_cells(call.sent.usage), cost, reason))
     click.echo("\ncall by call")
     print_table("", CALL_COLUMNS, rows)
     click.echo("\npredicted against billed")
-    print_table("", COLUMNS, [_row(outcome) for outcome in driven.outcomes])
-
-
-def _row(outcome: StrategyOutcome) -> tuple[str, ...]:
-    calls = f"{len(outcome.calls)} of {sum(not step.refused for step in outcome.planned.steps)}"
-    return outcome.planned.name, calls, f"{outcome.exact}", dollars(outcome.predicted_usd), dollars(outcome.billed_usd)
-
-
-def _call_row(call: CallComparison) -> tuple[str, ...]:
-    predicted = _cells(call.predicted) if call.predicted else ("–", "–", "–")
-    return call.label, *predicted, *_cells(call.sent.usage), dollars(call.billed_usd), "" if call.exact else call.reason
+    totals_rows: list[tuple[str, ...]] = []
+    for one in driven.outcomes:
+        calls = f"{len(one.calls)} of {sum(not step.refused for step in one.planned.steps)}"
+        usd = (dollars(one.predicted_usd), dollars(one.billed_usd))
+        totals_rows.append((one.planned.name, calls, f"{one.exact}", *usd))
+    print_table("", COLUMNS, totals_rows)
 
 
 def _cells(usage: Usage) -> tuple[str, str, str]:
@@ -167,34 +157,32 @@ def driven_json(driven: LiveResult) -> dict[str, Any]:
         "failed": driven.ended.failed,
         "journal": str(driven.journal),
         "recording": str(driven.recording),
-        "strategies": [_outcome_json(outcome) for outcome in driven.outcomes],
-    }
-
-
-def _outcome_json(outcome: StrategyOutcome) -> dict[str, Any]:
-    return {
-        "name": outcome.planned.name,
-        "calls": len(outcome.planned.steps),
-        "done": len(outcome.calls),
-        "refused": sum(step.refused is not None for step in outcome.planned.steps),
-        "exact": outcome.exact,
-        "predicted_usd": exact(outcome.predicted_usd),
-        "billed_usd": exact(outcome.billed_usd),
-        "usage": outcome.usage.wire(),
-        "notes": [*outcome.planned.notes, *outcome.notes],
-        "rows": [_call_json(call) for call in outcome.calls],
-    }
-
-
-def _call_json(call: CallComparison) -> dict[str, Any]:
-    return {
-        "call": call.label,
-        "timestamp": moment(call.sent.start),
-        "first_token_s": call.sent.first_token_s,
-        "predicted": call.predicted.wire() if call.predicted else None,
-        "billed": call.sent.usage.wire(),
-        "predicted_usd": exact(call.predicted_usd) if call.predicted_usd is not None else None,
-        "billed_usd": exact(call.billed_usd),
-        "exact": call.exact,
-        "reason": call.reason,
+        "strategies": [
+            {
+                "name": outcome.planned.name,
+                "calls": len(outcome.planned.steps),
+                "done": len(outcome.calls),
+                "refused": sum(step.refused is not None for step in outcome.planned.steps),
+                "exact": outcome.exact,
+                "predicted_usd": exact(outcome.predicted_usd),
+                "billed_usd": exact(outcome.billed_usd),
+                "usage": outcome.usage.wire(),
+                "notes": [*outcome.planned.notes, *outcome.notes],
+                "rows": [
+                    {
+                        "call": call.label,
+                        "timestamp": moment(call.sent.start),
+                        "first_token_s": call.sent.first_token_s,
+                        "predicted": call.predicted.wire() if call.predicted else None,
+                        "billed": call.sent.usage.wire(),
+                        "predicted_usd": exact(call.predicted_usd) if call.predicted_usd is not None else None,
+                        "billed_usd": exact(call.billed_usd),
+                        "exact": call.exact,
+                        "reason": call.reason,
+                    }
+                    for call in outcome.calls
+                ],
+            }
+            for outcome in driven.outcomes
+        ],
     }

@@ -13,10 +13,10 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import PlannedCall, date_call
+from cachecost.conversations.calls import Call, date_call
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.driver.budget import CallPricing, from_count, unbounded_reason
-from cachecost.live.driver.materials.filling import FillerContent, faults_in, nonce_of, with_nonce
+from cachecost.live.driver.filling import FillerContent, faults_in, nonce_of, with_nonce
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import body_of
 from cachecost.prompts.request import Request
@@ -117,8 +117,8 @@ class Plan:
         found = []
         for planned in self.strategies:
             sent = [step for step in planned.steps if not step.refused]
-            told = ((step, why) for step in sent for why in (*faults_in(step.body), unbounded_reason(step.body)) if why)
-            found += [f"{step.label}: {why}" for step, why in [*told][:1]]
+            whys = ((step, why) for step in sent for why in (*faults_in(step.body), unbounded_reason(step.body)) if why)
+            found += [f"{step.label}: {why}" for step, why in [*whys][:1]]
         return found
 
 
@@ -133,13 +133,13 @@ def plan(
     rules = RuleBook(assumptions_from(scenario.rules), day_of(now))
     terms = ReplaySetup(rules, PriceBook.load(own), HOST, counter, scenario.model)
     conversations = load_conversations(scenario, folder).conversations
-    chosen = [spec for spec in scenario.strategies if not options.only or _name(spec) in options.only]
     planner = _Planner(terms, run, now, options)
-    return Plan(scenario, run, now, terms, tuple(planner.plan_strategy(spec, conversations) for spec in chosen))
-
-
-def _name(spec: StrategySpec | str) -> str:
-    return spec if isinstance(spec, str) else spec.name
+    planned = [
+        planner.plan_strategy(spec, conversations)
+        for spec in scenario.strategies
+        if not options.only or spec.name in options.only
+    ]
+    return Plan(scenario, run, now, terms, tuple(planned))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,43 +160,36 @@ class _Planner:
         nonce = nonce_of(self.run, strategy.name)
         steps = []
         for number, call in enumerate(calls, 1):
-            body = with_nonce(body_of(material.fill_request(self._limit_output(call.request))), nonce)
+            request, thinking = call.request, call.request.params.get("thinking") or {}
+            if request.params.get("max_tokens") != 0:  # a call that only warms the cache keeps 0
+                budget = int(thinking.get("budget_tokens") or 0) if thinking.get("type") == "enabled" else 0
+                request = replace(request, params={**request.params, "max_tokens": budget + self.options.output})
+            body = with_nonce(body_of(material.fill_request(request)), nonce)
             request = intake.body(body)
             offset = (call.start - calls[0].start) * self.options.pace
             steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
-        told = [note for conversation in conversations for note in strategy.notes(conversation)]
+        found = [note for conversation in conversations for note in strategy.notes(conversation)]
         batch = [BATCH] if any(call.is_batch for call in calls) else []
-        notes = tuple(dict.fromkeys([*told, *material.notes, *batch]))
+        notes = tuple(dict.fromkeys([*found, *material.notes, *batch]))
         return PlannedStrategy(strategy.name, tuple(steps), notes, getattr(strategy, "rules", {}))
 
-    def _limit_output(self, request: Request) -> Request:
-        """`request` with `max_tokens` limited to the option; a call that only warms the cache keeps 0."""
-        if request.params.get("max_tokens") == 0:
-            return request
-        thinking = request.params.get("thinking") or {}
-        budget = int(thinking.get("budget_tokens") or 0) if thinking.get("type") == "enabled" else 0
-        return replace(request, params={**request.params, "max_tokens": budget + self.options.output})
-
-    def _step(self, label: str, offset: float, request: Request, call: PlannedCall, simulation: Simulation) -> LiveCall:
+    def _step(self, label: str, offset: float, request: Request, call: Call, simulation: Simulation) -> LiveCall:
         start, body = self.now + offset, body_of(request)
         output = int(body["max_tokens"])
-        row = simulation.row(
-            date_call(
-                PlannedCall(
-                    request,
-                    start,
-                    output_tokens=output,
-                    purpose=call.purpose,
-                    turn=call.turn,
-                    inquiry=call.inquiry,
-                )
-            )
+        planned = Call(
+            request,
+            start,
+            output_tokens=output,
+            purpose=call.purpose,
+            turn=call.turn,
+            inquiry=call.inquiry,
+            is_simulated=True,
         )
+        row = simulation.row(date_call(planned))
         if row.error_type == NOT_EVALUATED:
             raise CannotEvaluate(f"{label}: {row.error}")
-        worst = ZERO if row.error else self._worst(body, row, start)
+        worst = ZERO
+        if not row.error:
+            tokens = from_count(row.usage.total_input)
+            worst = CallPricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))
         return LiveCall(label, offset, request, body, row, worst, row.error)
-
-    def _worst(self, body: Mapping[str, Any], row: CallRow, start: float) -> Decimal:
-        tokens = from_count(row.usage.total_input)
-        return CallPricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))

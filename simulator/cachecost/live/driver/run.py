@@ -6,7 +6,7 @@ The cache is simulated with the actual send times.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +16,7 @@ import httpx2
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.atomic_files import open_replacement
 from cachecost.base.times import day_of
-from cachecost.conversations.calls import RecordedCall
-from cachecost.ledger.results import Judgement
+from cachecost.conversations.calls import Call
 from cachecost.live.clock import Clock, moment
 from cachecost.live.driver.budget import AnsweredCall, CallFailed, CallPricing, DollarBudget, OverBilled, OverBudget
 from cachecost.live.driver.journal import Journal, RunState, recorded_body, recorded_fields
@@ -66,67 +65,41 @@ class StrategyOutcome:
         return sum((call.sent.usage for call in self.calls), Usage())
 
 
-def compare(plan: Plan, state: RunState) -> list[StrategyOutcome]:
-    """Every strategy's calls against their bills."""
-    return [_outcome(plan, planned, state) for planned in plan.strategies]
-
-
-def _outcome(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
-    terms = plan.terms
+def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
+    """The calls of a strategy against their bills."""
+    terms, name = plan.terms, planned.name
     steps = {step.label: step for step in planned.steps}
-    labels, calls = _collect_calls(planned.name, steps, state)
-    checker = FidelityChecker(
-        terms.each_on_its_day().with_assumptions(planned.rules).rules, terms.prices, terms.counter, HOST
-    )
-    judged, _ = checker.check_calls(planned.name, calls)
-    by_line = {judgement.line: judgement for judgement in judged}
-    pricing = CallPricing(terms.prices, HOST)
-    compared = tuple(
-        _compare_call(steps[label], state.done[label], state.dollars[label], by_line.get(call.line), pricing)
-        for label, call in zip(labels, calls, strict=True)
-        if label
-    )
-    return StrategyOutcome(planned, compared, tuple(_notes(steps, state)))
-
-
-def _collect_calls(name: str, steps: Mapping[str, LiveCall], state: RunState) -> tuple[list[str], list[RecordedCall]]:
-    """The calls that were answered, at least in part, as a recording holds them, by start time; and their labels, which
-    are "" for those whose answer was not complete."""
     done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
     begun = [(label, part.start, part.first_token_s, None) for label, part in state.begun]
     rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
-    calls = [
-        RecordedCall(
-            steps[label].request,
-            start,
-            timestamp=moment(start),
-            workspace=name,
-            first_token_s=first,
-            billed=usage,
-            line=number,
+    calls = []  # as a recording holds them, also those whose answer was not complete
+    for number, (label, start, first, usage) in enumerate(rows, 1):
+        request = steps[label].request
+        call = Call(
+            request, start, timestamp=moment(start), workspace=name, first_token_s=first, billed=usage, line=number
         )
-        for number, (label, start, first, usage) in enumerate(rows, 1)
-    ]
-    return [label if usage is not None else "" for label, _, _, usage in rows], calls
-
-
-def _compare_call(
-    step: LiveCall, sent: AnsweredCall, billed: Decimal, judged: Judgement | None, pricing: CallPricing
-) -> CallComparison:
-    if judged is None:
-        return CallComparison(step.label, sent, None, None, billed, False, "not judged")
-    predicted = replace(judged.predicted, output_tokens=sent.usage.output_tokens)
-    dollars = pricing.cost(step.body, predicted, day_of(sent.start))
-    return CallComparison(step.label, sent, predicted, dollars, billed, judged.exact, judged.reason)
-
-
-def _notes(steps: Mapping[str, LiveCall], state: RunState) -> list[str]:
+        calls.append(call)
+    rules = terms.each_on_its_day().with_assumptions(planned.rules).rules
+    judged, _ = FidelityChecker(rules, terms.prices, terms.counter, HOST).check_calls(name, calls)
+    by_line = {judgement.line: judgement for judgement in judged}
+    pricing = CallPricing(terms.prices, HOST)
+    compared = []
+    for number, (label, _, _, usage) in enumerate(rows, 1):
+        if usage is None:
+            continue
+        sent, billed = state.done[label], state.dollars[label]
+        if (judgement := by_line.get(number)) is None:
+            compared.append(CallComparison(label, sent, None, None, billed, False, "not judged"))
+            continue
+        predicted = replace(judgement.predicted, output_tokens=usage.output_tokens)
+        dollars = pricing.cost(steps[label].body, predicted, day_of(sent.start))
+        compared.append(CallComparison(label, sent, predicted, dollars, billed, judgement.exact, judgement.reason))
     notes = [f"{label}: {sent.doubt}" for label, sent in state.done.items() if label in steps and sent.doubt]
     lost = {label: times for label, times in state.unknown_calls.items() if label in steps}
     if lost:
-        rows = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
-        notes.append(f"Attempts whose bill is unknown, and that may have written to the cache: {rows}.")
-    return notes
+        attempts = ", ".join(f"{label} ({times})" if times > 1 else label for label, times in sorted(lost.items()))
+        notes.append(f"Attempts whose bill is unknown, and that may have written to the cache: {attempts}.")
+    return StrategyOutcome(planned, tuple(compared), tuple(notes))
 
 
 ABOUT_THE_CALL = frozenset({400, 413, 422})
@@ -146,15 +119,12 @@ class RunEnd:
 class PlanRunner:
     """Sends the calls that the journal lacks."""
 
-    def __init__(
-        self, plan: Plan, sender: BudgetedSender, journal: Journal, clock: Clock, parallel: int, say: Say
-    ) -> None:
-        self._plan = plan
+    def __init__(self, run: LiveRun, sender: BudgetedSender, journal: Journal, say: Say) -> None:
+        self._plan, self._clock = run.plan, run.clock
         self._sender = sender
         self._journal = journal
-        self._clock = clock
         self._say = say
-        self._room = asyncio.Semaphore(parallel)
+        self._room = asyncio.Semaphore(run.parallel)
         self._stopped = asyncio.Event()
         self._ended = RunEnd()
 
@@ -179,7 +149,7 @@ class PlanRunner:
                     return
                 starts = [] if todo else [done[step.label].start for step in sent]
                 at = max(starts) if starts else self._clock.now()
-                await asyncio.gather(*map(self._call, todo))
+                await asyncio.gather(*map(self._send, todo))
                 last = (steps[0].offset, at)
 
     async def _pause(self, seconds: float) -> None:
@@ -194,29 +164,25 @@ class PlanRunner:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _call(self, step: LiveCall) -> None:
+    async def _send(self, step: LiveCall) -> None:
         if self._stopped.is_set():
             return
         try:
-            await self._send(step)
-        except OSError as error:
-            self._stop(f"stopped at {step.label}: {unwritten(error)}")
-
-    async def _send(self, step: LiveCall) -> None:
-        try:
-            self._say(step, await self._sender.send(step.body, step.label))
+            try:
+                self._say(step, await self._sender.send(step.body, step.label))
+            except CallFailed as error:
+                words = " ".join(str(part) for part in (error.status, error.kind) if part)
+                why = f"{words}: {error}" if words else str(error)
+                self._journal.add_failed(step.label, error)
+                self._ended.failed[step.label] = why
+                if error.status not in ABOUT_THE_CALL:
+                    self._stop(f"stopped after {step.label} failed: {why}")
         except OverBudget as error:
             self._stop(f"stopped before {step.label}: {error}")
         except OverBilled as error:
             self._stop(f"stopped after {step.label}: {error}")
-        except CallFailed as error:
-            self._fail(step, error)
-
-    def _fail(self, step: LiveCall, error: CallFailed) -> None:
-        self._journal.add_failed(step.label, error)
-        self._ended.failed[step.label] = _words(error)
-        if error.status not in ABOUT_THE_CALL:
-            self._stop(f"stopped after {step.label} failed: {_words(error)}")
+        except OSError as error:
+            self._stop(f"stopped at {step.label}: {unwritten(error)}")
 
     def _stop(self, why: str) -> None:
         """Stop the run; only the first reason counts."""
@@ -228,11 +194,6 @@ class PlanRunner:
 def unwritten(error: OSError) -> str:
     """What could not be written, and why: the files of a run are on a disk that may be full."""
     return f"{error.filename or 'a file'} cannot be written: {error.strerror or error}"
-
-
-def _words(error: CallFailed) -> str:
-    words = " ".join(str(part) for part in (error.status, error.kind) if part)
-    return f"{words}: {error}" if words else str(error)
 
 
 RECORDING = "recording.jsonl"
@@ -291,18 +252,13 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
             journal.state.cached_tokens,
         ) as sender:
             say = lambda step, sent: report(step, sent, budget)  # noqa: E731 - the run knows no budget
-            ended = await PlanRunner(plan, sender, journal, run.clock, run.parallel, say).go()
-    _rewrite_at_end(recording, plan, journal.state, ended)
-    outcomes = tuple(compare(plan, journal.state))
-    return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, run.limit, journal.path, recording)
-
-
-def _rewrite_at_end(path: Path, plan: Plan, state: RunState, ended: RunEnd) -> None:
-    """As `rewrite`. Where there is no room for it, the lines stay in the order of the answers, and `ended` says so."""
+            ended = await PlanRunner(run, sender, journal, say).go()
     try:
-        rewrite(path, plan, state)
-    except OSError as error:
+        rewrite(recording, plan, journal.state)
+    except OSError as error:  # the lines stay in the order of the answers
         ended.why = ended.why or f"the calls are not in order of time: {unwritten(error)}"
+    outcomes = tuple(compare_strategy(plan, planned, journal.state) for planned in plan.strategies)
+    return LiveResult(plan, ended, outcomes, budget.billed, budget.unknown, run.limit, journal.path, recording)
 
 
 def rewrite(path: Path, plan: Plan, state: RunState) -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from typing import Any
@@ -31,8 +30,8 @@ from cachecost.live.driver.budget import (
     find_doubts,
     unbounded_reason,
 )
-from cachecost.live.driver.journal import AttemptObserver
-from cachecost.live.driver.wire import AttemptFailed, BoundedClient, Wire
+from cachecost.live.driver.journal import Journal
+from cachecost.live.driver.wire import AttemptFailed, Wire, bound_answer
 from cachecost.providers.usage import ZERO
 
 FIRST_WAIT_S = 0.5
@@ -54,17 +53,18 @@ class RetryPolicy:
 
     def wait(self, fault: AttemptFailed, retry: int, label: str, now: float) -> float | None:
         """Seconds to wait before the `retry`-th retry (from 1) of a call; None: do not retry."""
-        if retry > self.most or not _is_worth_it(fault):
+        header = fault.headers.get("x-should-retry")
+        is_worth_it = fault.status is None or fault.status in AGAIN or fault.status >= 500
+        if fault.status is not None and header in ("true", "false"):
+            is_worth_it = header == "true"
+        if retry > self.most or not is_worth_it:
             return None
         asked = asked_for(fault.headers, now)
         if asked is not None:
             return asked if asked <= LONGEST_ASKED_S else None
         wait = min(FIRST_WAIT_S * 2.0 ** (retry - 1), LONGEST_WAIT_S)
-        return wait * (
-            1
-            - JITTER
-            * (int.from_bytes(blake2b(f"{self.seed}/{label}/{retry}".encode(), digest_size=4).digest()) / 2**32)
-        )
+        drawn = int.from_bytes(blake2b(f"{self.seed}/{label}/{retry}".encode(), digest_size=4).digest()) / 2**32
+        return wait * (1 - JITTER * drawn)
 
 
 def asked_for(headers: Mapping[str, str], now: float) -> float | None:
@@ -83,13 +83,6 @@ def asked_for(headers: Mapping[str, str], now: float) -> float | None:
     return max(0.0, (zoned - datetime.fromtimestamp(now, UTC)).total_seconds())
 
 
-def _is_worth_it(fault: AttemptFailed) -> bool:
-    header = fault.headers.get("x-should-retry")
-    if fault.status is not None and header in ("true", "false"):
-        return header == "true"
-    return fault.status is None or fault.status in AGAIN or fault.status >= 500
-
-
 NO_ACCESS = frozenset({401, 403})
 
 
@@ -106,7 +99,7 @@ class BudgetedSender:
         budget: DollarBudget,
         clock: Clock,
         retries: RetryPolicy,
-        observer: AttemptObserver | None = None,
+        journal: Journal | None = None,
         cached: int = 0,
     ) -> None:
         self.budget = budget
@@ -114,14 +107,17 @@ class BudgetedSender:
         self._wire = wire
         self._clock = clock
         self._retries = retries
-        self._observer = observer or AttemptObserver()
+        self._journal = journal
         self._cached = cached
         """With all tokens of attempts that are under way or whose bill is unknown."""
 
     async def send(self, body: Mapping[str, Any], label: str = "") -> AnsweredCall:
         """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
         bounds = await self._bounds(body)
-        worst = self._worst(body, bounds)
+        try:
+            worst = self.pricing.worst(body, bounds.most, day_of(self._clock.now()))
+        except CannotEvaluate as error:
+            raise CallFailed(f"not sent: {error}", None, "unpriced") from None
         for retry in range(self._retries.most + 1):
             reservation = await self.budget.reserve(worst)
             try:
@@ -138,13 +134,6 @@ class BudgetedSender:
             except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, "count_tokens")
         raise AssertionError("the last retry is not waited for")
-
-    def _worst(self, body: Mapping[str, Any], bounds: TokenBounds) -> Decimal:
-        """The upper bound of a call in USD. Raises CallFailed if it has none."""
-        try:
-            return self.pricing.worst(body, bounds.most, day_of(self._clock.now()))
-        except CannotEvaluate as error:
-            raise CallFailed(f"not sent: {error}", None, "unpriced") from None
 
     async def _bounds(self, body: Mapping[str, Any]) -> TokenBounds:
         """The input tokens of a call, counted by the API, else by size. Raises CallFailed if they have no bound."""
@@ -167,29 +156,25 @@ class BudgetedSender:
         self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, bounds: TokenBounds
     ) -> AnsweredCall:
         """One attempt. In any case its reservation is settled, or stays charged."""
-        self._observer.on_reserved(label, retry, reservation.dollars)
+        if self._journal:
+            self._journal.on_reserved(label, retry, reservation.dollars)
         self._cached += bounds.most
         try:
             sent = await self._wire.post(body, retry)
         except AttemptFailed as fault:
-            self._settle_failure(body, label, retry, reservation, fault)
-            if not fault.is_billable:
+            if fault.is_billable:
+                self.budget.keep(reservation)
+                if self._journal:
+                    self._journal.on_lost(label, retry, fault, reservation.dollars, body)
+            else:
+                self.budget.release(reservation)
+                if self._journal:
+                    self._journal.on_released(label, retry, fault)
                 self._cached -= bounds.most
             raise
         except BaseException:
             self.budget.keep(reservation)
             raise
-        return self._settle(body, label, retry, reservation, sent, bounds)
-
-    def _settle(
-        self,
-        body: Mapping[str, Any],
-        label: str,
-        retry: int,
-        reservation: Reservation,
-        sent: AnsweredCall,
-        bounds: TokenBounds,
-    ) -> AnsweredCall:
         try:
             dollars = self.pricing.cost(body, sent.usage, day_of(sent.start))
         except CannotEvaluate as error:
@@ -203,18 +188,9 @@ class BudgetedSender:
         else:
             self._cached += sent.usage.write - bounds.most
         self.budget.settle(reservation, dollars, sent.unknown_usd)
-        self._observer.on_answered(label, retry, sent, dollars, body)
+        if self._journal:
+            self._journal.on_answered(label, retry, sent, dollars, body)
         return sent
-
-    def _settle_failure(
-        self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, fault: AttemptFailed
-    ) -> None:
-        if fault.is_billable:
-            self.budget.keep(reservation)
-            self._observer.on_lost(label, retry, fault, reservation.dollars, body)
-        else:
-            self.budget.release(reservation)
-            self._observer.on_released(label, retry, fault)
 
     async def _wait(self, fault: AttemptFailed, retry: int, label: str) -> None:
         """Wait before the next attempt. Raises CallFailed if there is none."""
@@ -236,7 +212,7 @@ async def sender_to(
     budget: DollarBudget,
     clock: Clock,
     retries: RetryPolicy,
-    observer: AttemptObserver | None = None,
+    journal: Journal | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
     betas: tuple[str, ...] = (),
     timeout_s: float = TIMEOUT_S,
@@ -247,8 +223,9 @@ async def sender_to(
     Redirects are not followed: they would carry the key elsewhere.
     """
     timeout = httpx2.Timeout(timeout_s, connect=10.0)
+    hooks = {"response": [bound_answer]}
     async with (
-        BoundedClient(transport=transport, timeout=timeout, follow_redirects=False) as http,
+        httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False, event_hooks=hooks) as http,
         AsyncAnthropic(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=http) as client,
     ):
-        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, observer, cached)
+        yield BudgetedSender(Wire(client, clock.now, betas), pricing, budget, clock, retries, journal, cached)

@@ -16,11 +16,9 @@ import httpx2
 from anthropic import AsyncAnthropic, AsyncStream
 
 from cachecost.conversations.calls import parse_usage
-from cachecost.live.driver.budget import (
-    AnsweredCall,
-)
-from cachecost.live.keys import without
-from cachecost.providers.usage import Usage
+from cachecost.live.bodies import message_of_events
+from cachecost.live.driver.budget import AnsweredCall
+from cachecost.live.keys import redact_text
 
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 """Errors after which nothing can have reached the API."""
@@ -51,29 +49,11 @@ DELTAS = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
-"""The kinds of deltas: each has a field of this name, which is added to that of its block."""
+"""The field that a delta of each kind adds to its block."""
 
 
 MOST_ANSWER_BYTES = 64 << 20
 """Of the body of one answer, as sent."""
-
-
-class BoundedClient(httpx2.AsyncClient):
-    """Gives up an answer of more than MOST_ANSWER_BYTES with httpx2.ReadError. A transport of its own would do so, too,
-    but without the proxies of the environment.
-    """
-
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        response = await super().send(request, stream=True, **options)
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream)
-        if not stream:
-            try:
-                await response.aread()
-            except BaseException:
-                await response.aclose()
-                raise
-        return response
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -90,6 +70,14 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+async def bound_answer(response: httpx2.Response) -> None:
+    """Give up an answer of more than MOST_ANSWER_BYTES with httpx2.ReadError. It is a hook of a client: a transport of
+    its own would do so, too, but without the proxies of the environment.
+    """
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _BoundedStream(response.stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +144,10 @@ class Wire:
 
     async def count(self, body: Mapping[str, Any], retry: int = 0) -> int:
         """Input tokens of a body, free of charge. Raises AttemptFailed."""
-        told = {name: body[name] for name in COUNTED if name in body}
+        counted = {name: body[name] for name in COUNTED if name in body}
         try:
             answer: Any = await self._client.post(
-                "/v1/messages/count_tokens", cast_to=object, body=told, options={"headers": self._at_retry(retry)}
+                "/v1/messages/count_tokens", cast_to=object, body=counted, options={"headers": self._at_retry(retry)}
             )
             return parse_usage({"input_tokens": int(answer["input_tokens"])}, "usage").input_tokens
         except Exception as error:
@@ -170,21 +158,23 @@ class Wire:
 
     def _fault(self, error: Exception, reading: _StreamReader | None) -> AttemptFailed:
         began = reading.begun if reading else None
-        told = self._harmless(str(error) or type(error).__name__)
+        why = self._harmless(str(error) or type(error).__name__)
         if isinstance(error, anthropic.APIStatusError):
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             status = error.status_code
-            words, kind = _error_parts(error.body)
-            message = self._harmless(words) if words else told
+            body = error.body.get("error") if isinstance(error.body, Mapping) else None
+            named = body if isinstance(body, Mapping) else {}
+            kind, words = str(named.get("type") or ""), str(named.get("message") or "")
+            message = self._harmless(words) if words else why
             if status < 300:  # an error event inside a stream that had begun
                 return AttemptFailed(message, None, kind, headers, True, began)
             return AttemptFailed(message, status, kind, headers, status in MAYBE_ANSWERED, began)
         if isinstance(error, anthropic.APITimeoutError | TimeoutError):
-            told = "no answer in time"
+            why = "no answer in time"
         elif isinstance(error, anthropic.APIConnectionError):
-            told = self._harmless(f"no connection: {error.__cause__ or error}")
+            why = self._harmless(f"no connection: {error.__cause__ or error}")
         sent = not isinstance(error.__cause__, NEVER_SENT)
-        return AttemptFailed(told, None, "connection" if not sent else "lost", {}, sent, began)
+        return AttemptFailed(why, None, "connection" if not sent else "lost", {}, sent, began)
 
     def _harmless(self, text: str) -> str:
         """`text` without the key, on one line and not too long: network errors may quote anything."""
@@ -192,20 +182,11 @@ class Wire:
         return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
 
     def _without_key(self, text: str) -> str:
-        secrets = [key] if (key := self._client.api_key) else []
-        return without(text.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
-
-
-def _error_parts(body: object) -> tuple[str, str]:
-    """(message, error type) that an API error body holds; "" where it holds none."""
-    inner = body.get("error") if isinstance(body, Mapping) else None
-    if not isinstance(inner, Mapping):
-        return "", ""
-    return str(inner.get("message") or ""), str(inner.get("type") or "")
+        return redact_text(text, [key] if (key := self._client.api_key) else [])
 
 
 class _StreamReader:
-    """Reads a stream: usage, content and the time it started.
+    """Reads a stream: its message, and the time it started.
 
     Deltas are joined at the end: added one by one, the 20,000 of a long answer would take minutes.
     """
@@ -214,81 +195,52 @@ class _StreamReader:
         self.start = start
         self.begun: PartialAnswer | None = None
         self._now = now
-        self._message: dict[str, Any] = {}
-        self._usage: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
+        self._events: list[dict[str, Any]] = []
         self._deltas: dict[tuple[int, str], list[str]] = {}
-        self._size = 0
         self._is_whole = False
 
     async def read(self, events: AsyncIterator[Any]) -> None:
-        """Take every event until the message ends. The stream is read to its end, so that it is closed."""
+        """Read every event, also after the end of the message, so that the stream is closed. Raises ValueError."""
+        size, blocks = 0, set()
         async for event in events:
-            self._take(event)
+            kind = event["type"]
+            if kind == "content_block_delta":
+                number, delta = int(event["index"]), event["delta"]
+                if (field := DELTAS.get(delta["type"])) is None:
+                    continue
+                if number not in blocks:
+                    raise ValueError(f"a delta of block {number}, which has not begun")
+                text = str(delta[field])
+                size += len(text)
+                self._deltas.setdefault((number, field), []).append(text)
+            elif kind == "content_block_start":
+                blocks.add(int(event["index"]))
+                size += len(json.dumps(event["content_block"]))
+                self._events.append(event)
+            elif kind in ("message_start", "message_delta"):
+                self._add(kind, event)
+            if size > LARGEST_ANSWER:
+                raise ValueError(f"the answer has more than {LARGEST_ANSWER:,} characters")
+            self._is_whole = self._is_whole or kind == "message_stop"
+
+    def _add(self, kind: str, event: dict[str, Any]) -> None:
+        usage_place = event
+        if kind == "message_start":
+            if self.begun is not None:
+                raise ValueError("a second message begins in the answer")
+            self.begun = PartialAnswer(self.start, max(0.0, self._now() - self.start))
+            usage_place = event["message"]
+        if not isinstance(usage_place.get("usage"), dict):
+            raise ValueError(f"{kind} has no usage")
+        self._events.append(event)
 
     def answered_call(self) -> AnsweredCall:
         """The answer. Raises ValueError if the stream ended before the message did."""
         if self.begun is None or not self._is_whole:
             raise ValueError("the answer was cut off" if self.begun else "the answer is no stream of a message")
-        usage: Usage = parse_usage(self._usage, "usage")
-        for (number, name), parts in self._deltas.items():
-            self._blocks[number][name] = "".join([self._blocks[number].get(name, ""), *parts])
-        content = [self._blocks[number] for number in sorted(self._blocks)]
-        response = {**self._message, "content": content, "usage": self._usage}
+        for (number, field), parts in self._deltas.items():
+            delta = {"type": "content_block_delta", "index": number, "delta": {field: "".join(parts)}}
+            self._events.append(delta)
+        response = message_of_events(self._events)
+        usage = parse_usage(response["usage"], "usage")
         return AnsweredCall(usage, self.start, self.begun.first_token_s, response)
-
-    def _take(self, event: Any) -> None:
-        kind = event["type"]
-        if kind == "message_start":
-            if self.begun is not None:
-                raise ValueError("a second message begins in the answer")
-            self.begun = PartialAnswer(self.start, max(0.0, self._now() - self.start))
-            self._message = dict(event["message"])
-            self._usage = _usage_in(self._message, "message_start")
-        elif kind == "content_block_start":
-            block = self._blocks[int(event["index"])] = dict(event["content_block"])
-            self._limit(len(json.dumps(block)))
-        elif kind == "content_block_delta":
-            self._add(int(event["index"]), event["delta"])
-        elif kind == "message_delta":
-            self._message.update(event["delta"])
-            self._usage = _highest(self._usage, _usage_in(event, "message_delta"))
-        self._is_whole = self._is_whole or kind == "message_stop"
-
-    def _add(self, number: int, delta: Mapping[str, Any]) -> None:
-        """Add a delta to its block; the JSON of a tool's input stays text, because it may be cut off."""
-        if (field := DELTAS.get(delta["type"])) is None:
-            return
-        if number not in self._blocks:
-            raise ValueError(f"a delta of block {number}, which has not begun")
-        text = str(delta[field])
-        self._limit(len(text))
-        self._deltas.setdefault((number, field), []).append(text)
-
-    def _limit(self, size: int) -> None:
-        """Raises ValueError if `size` characters more are too many."""
-        self._size += size
-        if self._size > LARGEST_ANSWER:
-            raise ValueError(f"the answer has more than {LARGEST_ANSWER:,} characters")
-
-
-def _usage_in(event: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The usage of an event. Raises ValueError where there is none."""
-    usage = event.get("usage")
-    if not isinstance(usage, dict):
-        raise ValueError(f"{kind} has no usage")
-    return usage
-
-
-def _highest(usage: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Usage with that of a later event, field by field: counts are cumulative, so none of them falls."""
-    merged = dict(usage)
-    for name, value in later.items():
-        before = merged.get(name)
-        if isinstance(value, dict):
-            merged[name] = _highest(before if isinstance(before, dict) else {}, value)
-        elif isinstance(value, int) and isinstance(before, int):
-            merged[name] = max(value, before)
-        elif value is not None:
-            merged[name] = value
-    return merged

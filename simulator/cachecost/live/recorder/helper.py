@@ -82,20 +82,20 @@ class RecorderHelper:
             with suppress(OSError):
                 fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._ended = ended
-        self._told: SimpleQueue[bytes | None] = SimpleQueue()
-        self._telling = Thread(target=self._hand_over, name="watcher", daemon=True)
+        self._messages: SimpleQueue[bytes | None] = SimpleQueue()
+        self._writing = Thread(target=self._write_messages, name="watcher", daemon=True)
         self._waiting = Thread(target=self._wait, name="watcher end", daemon=True)
-        self._telling.start()
+        self._writing.start()
         self._waiting.start()
 
     def tell(self, message: bytes) -> None:
-        self._told.put(message)
+        self._messages.put(message)
 
     def close(self) -> int:
         """Wait until it has handled all messages; returns its exit code. Ctrl-C and SIGTERM kill it: the caller still
         has a summary to print.
         """
-        self._told.put(None)
+        self._messages.put(None)
         try:
             self._join()
         except KeyboardInterrupt:
@@ -105,20 +105,21 @@ class RecorderHelper:
         return self._process.wait()
 
     def _join(self) -> None:
-        self._telling.join()
+        self._writing.join()
         self._waiting.join()
 
     def _wait(self) -> None:
-        self._ended(self._process.wait())
+        code = self._process.wait()
+        self._ended(code)  # `close` may have replaced it meanwhile
 
-    def _hand_over(self) -> None:
+    def _write_messages(self) -> None:
         stream = self._process.stdin
         assert stream is not None
         with suppress(BrokenPipeError):
-            while (message := self._told.get()) is not None:
+            while (message := self._messages.get()) is not None:
                 stream.write(message)
                 stream.flush()
         with suppress(BrokenPipeError):
             stream.close()
         while message is not None:  # it has exited: drop further messages
-            message = self._told.get()
+            message = self._messages.get()

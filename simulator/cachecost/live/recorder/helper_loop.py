@@ -6,25 +6,31 @@ starts.
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from queue import Empty, Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
 from cachecost.base.atomic_files import InUse
 from cachecost.base.formatting import dollars
-from cachecost.conversations.calls import BillTotal, RecordedCall
+from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
+from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
 from cachecost.live.recorder.log_lines import LineReader
+from cachecost.live.recorder.writing import DigestFile
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
@@ -32,10 +38,7 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 
 if TYPE_CHECKING:
-    from cachecost.live.recorder.live_page import RecorderPage
-
-from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
-from cachecost.live.recorder.writing import DigestFile
+    from cachecost.live.viewer.calls import CallList
 
 
 class Predictor:
@@ -48,7 +51,7 @@ class Predictor:
         self._taken = 0
         self._said: set[str] = set()
 
-    def remember(self, call: RecordedCall) -> CallRow:
+    def remember(self, call: Call) -> CallRow:
         """Predict a call, then learn from its bill."""
         self._taken += 1
         row = self._simulation.row(call)
@@ -56,7 +59,7 @@ class Predictor:
             self._simulation.learn(self._taken, call, call.billed)
         return row
 
-    def describe(self, number: int, call: RecordedCall) -> Iterator[str]:
+    def describe(self, number: int, call: Call) -> Iterator[str]:
         """The line of a call, and once each why calls cannot be predicted or priced."""
         row = self.remember(call)
         bill = BillTotal(self._setup.prices, self._setup.host)
@@ -65,21 +68,20 @@ class Predictor:
         cost = None if bill.unpriced else bill.dollars
         billed = f"billed {_tokens(call.billed)}" if call.billed else "bill unknown"
         billed = f"failed with status {call.status}" if call.has_failed else billed
-        parts = (_prediction_text(row), billed, dollars(cost), f"total {dollars(self.total)}")
+        predicted = f"predicted {_tokens(row.usage)}"
+        if row.error:
+            predicted = f"predicted: refused ({row.error})"
+        elif row.cause == "unknown" and not row.usage.total_input:
+            predicted = ""
+        if row.error_type == NOT_EVALUATED:
+            predicted = "not predicted"
+        parts = (predicted, billed, dollars(cost), f"total {dollars(self.total)}")
         yield f"call {number}  {call.request.model}  " + " · ".join(filter(None, parts))
         whys = [row.error] if row.error_type == NOT_EVALUATED else []
         for why in dict.fromkeys([*whys, *bill.unpriced]):
             if why and why not in self._said:
                 self._said.add(why)
                 yield f"call {number}: {why}; reported once"
-
-
-def _prediction_text(row: CallRow) -> str:
-    if row.error_type == NOT_EVALUATED:
-        return "not predicted"
-    if row.error:
-        return f"predicted: refused ({row.error})"
-    return "" if row.cause == "unknown" and not row.usage.total_input else f"predicted {_tokens(row.usage)}"
 
 
 def _tokens(usage: Usage) -> str:
@@ -113,20 +115,47 @@ class StartOrder(Generic[Item]):
         oldest = min(self._running, default=None)
         late = [number for number, (at, _) in self._ended.items() if now - at >= self.patience_s]
         last = max(late, default=0)
-        told = sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1))
-        return self._take(told)
+        return self._pop(sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1)))
 
     def rest(self) -> list[Item]:
         """All items of ended calls, in order."""
-        return self._take(sorted(self._ended))
+        return self._pop(sorted(self._ended))
 
     @property
     def is_waiting(self) -> bool:
         return bool(self._ended)
 
-    def _take(self, numbers: list[int]) -> list[Item]:
+    def _pop(self, numbers: list[int]) -> list[Item]:
         items = (self._ended.pop(number)[1] for number in numbers)
         return [item for item in items if item is not None]
+
+
+TOKEN_BYTES = 16
+
+
+def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
+    """The calls of a page, in the order they started: it is served in a thread that ends with the process, on a socket
+    that is listened on already.
+
+    The token is made here: the options of a process are seen by all users of a machine.
+    """
+    from cachecost.live.loopback import address_of
+    from cachecost.live.viewer.app import page_server, viewer_app
+    from cachecost.live.viewer.calls import CallList, CallSignal
+    from cachecost.live.viewer.live_source import LiveSource
+    from cachecost.live.viewer.saved_page import read_static_files
+
+    signal = CallSignal()
+    calls = CallList(signal)
+    for call in earlier:
+        calls.add(call)
+    listener = socket.socket(fileno=options.page)
+    token, port = secrets.token_urlsafe(TOKEN_BYTES), listener.getsockname()[1]
+    source = LiveSource(calls, signal, options.setup(), "cachecost record")
+    app = viewer_app(source, read_static_files(), token, port, say)
+    server = page_server(app, lambda: say(f"the calls so far: {address_of(listener)}/{token}/"))
+    Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), name="page", daemon=True).start()
+    return calls
 
 
 LOOKS_EVERY_S = 1.0
@@ -143,51 +172,46 @@ class HelperLoop:
         self._file: DigestFile | None = None
         self._predicts = options.prints
         self._predictor: Predictor | None = None
-        self._page: RecorderPage | None = None
+        self._page: CallList | None = None
         self._bare = RecordingLines(self._path) if options.digest and options.page != NO_PAGE else None
-        self._without_content: dict[int, RecordedCall] = {}
-        self._order: StartOrder[tuple[int, RecordedCall]] = StartOrder()
-        self._ready: deque[tuple[int, RecordedCall]] = deque()
+        self._without_content: dict[int, Call] = {}
+        self._order: StartOrder[tuple[int, Call]] = StartOrder()
+        self._ready: deque[tuple[int, Call]] = deque()
         self._is_over = False
 
     def run(self, inbox: Queue[bytes | None]) -> None:
         """Handle messages. All that are there are handled before the next prediction."""
         if self._options.page != NO_PAGE:
-            from cachecost.live.recorder.live_page import RecorderPage
-
-            self._page = RecorderPage(self._options.page, self._options.setup(), self._earlier_calls(), say)
+            self._page = serve_page(self._options, self._earlier_calls())
         while not self._is_over or self._ready:
+            wait_s = LOOKS_EVERY_S if self._order.is_waiting else None
             with suppress(Empty):
-                self._take(inbox.get(timeout=self._patience()))
+                self._handle(inbox.get(timeout=0.0 if self._ready or self._is_over else wait_s))
                 while True:
-                    self._take(inbox.get_nowait())
+                    self._handle(inbox.get_nowait())
             self._ready += self._order.rest() if self._is_over else self._order.ready(time.monotonic())
             if self._ready:
-                self._show(*self._ready[0])
-                self._predict(*self._ready.popleft())
+                number, call = self._ready.popleft()
+                if self._page is not None:
+                    self._page.add(self._without_content.pop(number, call))
+                self._predict(number, call)
 
-    def _patience(self) -> float | None:
-        """Seconds to wait for the next message; None: no limit."""
-        if self._ready or self._is_over:
-            return 0.0
-        return LOOKS_EVERY_S if self._order.is_waiting else None
-
-    def _take(self, message: bytes | None) -> None:
+    def _handle(self, message: bytes | None) -> None:
         if message is None:
             self._is_over = True
             if self._file is not None:
                 with suppress(OSError, InUse):  # the recorder, if it is there, says what is missing
                     self._file.take_over()
             return
-        word, told, *rest = message.rstrip(b"\n").split(b" ", 2)
+        word, value, *rest = message.rstrip(b"\n").split(b" ", 2)
         if word == b"key":
-            self._file = DigestFile(self._path, bytes.fromhex(told.decode()), follows=True)
+            self._file = DigestFile(self._path, bytes.fromhex(value.decode()), follows=True)
             return
         if word == b"wrote":
             if self._file is not None:
-                self._file.forget(int(told))
+                self._file.forget(int(value))
             return
-        number = int(told)
+        number = int(value)
         if word == b"begin":
             self._order.begin(number)
             return
@@ -198,7 +222,7 @@ class HelperLoop:
             if self._bare is not None:
                 self._without_content[number] = self._bare.read(lines)[-1]
 
-    def _call(self, number: int, word: bytes, rest: list[bytes]) -> RecordedCall | None:
+    def _call(self, number: int, word: bytes, rest: list[bytes]) -> Call | None:
         """The call of a message; None if nothing is recorded, or it is unreadable."""
         with suppress(NotAMessage, msgspec.DecodeError, ValueError, OSError):
             if word == b"end":
@@ -209,11 +233,7 @@ class HelperLoop:
                 return self._reader.call(rest[0])
         return None
 
-    def _show(self, number: int, call: RecordedCall) -> None:
-        if self._page is not None:
-            self._page.add(self._without_content.pop(number, call))
-
-    def _predict(self, number: int, call: RecordedCall) -> None:
+    def _predict(self, number: int, call: Call) -> None:
         """An error ends the predictions only, because this process may be writing the recording."""
         if not self._predicts:
             return
@@ -229,19 +249,15 @@ class HelperLoop:
         for line in lines:
             say(line)
 
-    def _earlier_calls(self) -> Iterator[RecordedCall]:
-        return _earlier(self._path, self._options.earlier_bytes, self._reader)
+    def _earlier_calls(self) -> Iterator[Call]:
+        """Calls that an earlier recorder wrote, which affect the cache. Unreadable lines are skipped."""
+        if size := self._options.earlier_bytes:
+            with self._path.open("rb") as stream:
+                while stream.tell() < size and (line := stream.readline()):
+                    with suppress(NotAMessage, msgspec.DecodeError, UnicodeDecodeError):
+                        yield self._reader.call(line)
 
 
 def say(line: str) -> None:
     with suppress(OSError):  # stderr may be a file on a full disk
         print(line, file=sys.stderr, flush=True)  # noqa: T201 - this process is there to print
-
-
-def _earlier(path: Path, size: int, reader: LineReader) -> Iterator[RecordedCall]:
-    """Calls that an earlier recorder wrote, which affect the cache. Unreadable lines are skipped."""
-    if size:
-        with path.open("rb") as stream:
-            while stream.tell() < size and (line := stream.readline()):
-                with suppress(NotAMessage, msgspec.DecodeError, UnicodeDecodeError):
-                    yield reader.call(line)

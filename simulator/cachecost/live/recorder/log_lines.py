@@ -15,20 +15,18 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import STATUS
-from cachecost.conversations.readers.apis.streams import join_message
 from cachecost.conversations.readers.http.bodies import answer, decode_content
 from cachecost.conversations.readers.request_log import RequestLog
+from cachecost.live.bodies import COMPRESSIONS, decompressor, message_of_events
 from cachecost.live.clock import moment
 from cachecost.live.keys import redact_text, redact_value, remove_secrets, secrets_of, workspace_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import BareWord, NotAMessage
 
 MOST_BYTES = 64 << 20
-"""The longest body that is recorded, encoded or decoded; the API accepts 32 MB. A longer one is only
-forwarded.
-"""
+"""The longest body that is recorded, encoded or decoded; the API accepts 32 MB. A longer one is only forwarded."""
 ROOM = 512 << 20
 """Bytes of all calls that are kept at once; beyond that, bytes are forwarded and not kept."""
 PER_CHUNK = 128
@@ -41,7 +39,7 @@ class CaptureMemory:
 
     left: int = ROOM
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         if size > self.left:
             return False
         self.left -= size
@@ -57,24 +55,24 @@ class BodyCopy:
     is_whole: bool = True
     size: int = 0
     chunks: list[tuple[float, bytes]] = field(default_factory=list)
-    _taken: int = 0
+    _reserved: int = 0
 
     def add(self, at: float, data: bytes) -> None:
         """Keep a chunk, if there is memory left."""
         self.size += len(data)
         if not self.is_whole:
             return
-        if self.size > self.most or not self.room.take(len(data) + PER_CHUNK):
+        if self.size > self.most or not self.room.reserve(len(data) + PER_CHUNK):
             self.is_whole = False
             self.drop()
         else:
-            self._taken += len(data) + PER_CHUNK
+            self._reserved += len(data) + PER_CHUNK
             self.chunks.append((at, data))
 
     def drop(self) -> None:
         """Release the memory."""
-        self.room.left += self._taken
-        self._taken = 0
+        self.room.left += self._reserved
+        self._reserved = 0
         self.chunks = []
 
     @property
@@ -157,7 +155,6 @@ def decoded(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
 
 FIRST_CONTENT = b"event: content_block_start"
 FIRST_CONTENT_TYPE = b'"content_block_start"'
-INFLATED = ("gzip", "x-gzip", "deflate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,52 +179,15 @@ def parse_answer(copy: BodyCopy, headers: Mapping[str, str]) -> ParsedAnswer:
     data = decode_body(copy.data, encoding, "response")
     if not data.strip():
         return ParsedAnswer()
-    body = answer(data, headers.get("content-type", ""), "response")
+    body, first_content_at, is_whole = answer(data, headers.get("content-type", ""), "response"), None, True
     if isinstance(body, list):
+        events = body
         first_content_at = _first_content(copy.chunks, encoding)
-        is_whole = any(event.get("type") == "message_stop" for event in body)
-        failed = next((event for event in body if event.get("type") == "error"), {})
-        return _parse_message(
-            {**_message(body), **({"error": failed["error"]} if "error" in failed else {})}, first_content_at, is_whole
-        )
-    return _parse_message(body, None, is_whole=True)
-
-
-def decode_body(data: bytes, encoding: str, at: str) -> bytes:
-    """A body without its content coding. Raises NotAMessage if damaged, unknown, or longer than MOST_BYTES."""
-    coding = encoding.strip().lower()
-    if not coding or coding == "identity":
-        return data
-    if coding not in INFLATED:
-        return decode_content(data, encoding, at)
-    inflating = _inflating(coding, data)
-    try:
-        plain = inflating.decompress(data, MOST_BYTES)
-    except zlib.error:
-        raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes")) from None
-    if inflating.unconsumed_tail:
-        raise NotAMessage(at, f"at most {MOST_BYTES:,} bytes", BareWord("more"))
-    return plain
-
-
-def _inflating(coding: str, head: bytes) -> zlib._Decompress:
-    """A decompressor for gzip and both kinds of deflate: with and without zlib's header."""
-    return zlib.decompressobj(-15 if coding == "deflate" and head[:1] != b"\x78" else 47)
-
-
-def _message(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The message of a stream, with the fields of its last events (`stop_reason` …)."""
-    message = join_message(events)
-    for event in events:
-        if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
-            message |= event["delta"]
-    return message
-
-
-def _parse_message(body: Mapping[str, Any], first_content_at: float | None, is_whole: bool) -> ParsedAnswer:
-    error = body.get("error")
+        is_whole = any(event.get("type") == "message_stop" for event in events)
+        failed = next((event for event in events if event.get("type") == "error"), {})
+        body = {**message_of_events(events), **({"error": failed["error"]} if "error" in failed else {})}
+    error, usage = body.get("error"), body.get("usage")
     kind = str(error.get("type") or "unknown") if isinstance(error, Mapping) else None
-    usage = body.get("usage")
     is_message = isinstance(body.get("content"), list)
     return ParsedAnswer(
         {name: value for name, value in body.items() if name not in ("usage", "error")} if is_message else None,
@@ -239,16 +199,33 @@ def _parse_message(body: Mapping[str, Any], first_content_at: float | None, is_w
     )
 
 
+def decode_body(data: bytes, encoding: str, at: str) -> bytes:
+    """A body without its content coding. Raises NotAMessage if damaged, unknown, or longer than MOST_BYTES."""
+    coding = encoding.strip().lower()
+    if not coding or coding == "identity":
+        return data
+    if coding not in COMPRESSIONS:
+        return decode_content(data, encoding, at)
+    unpacker = decompressor(coding, data)
+    try:
+        plain = unpacker.decompress(data, MOST_BYTES)
+    except zlib.error:
+        raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes")) from None
+    if unpacker.unconsumed_tail:
+        raise NotAMessage(at, f"at most {MOST_BYTES:,} bytes", BareWord("more"))
+    return plain
+
+
 def _first_content(chunks: Sequence[tuple[float, bytes]], encoding: str) -> float | None:
     """When the first event with content came; the first bytes, if the encoding cannot be decoded in pieces."""
     coding = encoding.strip().lower()
-    if coding and coding != "identity" and coding not in INFLATED:
+    if coding and coding != "identity" and coding not in COMPRESSIONS:
         return chunks[0][0] if chunks else None
-    inflating = _inflating(coding, chunks[0][1]) if coding in INFLATED and chunks else None
+    unpacker = decompressor(coding, chunks[0][1]) if coding in COMPRESSIONS and chunks else None
     seen = b""
     for at, data in chunks:
         try:
-            seen += inflating.decompress(data, MOST_BYTES) if inflating else data
+            seen += unpacker.decompress(data, MOST_BYTES) if unpacker else data
         except zlib.error:
             return None
         if FIRST_CONTENT in seen or FIRST_CONTENT_TYPE in seen:
@@ -283,7 +260,7 @@ class NotRecorded(Exception):
 class LineReader(RequestLog):
     """Reads single lines of a request log as `RequestLog` reads a file."""
 
-    def call(self, line: bytes) -> RecordedCall:
+    def call(self, line: bytes) -> Call:
         """Raises NotAMessage, msgspec.DecodeError, UnicodeDecodeError."""
         return self._call(1, self._decode(line))
 
@@ -298,17 +275,28 @@ class LogLineBuilder:
     def line(self, capture: Capture) -> LogLine:
         """The line of an ended call. Raises NotRecorded."""
         notes: list[str] = []
-        body = _request(capture, notes)
-        answer = _answer(capture, notes)
+        body, answer = None, ParsedAnswer()
+        if not capture.request.is_whole:
+            notes.append(f"its request is {TOO_LONG}: recorded without content")
+        else:
+            try:
+                body = decode_body(capture.request.data, capture.asked.get("content-encoding", ""), "request")
+            except NotAMessage as error:
+                notes.append(f"recorded without content: {error}")
+        if not capture.answer.is_whole:
+            notes.append(f"its answer is {TOO_LONG}: recorded without usage")
+        else:
+            try:
+                answer = parse_answer(capture.answer, capture.answered)
+            except NotAMessage as error:
+                if capture.status is not None and capture.status < 400 and not capture.is_cut:
+                    notes.append(f"recorded without usage: {error}")
         if body is None:
             body = json.dumps({"model": (answer.message or {}).get("model") or UNKNOWN, "messages": []}).encode()
         secrets = secrets_of(capture.secrets, body)
         fields = redact_value(_fields(capture, answer), secrets)
         notes = [redact_text(note, secrets) for note in notes]
-        return self._readable_line(fields, remove_secrets(body, secrets), notes)
-
-    def _readable_line(self, fields: dict[str, Any], body: bytes, notes: list[str]) -> LogLine:
-        """The line, without the answer if only the answer is unreadable."""
+        body = remove_secrets(body, secrets)
         fault = self._fault(fields, body)
         if fault and (fields.pop("response", None), fields.pop("usage", None)) != (None, None):
             notes.append(f"its answer is omitted: {fault}")
@@ -318,7 +306,11 @@ class LogLineBuilder:
         return LogLine(fields, body, tuple(notes))
 
     def _fault(self, fields: Mapping[str, Any], body: bytes) -> str | None:
-        self._forget(len(body))
+        """Why a reader rejects the line; None: it can be read."""
+        self._seen += len(body)
+        if self._seen > FORGET_AFTER:
+            self._seen = len(body)
+            self._reader = LineReader(Path(), Intake(keep_content=True))
         head = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         try:
             self._reader.call(b'%b,"request":%b}' % (head[:-1], body))
@@ -328,52 +320,22 @@ class LogLineBuilder:
             return "it is not JSON"
         return None
 
-    def _forget(self, size: int) -> None:
-        self._seen += size
-        if self._seen > FORGET_AFTER:
-            self._seen = size
-            self._reader = LineReader(Path(), Intake(keep_content=True))
-
-
-def _request(capture: Capture, notes: list[str]) -> bytes | None:
-    if not capture.request.is_whole:
-        notes.append(f"its request is {TOO_LONG}: recorded without content")
-        return None
-    try:
-        return decode_body(capture.request.data, capture.asked.get("content-encoding", ""), "request")
-    except NotAMessage as fault:
-        notes.append(f"recorded without content: {fault}")
-        return None
-
-
-def _answer(capture: Capture, notes: list[str]) -> ParsedAnswer:
-    if not capture.answer.is_whole:
-        notes.append(f"its answer is {TOO_LONG}: recorded without usage")
-        return ParsedAnswer()
-    try:
-        return parse_answer(capture.answer, capture.answered)
-    except NotAMessage as fault:
-        if capture.status is not None and capture.status < 400 and not capture.is_cut:
-            notes.append(f"recorded without usage: {fault}")
-        return ParsedAnswer()
-
 
 def _fields(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
-    retry = capture.asked.get(RETRY, "")
+    retry, is_cut = capture.asked.get(RETRY, ""), capture.is_cut
     first = answer.first_content_at
     is_fine = capture.status is not None and capture.status < 400
-    is_stream = "event-stream" in capture.answered.get("content-type", "")
+    if is_fine and capture.answer.is_whole and "event-stream" in capture.answered.get("content-type", ""):
+        is_cut = not answer.is_whole
     fields = {
         "timestamp": moment(capture.start),
         "first_token_s": None if first is None else round(first - capture.start, 6),
         "duration_s": round(capture.end - capture.start, 6),
         "workspace": workspace_of(capture.asked) or None,
-        "status": (answer.status if is_fine and answer.status else capture.status),
+        "status": answer.status if is_fine and answer.status else capture.status,
         "retry": int(retry) or None if retry.isascii() and retry.isdecimal() and len(retry) < MOST_DIGITS else None,
         "error": answer.error,
-        "cut": True
-        if (not answer.is_whole if is_stream and is_fine and capture.answer.is_whole else capture.is_cut)
-        else None,
+        "cut": is_cut or None,
         "usage": answer.usage,
         "response": answer.message,
     }

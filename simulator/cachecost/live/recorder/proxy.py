@@ -7,23 +7,23 @@ at the first call that comes back.
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 import httpx2
+from starlette.types import Receive, Scope, Send
 
 from cachecost.conversations.readers.http.bodies import route_of
 from cachecost.live.clock import Clock, Say, ScaledClock, ignore
 from cachecost.live.keys import longest_first, query_secrets, secrets_in
-from cachecost.live.loopback import LOOPBACK, QuietServer, client_left
+from cachecost.live.loopback import LOOPBACK, QuietServer, client_left, messages_error
 from cachecost.live.recorder.log_lines import (
     BodyCopy,
     Capture,
@@ -50,12 +50,12 @@ def is_itself(upstream: httpx2.URL, port: int) -> bool:
         found = socket.getaddrinfo(upstream.host, port, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    return any(_is_here(ip_address(address[0])) for *_, address in found)
-
-
-def _is_here(address: IPv4Address | IPv6Address) -> bool:
-    plain = getattr(address, "ipv4_mapped", None) or address
-    return str(plain) == LOOPBACK or plain.is_unspecified
+    for *_, address in found:
+        plain = ip_address(address[0])
+        plain = getattr(plain, "ipv4_mapped", None) or plain
+        if str(plain) == LOOPBACK or plain.is_unspecified:
+            return True
+    return False
 
 
 def token_for(upstream: httpx2.URL) -> bytes | None:
@@ -63,13 +63,6 @@ def token_for(upstream: httpx2.URL) -> bytes | None:
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
 
 
-def is_own_call(headers: Iterable[tuple[bytes, bytes]], token: bytes | None) -> bool:
-    return token is not None and any(name.lower() == HEADER and value == token for name, value in headers)
-
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 CONNECT_S = 60.0
 """Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
 BAD_REQUEST = 400
@@ -109,30 +102,25 @@ class Proxy:
     _calls: int = 0
     _has_looped: bool = False
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        if is_own_call(scope["headers"], self.token):
-            await self._refuse_loop(send)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.token and any(name.lower() == HEADER and value == self.token for name, value in scope["headers"]):
+            if not self._has_looped:
+                self._has_looped = True
+                self.say(LOOP)
+            await _refuse(send, LOOP_DETECTED, LOOP)
             return
         if has_two_lengths(scope["headers"]):
             await _refuse(send, BAD_REQUEST, TWO_LENGTHS)
             return
         capture = self._capture(scope)
-        exchange = _Exchange(self, scope, receive, send, capture)
         try:
-            await exchange.pass_on()
+            await _Exchange(self, scope, receive, send, capture).pass_on()
         finally:
             if capture is not None:
                 capture.end = self.clock.now()
                 self.listener.on_end(capture)
 
-    async def _refuse_loop(self, send: Send) -> None:
-        """Refuse a request that this recorder sent itself."""
-        if not self._has_looped:
-            self._has_looped = True
-            self.say(LOOP)
-        await _refuse(send, LOOP_DETECTED, LOOP)
-
-    def _capture(self, scope: MutableMapping[str, Any]) -> Capture | None:
+    def _capture(self, scope: Scope) -> Capture | None:
         start = self.clock.now()
         if isinstance(route := route_of(scope["method"], scope["path"]), str) or route.api != "messages":
             return None
@@ -142,7 +130,7 @@ class Proxy:
         secrets = longest_first([*secrets_in(headers), *query_secrets(scope["query_string"].decode("latin-1"))])
         return Capture(self._calls, start, dict(headers), BodyCopy(self.room), BodyCopy(self.room), secrets=secrets)
 
-    def target(self, scope: MutableMapping[str, Any]) -> bytes:
+    def target(self, scope: Scope) -> bytes:
         """The path and the query as the client wrote them, after the upstream's own path."""
         query: bytes = scope["query_string"]
         path: bytes = self.upstream.raw_path.rstrip(b"/") + scope["raw_path"]
@@ -192,9 +180,7 @@ class _Upload(httpx2.AsyncByteStream):
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(
-        self, passing: Proxy, scope: MutableMapping[str, Any], receive: Receive, send: Send, capture: Capture | None
-    ) -> None:
+    def __init__(self, passing: Proxy, scope: Scope, receive: Receive, send: Send, capture: Capture | None) -> None:
         self._passing = passing
         self._scope = scope
         self._send = send
@@ -217,38 +203,39 @@ class _Exchange:
             raise fault
 
     async def _answer(self) -> None:
+        passing, capture = self._passing, self._capture
+        headers = for_upstream(self._scope["headers"], passing.upstream.netloc)
+        if passing.token is not None:
+            headers.append((HEADER, passing.token))
+        wait = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
+        extensions = {"target": passing.target(self._scope), "timeout": wait}
+        request = httpx2.Request(
+            self._scope["method"], passing.upstream, headers=headers, stream=self._upload, extensions=extensions
+        )
         try:
-            response = await self._passing.transport.handle_async_request(self._request())
+            response = await passing.transport.handle_async_request(request)
         except ClientLeft:
             return
         except httpx2.TransportError as error:
-            await self._unreachable(error)
+            headers, body = _error_of(f"{passing.upstream.host} did not answer ({type(error).__name__})")
+            await self._start(UNREACHABLE, headers, headers)
+            await self._end(body)
+            if capture:
+                capture.answer.add(passing.clock.now(), body)
             return
         # Where the upstream breaks off, this ends too early, and the server closes the connection: the client sees it.
         try:
             with suppress(httpx2.TransportError):
-                await self._pass_back(response)
+                raw = response.headers.raw
+                await self._start(response.status_code, for_client(raw), raw)
+                async for data in response.stream:  # type: ignore[union-attr]
+                    at = passing.clock.now()
+                    await self._send({"type": "http.response.body", "body": data, "more_body": True})
+                    if capture:
+                        capture.answer.add(at, data)
+                await self._end()
         finally:
             await response.aclose()
-
-    def _request(self) -> httpx2.Request:
-        url = self._passing.upstream
-        headers = for_upstream(self._scope["headers"], url.netloc)
-        if self._passing.token is not None:
-            headers.append((HEADER, self._passing.token))
-        wait = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
-        extensions = {"target": self._passing.target(self._scope), "timeout": wait}
-        return httpx2.Request(self._scope["method"], url, headers=headers, stream=self._upload, extensions=extensions)
-
-    async def _pass_back(self, response: httpx2.Response) -> None:
-        headers = response.headers.raw
-        await self._start(response.status_code, for_client(headers), headers)
-        async for data in response.stream:  # type: ignore[union-attr]
-            at = self._passing.clock.now()
-            await self._send({"type": "http.response.body", "body": data, "more_body": True})
-            if self._capture:
-                self._capture.answer.add(at, data)
-        await self._end()
 
     async def _end(self, body: bytes = b"") -> None:
         """Send the end of the answer. It is noted before, because clients leave as soon as they have it."""
@@ -257,31 +244,21 @@ class _Exchange:
             self._capture.is_cut = False
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def _start(self, status: int, passed: list[tuple[bytes, bytes]], headers: list[tuple[bytes, bytes]]) -> None:
+    async def _start(self, status: int, passed: Pairs, headers: Pairs) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": passed})
         if self._capture:
             self._capture.status = status
             self._capture.answered = dict(decoded(headers))
 
-    async def _unreachable(self, error: httpx2.TransportError) -> None:
-        """A gateway error, in the shape of the API's errors."""
-        headers, body = error_of(f"{self._passing.upstream.host} did not answer ({type(error).__name__})")
-        await self._start(UNREACHABLE, headers, headers)
-        await self._end(body)
-        if self._capture:
-            self._capture.answer.add(self._passing.clock.now(), body)
 
-
-def error_of(words: str) -> tuple[Pairs, bytes]:
-    """Headers and body of the recorder's own error, in the shape of the API's errors."""
-    error = {"type": "api_error", "message": f"cachecost record: {words}"}
-    body = json.dumps({"type": "error", "error": error}).encode()
-    return [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())], body
+def _error_of(words: str) -> tuple[Pairs, bytes]:
+    """Headers and body of the recorder's own error."""
+    return messages_error("api_error", f"cachecost record: {words}")
 
 
 async def _refuse(send: Send, status: int, words: str) -> None:
     """Answer a request that is not forwarded. What follows it on its connection is not read."""
-    headers, body = error_of(words)
+    headers, body = _error_of(words)
     await send({"type": "http.response.start", "status": status, "headers": [*headers, CLOSE]})
     await send({"type": "http.response.body", "body": body})
 
@@ -323,11 +300,7 @@ class Server(QuietServer):
 
 
 async def serve(
-    upstream: httpx2.URL,
-    bound: socket.socket,
-    listener: Listener,
-    ready: Callable[[], None],
-    say: Say,
+    upstream: httpx2.URL, bound: socket.socket, listener: Listener, ready: Callable[[], None], say: Say
 ) -> None:
     """Pass calls on to `upstream` until a signal comes; a second signal cuts off those still running."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
@@ -28,7 +27,7 @@ from cachecost.live.recorder.writing import (
     put_in_order,
     put_recording_in_order,
 )
-from cachecost.live.request_log import CallLog
+from cachecost.live.request_log import CallLog, input_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +50,16 @@ def record(
         options = options if page is None else replace(options, page=page.fileno())
         if is_itself(upstream, bound.getsockname()[1]):
             raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
-        recording = _record_digest if options.digest else _record_log
-        return recording(options, say, lambda writer, path: _run(upstream, bound, writer, path, say))
+
+        def run(writer: CallWriter, path: Path) -> None:
+            # With Python's 5 ms between threads, the writing of a busy recorder falls behind forwarding.
+            sys.setswitchinterval(0.0005)
+            words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
+            asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
+
+        return (_record_digest if options.digest else _record_log)(options, say, run)
 
 
-SWITCH_S = 0.0005
-"""How long a thread of a busy recorder keeps others waiting; with Python's 5 ms, writing falls behind forwarding."""
 Run = Callable[[CallWriter, Path], None]
 
 
@@ -93,7 +96,9 @@ def _record_digest(options: HelperOptions, say: Say, run: Run) -> RecordingResul
     path = free_place(Path(options.path))
     if str(path) != options.path:
         say(f"{options.path} exists, and a recording without content cannot be continued; writing to {path}")
-    _create_file(path).close()
+    with input_errors(path, ""):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
     helper = _predicting(replace(options, path=str(path)), say)
     sink = DigestSink(path, helper, say)
     writer, left = CallWriter(sink, say), 0
@@ -126,23 +131,8 @@ def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) 
         say(f"{path}: calls are in the order they ended; `cachecost recording concat` sorts them")
 
 
-def _run(upstream: httpx2.URL, bound: socket.socket, writer: CallWriter, path: Path, say: Say) -> None:
-    sys.setswitchinterval(SWITCH_S)
-    words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
-    asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
-
-
 def _listen(port: int, option: str = "--port") -> socket.socket:
     try:
         return listen(port)
     except PortTaken as error:
         raise InputError([Fault(option, str(error).removeprefix("--port "))]) from None
-
-
-def _create_file(path: Path) -> Any:
-    """Open the file, created if missing and readable by the user only. Raises InputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.fdopen(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600), "rb")
-    except OSError as error:
-        raise InputError([Fault(str(path), f"cannot be written: {error.strerror}")]) from None

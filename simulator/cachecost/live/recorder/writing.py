@@ -8,18 +8,16 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import BinaryIO
 
 import msgspec
 
 from cachecost.base.atomic_files import InUse, open_replacement
 from cachecost.conversations.call_recording import Title, records
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import BlockWriter, ContentFree, encode_record
 from cachecost.conversations.readers import call_recording as recording
 from cachecost.conversations.start_times import parse_time
@@ -48,14 +46,14 @@ class DigestFile:
     def __init__(self, path: Path, key: bytes, follows: bool = False) -> None:
         self._path = path
         self._file = None if follows else LineFile(path)
-        self._calls: deque[RecordedCall] = deque()
+        self._calls: deque[Call] = deque()
         count_content(text_block("user", "a"))
         table = BlockWriter(ContentFree(key), count_content)
         self._records = records(Title(path.stem), iter(self._calls.popleft, None), table)
         self._lines, self._size = b"", 0
         self.unwritten: list[int] = []
 
-    def add(self, number: int, call: RecordedCall) -> bytes:
+    def add(self, number: int, call: Call) -> bytes:
         """Make the lines of a call, for `write`; returns them."""
         self._calls.append(call)
         made, is_whole = b"", False
@@ -102,7 +100,7 @@ class DigestFile:
         """Write pending lines and return the size of the file. Raises OSError; the lines are then kept."""
         assert self._file is not None
         if self._lines:
-            self._file.append(self._lines)
+            self._file.append_lines(self._lines)
         self.unwritten, self._lines = [], b""
         return self._file.size
 
@@ -131,20 +129,20 @@ def put_in_order(path: Path) -> bool:
     A log with a line without a time stays unchanged. Raises OSError.
     """
     with path.open("rb") as stream:
-        places = list(_places(stream))
+        places: list[tuple[float | None, int, int]] = []
+        offset = 0
+        for line in stream:
+            if line.strip():
+                places.append((_time(line), offset, len(line)))
+            offset += len(line)
         times = [at for at, _, _ in places]
         if None in times or all(one <= other for one, other in pairwise(times)):  # type: ignore[operator]
             return False
-        _rewrite(path, stream, sorted(places))  # of equal times, the first one written
+        with open_replacement(path, _mode(path)) as sorted_:
+            for _, offset, length in sorted(places):  # of equal times, the first one written
+                stream.seek(offset)
+                sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
     return True
-
-
-def _places(stream: BinaryIO) -> Iterator[tuple[float | None, int, int]]:
-    offset = 0
-    for line in stream:
-        if line.strip():
-            yield _time(line), offset, len(line)
-        offset += len(line)
 
 
 def _time(line: bytes) -> float | None:
@@ -153,13 +151,6 @@ def _time(line: bytes) -> float | None:
         return None if stamp is None else parse_time(stamp)
     except (msgspec.DecodeError, NotAMessage):
         return None
-
-
-def _rewrite(path: Path, stream: BinaryIO, places: list[tuple[float | None, int, int]]) -> None:
-    with open_replacement(path, _mode(path)) as sorted_:
-        for _, offset, length in places:
-            stream.seek(offset)
-            sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
 
 
 def put_recording_in_order(path: Path) -> bool:
@@ -195,7 +186,7 @@ class Sink:
         if self._helper:
             self._helper.tell(message)
 
-    def take(self, number: int, line: LogLine) -> None:
+    def write(self, number: int, line: LogLine) -> None:
         """Raises OSError where it cannot be written."""
         raise NotImplementedError
 
@@ -207,7 +198,7 @@ class LogSink(Sink):
         super().__init__(helper)
         self._log = log
 
-    def take(self, number: int, line: LogLine) -> None:
+    def write(self, number: int, line: LogLine) -> None:
         self.tell(b"end %d %d\n" % (number, self._log.append(line.fields, line.request)))
 
 
@@ -228,12 +219,12 @@ class DigestSink(Sink):
         self.tell(b"key %b\n" % key.hex().encode())
         self._file = DigestFile(path, key)
 
-    def take(self, number: int, line: LogLine) -> None:
+    def write(self, number: int, line: LogLine) -> None:
         if self._file.waiting > ROOM:
             raise NotRecorded(f"more than {ROOM >> 20} MiB are waiting to be written")
-        told = call_line(line.fields, line.request)
-        self.tell(b"line %d %b" % (number, told))
-        self._file.add(number, self._reader.call(told))
+        text = call_line(line.fields, line.request)
+        self.tell(b"line %d %b" % (number, text))
+        self._file.add(number, self._reader.call(text))
         self._write()
 
     def close(self) -> int:
@@ -296,7 +287,7 @@ class CallWriter:
     def _write(self, capture: Capture) -> None:
         try:
             line = self._lines.line(capture)
-            self._sink.take(capture.number, line)
+            self._sink.write(capture.number, line)
         except NotRecorded as why:
             status = "" if capture.status is None else f" (answered with status {capture.status})"
             self._lose(capture, f"{why}{status}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.live.clock import moment
+from cachecost.live.server.messages_api import message_of
 from cachecost.live.server.model import (
     ApiError,
     CallCharge,
@@ -23,96 +23,11 @@ from cachecost.live.server.model import (
     of_status,
     unknown_model,
 )
-from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, pieces
+from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, Wire, encode_json
 from cachecost.live.server.state import ERRORS, InjectedFault, ServerState
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 
-
-def message_of(asked: ClientCall, answer: ModelAnswer, metered: CallCharge) -> Wire:
-    """The Messages API's answer."""
-    message: Wire = {
-        "id": asked.id,
-        "type": "message",
-        "role": "assistant",
-        "model": asked.body["model"],
-        "content": [dict(block) for block in answer.content],
-        "stop_reason": answer.stop_reason,
-        "stop_sequence": None,
-        "stop_details": None,
-        "usage": _usage(asked.body, metered),
-    }
-    if asked.wants_diagnostics:
-        message["diagnostics"] = metered.diagnostics
-    if isinstance(asked.body.get("context_management"), Mapping):
-        message["context_management"] = {"applied_edits": []}
-    return message
-
-
-def _usage(body: Mapping[str, Any], metered: CallCharge) -> Wire:
-    geo = "us" if body.get("inference_geo") == "us" else "global"
-    usage = {**metered.usage.wire(), "service_tier": "standard", "inference_geo": geo}
-    return {**usage, "speed": body["speed"]} if body.get("speed") else usage
-
-
-def events_of(message: Mapping[str, Any]) -> Iterator[Wire]:
-    """The events of the same answer as it streams; the `ping` comes once the answer has begun."""
-    usage = message["usage"]
-    head = {name: value for name, value in message.items() if name != "context_management"}
-    first = min(1, usage["output_tokens"])
-    begun = {**head, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": first}}
-    yield {"type": "message_start", "message": begun}
-    yield {"type": "ping"}
-    for index, block in enumerate(message["content"]):
-        begun = {**block, **GROWING.get(str(block.get("type")), {})}
-        if begun.get("citations"):
-            begun["citations"] = []
-        yield {"type": "content_block_start", "index": index, "content_block": begun}
-        for delta in _deltas(block):
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    yield _end(message)
-    yield {"type": "message_stop"}
-
-
-def _end(message: Mapping[str, Any]) -> Wire:
-    """The last delta. Its usage does not split writes by TTL."""
-    stops = ("stop_reason", "stop_sequence", "stop_details")
-    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    event: Wire = {
-        "type": "message_delta",
-        "delta": {name: message[name] for name in stops},
-        "usage": {name: message["usage"][name] for name in names},
-    }
-    if "context_management" in message:
-        event["context_management"] = message["context_management"]
-    return event
-
-
-GROWING: dict[str, Wire] = {
-    "text": {"text": ""},
-    "thinking": {"thinking": "", "signature": ""},
-    "tool_use": {"input": {}},
-    "server_tool_use": {"input": {}},
-    "mcp_tool_use": {"input": {}},
-}
-"""The fields of a block that are streamed in pieces, and their first value. Other blocks come whole."""
-
-
-def _deltas(block: Mapping[str, Any]) -> Iterator[Wire]:
-    kind = str(block.get("type"))
-    if kind == "text":
-        yield from ({"type": "citations_delta", "citation": one} for one in block.get("citations") or ())
-        yield from ({"type": "text_delta", "text": piece} for piece in pieces(block["text"]))
-    elif kind == "thinking":
-        yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"]))
-        yield {"type": "signature_delta", "signature": block.get("signature") or ""}
-    elif kind in GROWING:
-        text = json.dumps(block.get("input") or {}, ensure_ascii=False)
-        yield from ({"type": "input_json_delta", "partial_json": piece} for piece in ("", *pieces(text)))
-
-
-Blocks = Sequence[Mapping[str, Any]]
 Count = Callable[[Mapping[str, Any]], int]
 
 
@@ -122,48 +37,30 @@ def within(answer: ModelAnswer, model: str, most: int, count: Count) -> ModelAns
         return replace(answer, content=(), stop_reason="max_tokens", seconds=answer.first_token_s)
     if sum(len(encode_json(block)) for block in answer.content) <= most:
         return answer
-    measure = _Measure(model, count)
-    if measure.tokens(answer.content) <= most:
+    question = {"role": "user", "content": "?"}
+    bare = count({"model": model, "messages": [question]})
+
+    def fits(blocks: Sequence[Mapping[str, Any]]) -> bool:
+        said = {"role": "assistant", "content": [dict(block) for block in blocks]}
+        return count({"model": model, "messages": [question, said]}) - bare <= most
+
+    if fits(answer.content):
         return answer
-    return replace(answer, content=_fitting(answer.content, most, measure), stop_reason="max_tokens")
-
-
-class _Measure:
-    """Tokens of blocks as the meter counts them."""
-
-    def __init__(self, model: str, count: Count) -> None:
-        self._model = model
-        self._count = count
-        self._bare = self._of([])
-
-    def tokens(self, blocks: Blocks) -> int:
-        return self._of(blocks) - self._bare
-
-    def _of(self, blocks: Blocks) -> int:
-        said = [{"role": "assistant", "content": [dict(block) for block in blocks]}] if blocks else []
-        asks: list[Mapping[str, Any]] = [{"role": "user", "content": "?"}]
-        return self._count({"model": self._model, "messages": asks + said})
-
-
-def _fitting(blocks: Blocks, most: int, measure: _Measure) -> list[Mapping[str, Any]]:
-    taken: list[Mapping[str, Any]] = []
-    for block in blocks:
-        if measure.tokens([*taken, block]) <= most:
-            taken.append(block)
+    kept: list[Mapping[str, Any]] = []
+    for block in answer.content:
+        if fits([*kept, block]):
+            kept.append(block)
             continue
-        if block.get("type") == "text" and (text := _longest(block, taken, most, measure)):
-            taken.append({"type": "text", "text": text})
+        text = str(block["text"]) if block.get("type") == "text" else ""
+        low, high = 0, len(text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            is_short = fits([*kept, {"type": "text", "text": text[:middle]}])
+            low, high = (middle, high) if is_short else (low, middle - 1)
+        if low:
+            kept.append({"type": "text", "text": text[:low]})
         break
-    return taken
-
-
-def _longest(block: Mapping[str, Any], taken: Blocks, most: int, measure: _Measure) -> str:
-    text, low, high = str(block["text"]), 0, len(block["text"])
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = measure.tokens([*taken, {"type": "text", "text": text[:middle]}]) <= most
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return text[:low]
+    return replace(answer, content=kept, stop_reason="max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +76,6 @@ class _Call:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _BilledAnswer:
-    """An answered call."""
-
-    asked: ClientCall
-    answer: ModelAnswer
-    metered: CallCharge
-
-
 def answer_call(served: ServerState, api: ServedApi, arrived: ReceivedCall) -> ServedResponse:
     """Answer a call of `api`. Calls are billed one at a time, in the order they start."""
     with served.lock:
@@ -198,9 +86,12 @@ def answer_call(served: ServerState, api: ServedApi, arrived: ReceivedCall) -> S
         name = served.ids.next(arrived.workspace.encode(), arrived.data)
         data = arrived.data if whole.body is arrived.body else encode_json(whole.body)
         call = _Call(api, arrived, name, served.calls, start, whole, data)
-        fault = served.faults.of(call.number)
-        early = _error(fault) or (resolved if isinstance(resolved, ApiError) else api.fault(arrived, resolved))
-        return _refuse(served, call, early) if early else _answer(served, call, fault)
+        fault = served.faults.for_call(call.number)
+        if fault is not None and fault.kind in ERRORS:
+            headers = {"retry-after": f"{fault.seconds:g}"} if fault.kind == "429" else {}
+            return _refuse(served, call, of_status(ERRORS[fault.kind], headers=headers))
+        refused = resolved if isinstance(resolved, ApiError) else api.fault(arrived, resolved)
+        return _refuse(served, call, refused) if refused else _bill_and_answer(served, call, fault)
 
 
 def _resolve(served: ServerState, api: ServedApi, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
@@ -210,23 +101,23 @@ def _resolve(served: ServerState, api: ServedApi, arrived: ReceivedCall, start: 
         return not_a_message(error)
 
 
-def _error(fault: InjectedFault | None) -> ApiError | None:
-    """The error that the fault stands for, if it replaces the whole answer."""
-    if fault is None or fault.kind not in ERRORS:
-        return None
-    headers = {"retry-after": f"{fault.seconds:g}"} if fault.kind == "429" else {}
-    return of_status(ERRORS[fault.kind], headers=headers)
-
-
-def _answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> ServedResponse:
+def _bill_and_answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> ServedResponse:
+    metered: CallCharge | ApiError
     try:
-        billed = _bill_call(served, call, fault)
+        asked = _client_call(call)
+        answer = _answer_within_limit(served, call.api, asked, fault)
+        metered = answer if isinstance(answer, ApiError) else served.meters.charge(asked, answer)
+    except NotAMessage as error:
+        metered = not_a_message(error)
+    except CannotEvaluate:
+        metered = unknown_model(call.resolved.body["model"])
     except Exception as error:
         served.say(f"internal error: {''.join(traceback.format_exception_only(error)).strip()}")
-        billed = of_status(500)
-    if isinstance(billed, ApiError):
-        return _refuse(served, call, billed)
-    message = message_of(billed.asked, billed.answer, billed.metered)
+        metered = of_status(500)
+    if isinstance(metered, ApiError):
+        return _refuse(served, call, metered)
+    assert not isinstance(answer, ApiError)
+    message = message_of(asked, answer, metered)
     response = ServedResponse(
         "req_" + call.id,
         message,
@@ -234,35 +125,25 @@ def _answer(served: ServerState, call: _Call, fault: InjectedFault | None) -> Se
         call.arrived.body,
         call.start,
         call.api.is_streamed(call.arrived.body),
-        billed.answer.first_token_s,
-        billed.answer.seconds,
+        answer.first_token_s,
+        answer.seconds,
         fault,
-        billed.metered.thinking_tokens,
+        metered.thinking_tokens,
     )
     call.api.keep(served, call.arrived, call.resolved, response)
-    _record(served, call, 200, message, billed, fault)
+    fields = {
+        "fault": fault.kind if fault else None,
+        "first_token_s": answer.first_token_s,
+        "usage": metered.usage.wire(),
+    }
+    _record(served, call, 200, message, fields)
     return response
-
-
-def _bill_call(served: ServerState, call: _Call, fault: InjectedFault | None) -> _BilledAnswer | ApiError:
-    asked = _client_call(call)
-    try:
-        answer = _answer_within_limit(served, call.api, asked, fault)
-        metered = answer if isinstance(answer, ApiError) else served.meters.take(asked, answer)
-    except NotAMessage as error:
-        return not_a_message(error)
-    except CannotEvaluate:
-        return unknown_model(asked.body["model"])
-    if isinstance(answer, ApiError):
-        return answer
-    return metered if isinstance(metered, ApiError) else _BilledAnswer(asked, answer, metered)
 
 
 def _client_call(call: _Call) -> ClientCall:
     body = call.resolved.body
-    told = body.get("diagnostics")
-    wants = isinstance(told, Mapping)
-    previous = told.get("previous_message_id") if isinstance(told, Mapping) else None
+    diagnostics = body.get("diagnostics")
+    previous = diagnostics.get("previous_message_id") if isinstance(diagnostics, Mapping) else None
     said = [one for one in body["messages"] if isinstance(one, Mapping) and one.get("role") == "assistant"]
     return ClientCall(
         call.api.id_prefix + call.id,
@@ -271,7 +152,7 @@ def _client_call(call: _Call) -> ClientCall:
         call.start,
         len(said),
         call.arrived.retry,
-        wants,
+        isinstance(diagnostics, Mapping),
         previous if isinstance(previous, str) else None,
         call.resolved.thread,
         call.resolved.host,
@@ -294,30 +175,17 @@ def _answer_within_limit(
 
 
 def _refuse(served: ServerState, call: _Call, refused: ApiError) -> ServedResponse:
-    body = error_body(refused, "req_" + call.id)
-    if _is_request(call.resolved.body):
-        _record(served, call, call.api.status(refused), body)
-    else:
+    try:
+        Intake().body(call.resolved.body)
+    except NotAMessage:  # readers reject a log with such a body
         served.unreadable += 1
+    else:
+        _record(served, call, call.api.status(refused), error_body(refused, "req_" + call.id))
     return ServedResponse("req_" + call.id, refused, call.api)
 
 
-def _is_request(body: Mapping[str, Any]) -> bool:
-    """Whether a request log can hold this body; readers reject a log with anything else."""
-    try:
-        Intake().body(body)
-    except NotAMessage:
-        return False
-    return True
-
-
 def _record(
-    served: ServerState,
-    call: _Call,
-    status: int,
-    response: Mapping[str, Any],
-    billed: _BilledAnswer | None = None,
-    fault: InjectedFault | None = None,
+    served: ServerState, call: _Call, status: int, response: Mapping[str, Any], answer_fields: Wire | None = None
 ) -> None:
     """Write the call's line before the first byte is sent, so that aborted calls are recorded too."""
     if served.log is None:
@@ -329,9 +197,7 @@ def _record(
         "workspace": call.arrived.workspace,
         "status": status,
         "retry": call.arrived.retry or None,
-        "fault": fault.kind if fault else None,
-        "first_token_s": billed.answer.first_token_s if billed else None,
-        "usage": billed.metered.usage.wire() if billed else None,
+        **(answer_fields or {}),
         "response": response,
     }
     try:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.routing import BaseRoute
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from cachecost.live.server.answering import count_tokens
-from cachecost.live.server.endpoints import Endpoints, Handler, JsonResponse, error_response
+from cachecost.live.keys import query_secrets, redact_text
+from cachecost.live.server.answering import answer_call, count_call, count_tokens
+from cachecost.live.server.endpoints import JsonResponse, PacedResponse, error_response
 from cachecost.live.server.gemini_api import COUNT, KEY_HEADER, STREAM, WHOLE, GeminiApi
 from cachecost.live.server.messages_api import MESSAGES, VERSION
 from cachecost.live.server.model import ApiError, find_model, listed_models, not_found, of_status, page_of
 from cachecost.live.server.openai_api import CHAT, RESPONSES
-from cachecost.live.server.served_api import ServedApi
+from cachecost.live.server.served_api import ReceivedCall, ServedApi, keys_in, receive_call
 from cachecost.live.server.state import ServerState
 
 HELLO = "cachecost serve: simulated APIs. What your calls cost: /cachecost"
@@ -26,90 +29,134 @@ GEMINI_VERSIONS = ("v1beta", "v1alpha")
 """Versions whose addresses no other API has; `v1/models` is one that all three have."""
 
 
+Handler = Callable[[Request], Awaitable[ASGIApp]]
+
+
 def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
     """The simulated APIs; `more` are further routes, like the bill's."""
-    site = _Site(Endpoints(served))
-    route = site.ends.route
+    ends = Endpoints(served)
+    route = ends.route
     routes = [
-        route("/v1/messages", site.answers(MESSAGES)),
-        route("/v1/messages/count_tokens", site.count_tokens),
-        route("/v1/models", site.models, "GET"),
-        route("/v1/models/{id:path}", site.model, "GET"),
-        route("/v1/chat/completions", site.answers(CHAT), api=CHAT),
-        route("/v1/responses", site.answers(RESPONSES), api=RESPONSES),
-        route("/v1/responses/input_tokens", site.input_tokens, api=RESPONSES),
-        *(route(f"/{version}/models/{{called:path}}", site.gemini, api=GEMINI) for version in (*GEMINI_VERSIONS, "v1")),
-        *(route(f"/{version}/models", site.models, "GET", GEMINI) for version in GEMINI_VERSIONS),
-        *(route(f"/{version}/models/{{id:path}}", site.model, "GET", GEMINI) for version in GEMINI_VERSIONS),
-        route("/", site.hello, "GET"),
+        route("/v1/messages", ends.answers(MESSAGES)),
+        route("/v1/messages/count_tokens", ends.count_tokens),
+        route("/v1/models", ends.models, "GET"),
+        route("/v1/models/{id:path}", ends.model, "GET"),
+        route("/v1/chat/completions", ends.answers(CHAT), api=CHAT),
+        route("/v1/responses", ends.answers(RESPONSES), api=RESPONSES),
+        route("/v1/responses/input_tokens", ends.input_tokens, api=RESPONSES),
+        *(route(f"/{version}/models/{{called:path}}", ends.gemini, api=GEMINI) for version in (*GEMINI_VERSIONS, "v1")),
+        *(route(f"/{version}/models", ends.models, "GET", GEMINI) for version in GEMINI_VERSIONS),
+        *(route(f"/{version}/models/{{id:path}}", ends.model, "GET", GEMINI) for version in GEMINI_VERSIONS),
+        route("/", ends.hello, "GET"),
         *more,
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: ends.not_here})
     app.router.redirect_slashes = False
     return app
 
 
-class _Site:
+class Endpoints:
     """The handlers of the endpoints."""
 
-    def __init__(self, ends: Endpoints) -> None:
-        self.ends = ends
-        self.served = ends.served
+    def __init__(self, served: ServerState) -> None:
+        self.served = served
+
+    def route(self, path: str, handler: Handler, method: str = "POST", api: ServedApi = MESSAGES) -> Route:
+        """The route of a handler. Exceptions become the API's status 500 and a diagnostic."""
+
+        async def endpoint(request: Request) -> ASGIApp:
+            try:
+                return await handler(request)
+            except ClientDisconnect:
+                return Response(status_code=499)
+            except Exception as error:
+                words = "".join(traceback.format_exception_only(error)).strip()
+                secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
+                clean = redact_text(words, secrets)
+                self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")
+                return error_response(api, of_status(500), self._request_id(request))
+
+        guarded: Any = endpoint
+        return Route(path, guarded, methods=[method])
 
     def answers(self, api: ServedApi) -> Handler:
         """What answers the calls of an API."""
 
         async def answer(request: Request) -> ASGIApp:
-            return await self.ends.answer(api, request)
+            return await self._answer(api, request)
 
         return answer
 
     async def count_tokens(self, request: Request) -> ASGIApp:
-        came = await self.ends.receive(MESSAGES, request)
-        return self.ends.respond(request, came if isinstance(came, ApiError) else count_tokens(self.served, came))
+        came = await self._receive(MESSAGES, request)
+        return self._respond(request, came if isinstance(came, ApiError) else count_tokens(self.served, came))
 
     async def input_tokens(self, request: Request) -> ASGIApp:
-        return await self.ends.count(
-            RESPONSES, request, lambda count: {"object": "response.input_tokens", "input_tokens": count}
-        )
+        shape = {"object": "response.input_tokens"}
+        return await self._count(RESPONSES, request, lambda count: {**shape, "input_tokens": count})
 
     async def gemini(self, request: Request) -> ASGIApp:
         """`MODEL:METHOD`."""
         model, _, method = str(request.path_params["called"]).rpartition(":")
         api = GeminiApi(model, method == STREAM, request.query_params.get("alt") == "sse")
         if method == COUNT:
-            return await self.ends.count(api, request, lambda count: {"totalTokens": count})
+            return await self._count(api, request, lambda count: {"totalTokens": count})
         if method in (WHOLE, STREAM):
-            return await self.ends.answer(api, request)
-        return self.ends.respond(request, not_found(f"Method {method} is not simulated"), api)
+            return await self._answer(api, request)
+        return self._respond(request, not_found(f"Method {method} is not simulated"), api)
 
     async def models(self, request: Request) -> ASGIApp:
         api = _api_asked(request)
         if fault := _models_fault(api, request):
-            return self.ends.respond(request, fault, api)
+            return self._respond(request, fault, api)
         if api is MESSAGES:
             query = request.query_params
             lifecycles = [*query.getlist("lifecycle"), *query.getlist("lifecycle[]")]
-            return self.ends.respond(request, page_of(self.served.models, query, lifecycles))
+            return self._respond(request, page_of(self.served.models, query, lifecycles))
         models = [dict(api.model_object(one)) for one in listed_models(self.served.meters.models(api.maker))]
-        return self.ends.respond(request, api.model_list(models), api)
+        return self._respond(request, api.model_list(models), api)
 
     async def model(self, request: Request) -> ASGIApp:
         api = _api_asked(request)
         known = self.served.models if api is MESSAGES else self.served.meters.models(api.maker)
         found = _models_fault(api, request) or find_model(known, request.path_params["id"])
-        return self.ends.respond(request, found if isinstance(found, ApiError) else api.model_object(found), api)
+        return self._respond(request, found if isinstance(found, ApiError) else api.model_object(found), api)
 
     async def hello(self, request: Request) -> ASGIApp:
-        return JsonResponse({"message": HELLO}, self.ends.request_id(request))
+        return self._respond(request, {"message": HELLO})
 
     async def not_here(self, request: Request, error: Exception) -> Any:
         """The answer to unknown paths and methods."""
         assert isinstance(error, HTTPException)
-        refused = (
-            of_status(405, "Method Not Allowed", error.headers) if error.status_code == 405 else not_found("Not Found")
+        is_method = error.status_code == 405
+        return self._respond(
+            request, of_status(405, "Method Not Allowed", error.headers) if is_method else not_found("Not Found")
         )
-        return error_response(MESSAGES, refused, self.ends.request_id(request))
+
+    async def _receive(self, api: ServedApi, request: Request) -> ReceivedCall | ApiError:
+        headers = api.headers(request.headers, request.query_params)
+        return await receive_call(api, headers, request.stream(), request.url.query)
+
+    async def _answer(self, api: ServedApi, request: Request) -> ASGIApp:
+        came = await self._receive(api, request)
+        if isinstance(came, ApiError):
+            return self._respond(request, came, api)
+        return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
+
+    async def _count(self, api: ServedApi, request: Request, form: Callable[[int], Mapping[str, Any]]) -> ASGIApp:
+        """The number of tokens of a call, in the form that the API gives it."""
+        came = await self._receive(api, request)
+        count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
+        return self._respond(request, count if isinstance(count, ApiError) else form(count), api)
+
+    def _respond(
+        self, request: Request, value: Mapping[str, Any] | ApiError, api: ServedApi = MESSAGES
+    ) -> JsonResponse:
+        name = self._request_id(request)
+        return error_response(api, value, name) if isinstance(value, ApiError) else JsonResponse(value, name)
+
+    def _request_id(self, request: Request) -> str:
+        return "req_" + self.served.ids.next(request.method.encode(), request.url.path.encode())
 
 
 def _api_asked(request: Request) -> ServedApi:

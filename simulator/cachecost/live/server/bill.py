@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from io import StringIO
+from operator import attrgetter
 from typing import IO, Any, Literal, TypeVar, cast
 
 from rich.cells import cell_len, set_cell_size
@@ -28,6 +29,7 @@ from cachecost.base.formatting import (
     dollars,
     encodable,
     exact,
+    margin_text,
     percent,
     point_aligned,
     tokens,
@@ -35,13 +37,10 @@ from cachecost.base.formatting import (
 from cachecost.ledger.findings import count_margin
 from cachecost.ledger.rows import Cost
 from cachecost.ledger.unread import UnreadWrites
-from cachecost.live.server.conversations import (
-    answers_tools,
-    breakpoints_tool_results,
-    last_breakpoint,
-)
 from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.viewer.calls import conversation_title
+from cachecost.prompts.blocks import Layer
+from cachecost.prompts.request import block_at, sent_breakpoints
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
 from cachecost.views.streams import inert_console, styled_stream
 from cachecost.views.tables.table import (
@@ -89,65 +88,59 @@ class UncachedLoop:
         return f"{self.conversation}: {self.why}. {count_text(self.steps, 'later call')} {paid}: {usd}."
 
 
-@dataclass(frozen=True, slots=True)
-class _LoopCall:
-    """A call that continues an earlier one. Tokens: paid again, sent before, and added since the first call."""
-
-    call: MeteredCall
-    again: int
-    before: int
-    grown: int
-
-
-def find_uncached_loops(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> Iterator[UncachedLoop]:
+def find_uncached_loop(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> UncachedLoop | None:
     """The uncached loop of a conversation's `calls`, if it has one."""
-    taken = meter.taken
-    later = ((call, taken[call.before - 1]) for call in calls if call.before is not None and call.row.error is None)
-    steps = [
-        _step(call, before, calls[0]) for call, before in later if before.request.thread is not call.request.thread
-    ]
-    again = sum(step.again for step in steps)
-    before = sum(step.before for step in steps)
-    grown = sum(step.grown for step in steps)
-    in_loop = sum(min(step.again, step.grown) for step in steps)
-    if len(steps) < FEWEST or not (again > MOST * before or (grown and in_loop > MOST * grown)):
-        return
-    cost = sum((step.again * step.call.input_price for step in steps), Decimal(0)).scaleb(PER_TOKEN)
+    later: list[MeteredCall] = []
+    again = before = grown = again_of_grown = 0
+    cost = Decimal(0)
+    for call in calls:
+        if call.before is None or call.row.error is not None:
+            continue
+        continued = meter.taken[call.before - 1]
+        if continued.request.thread is call.request.thread:  # the same call again is a retry
+            continue
+        sent_before = continued.row.usage.total_input
+        new = max(0, call.row.usage.total_input - sent_before)
+        paid_again = max(0, call.row.usage.input_tokens - new)
+        if paid_again < call.step:  # what a hit leaves after its last step
+            paid_again = 0
+        since_first = max(0, sent_before - calls[0].row.usage.total_input)
+        later.append(call)
+        again, before, grown = again + paid_again, before + sent_before, grown + since_first
+        again_of_grown += min(paid_again, since_first)
+        cost += paid_again * call.input_price
+    if len(later) < FEWEST or not (again > MOST * before or (grown and again_of_grown > MOST * grown)):
+        return None
     avoidable = meter.avoidable()
     saved = sum((avoidable.get(call.row.call, Decimal(0)) for call in calls), Decimal(0))
-    yield UncachedLoop(
-        conversation, len(steps), again, before, cost, saved, Counter(map(_reason, steps)).most_common(1)[0][0]
-    )
+    why = Counter(map(_uncached_reason, later)).most_common(1)[0][0]
+    return UncachedLoop(conversation, len(later), again, before, cost.scaleb(PER_TOKEN), saved, why)
 
 
-def _step(call: MeteredCall, continued: MeteredCall, first: MeteredCall) -> _LoopCall:
-    """A call that continues another one with more messages: the same call again is a retry.
-
-    Tokens count as paid again if they are uncached and too many to be new or the rest after a hit's last step.
-    """
-    usage, before = call.row.usage, continued.row.usage.total_input
-    new = max(0, usage.total_input - before)
-    again = max(0, usage.input_tokens - new)
-    grown = max(0, before - first.row.usage.total_input)
-    return _LoopCall(call, again if again >= call.step else 0, before, grown)
-
-
-def _reason(step: _LoopCall) -> str:
-    request, total = step.call.request, step.call.row.usage.total_input
-    breakpoint = last_breakpoint(request)
-    if breakpoint is None and step.call.needs_breakpoints:
+def _uncached_reason(call: MeteredCall) -> str:
+    request, breakpoints = call.request, sent_breakpoints(call.request).breakpoints
+    not_read = f"the cache was not read: {(call.row.cause or '').replace('_', ' ')}"
+    if not breakpoints and call.needs_breakpoints:
         return "no breakpoint is set (no cache_control in its calls)"
-    if total < step.call.minimum:
-        return f"its prompts are below the minimum of {step.call.minimum:,} tokens that this model caches"
-    if breakpoint is None:
-        return f"the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
-    if answers_tools(request.thread) and not breakpoints_tool_results(request):
-        return f"no breakpoint on tool results; the last breakpoint is on {breakpoint.on}"
-    if breakpoint.messages_after:
-        return f"the last breakpoint is on {breakpoint.on}, with messages after it"
-    return (
-        f"the last block has a breakpoint, but the cache was not read: {(step.call.row.cause or '').replace('_', ' ')}"
-    )
+    if call.row.usage.total_input < call.minimum:
+        return f"its prompts are below the minimum of {call.minimum:,} tokens that this model caches"
+    if not breakpoints:
+        return not_read
+    last = max(breakpoints, key=attrgetter("prompt_order"))
+    length, block = last.node.length if last.node else 0, block_at(request, last)
+    if last.layer is not Layer.MESSAGES:
+        place = "a tool's definition" if last.layer is Layer.TOOLS else "the system prompt"
+    elif block.kind != "text":
+        place = f"a {block.kind}"
+    else:
+        place = f"{'the first' if length == 1 else 'a later'} {block.role} text"
+    message = request.thread.message
+    answers_tools = message is not None and any(block.kind == "tool_result" for block in message.blocks)
+    if answers_tools and not any(block_at(request, one).kind == "tool_result" for one in breakpoints):
+        return f"no breakpoint on tool results; the last breakpoint is on {place}"
+    if request.thread.length > length:
+        return f"the last breakpoint is on {place}, with messages after it"
+    return f"the last block has a breakpoint, but {not_read}"
 
 
 Key = TypeVar("Key")
@@ -203,17 +196,15 @@ def bill_of(meter: Meter) -> ServerBill:
     taken = meter.taken
     conversations = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
+    named = [(_conversation_name(calls[0], several), calls) for _, calls in conversations]
+    loops = (find_uncached_loop(name, calls, meter) for name, calls in named)
     count = meter.not_messages
     return ServerBill(
         _share("all", taken, meter),
         tuple(_share(key or NO_KEY, calls, meter) for key, calls in _groups(taken, lambda one: one.workspace)),
-        tuple(_share(_conversation_name(calls[0], several), calls, meter) for _, calls in conversations),
+        tuple(_share(name, calls, meter) for name, calls in named),
         tuple(_share(key, calls, meter) for key, calls in _groups(taken, lambda one: one.row.model)),
-        tuple(
-            loop
-            for _, calls in conversations
-            for loop in find_uncached_loops(_conversation_name(calls[0], several), calls, meter)
-        ),
+        tuple(loop for loop in loops if loop is not None),
         tuple(Counter(one.row.error for one in taken if one.row.error is not None).most_common()),
         meter.token_source,
         count_margin([one.row for one in taken], meter.error_margin),
@@ -277,50 +268,15 @@ def verdict(bill: ServerBill) -> str:
 def facts(bill: ServerBill) -> list[str]:
     """Further facts, one sentence each."""
     total, unread = bill.total, bill.total.unread
-    told = []
+    sentences = []
     if total.cache_hit_rate is not None:
-        told.append(
-            f"{percent(total.cache_hit_rate)} of {tokens(total.usage.total_input)} input tokens "
-            f"were read from the cache."
-        )
+        rate, count = percent(total.cache_hit_rate), tokens(total.usage.total_input)
+        sentences.append(f"{rate} of {count} input tokens were read from the cache.")
     if unread.tokens:
         lost = f"{dollars(unread.paid)}, {dollars(unread.extra)} more than without caching"
-        told.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
-    told += [f"{count_text(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
-    return [*told, *(f"{note}." for note in bill.notes)]
-
-
-def counted_by(bill: ServerBill) -> str:
-    """How tokens were counted, with the error margin; empty before the first call."""
-    error_margin = f", ±{percent(bill.error_margin)}" if bill.error_margin else ""
-    return f"{bill.token_source}{error_margin}" if bill.token_source else ""
-
-
-def cells(share: BillShare) -> dict[str, str]:
-    """The formatted figures of a share, by the keys of HEADERS."""
-    usage = share.usage
-    return {
-        "calls": f"{share.calls:,}",
-        "input": tokens(usage.total_input),
-        "cache_hit_rate": percent(share.cache_hit_rate),
-        **{f"{name}_tokens": tokens(getattr(usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES},
-        "cost": dollars(share.cost.total),
-        "uncached": dollars(share.uncached),
-        "unread": tokens(share.unread.tokens),
-    }
-
-
-def columns(shares: Sequence[BillShare], keys: Sequence[str]) -> list[Column]:
-    """The columns of HEADERS in `keys`, with one cell per share."""
-    made = [cells(share) for share in shares]
-    return [Column(key, HEADERS[key], point_aligned([row[key] for row in made])) for key in keys]
-
-
-def class_rows(share: BillShare) -> list[tuple[str, str, str, str]]:
-    """(key, name, tokens, dollars) of each token class."""
-    costs = share.cost.by_class()
-    names = [(name, CLASS_NAMES[name], getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES]
-    return [(name, words, tokens(count), dollars(costs[name])) for name, words, count in names]
+        sentences.append(f"Written but not read so far: {tokens(unread.tokens)} tokens ({lost}).")
+    sentences += [f"{count_text(count, 'call')} refused at no charge: {words}" for words, count in bill.errors]
+    return [*sentences, *(f"{note}." for note in bill.notes)]
 
 
 def bill_json(bill: ServerBill) -> dict[str, Any]:
@@ -333,7 +289,18 @@ def bill_json(bill: ServerBill) -> dict[str, Any]:
         "workspaces": [_share_json(share) for share in bill.workspaces],
         "models": [_share_json(share) for share in bill.models],
         "conversations": [_share_json(share) for share in bill.conversations],
-        "uncached_loops": [_loop_json(loop) for loop in bill.loops],
+        "uncached_loops": [
+            {
+                "conversation": loop.conversation,
+                "later_calls": loop.steps,
+                "tokens_again": loop.again,
+                "tokens_sent_before": loop.had_been_sent,
+                "cost_usd": exact(loop.cost),
+                "avoidable_usd": exact(loop.avoidable),
+                "why": loop.why,
+            }
+            for loop in bill.loops
+        ],
         "refused": [{"message": words, "calls": count} for words, count in bill.errors],
         "tokens": {"source": bill.token_source, "error_margin": bill.error_margin},
         "notes": list(bill.notes),
@@ -359,23 +326,13 @@ def _share_json(share: BillShare) -> dict[str, Any]:
     }
 
 
-def _loop_json(loop: UncachedLoop) -> dict[str, Any]:
-    return {
-        "conversation": loop.conversation,
-        "later_calls": loop.steps,
-        "tokens_again": loop.again,
-        "tokens_sent_before": loop.had_been_sent,
-        "cost_usd": exact(loop.cost),
-        "avoidable_usd": exact(loop.avoidable),
-        "why": loop.why,
-    }
-
-
 Colours = Literal["standard", "256", "truecolor", "windows"]
 PIPE_WIDTH = 120
 NARROWEST_NAME = 18
-KEYS = ("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens")
-LAST_KEYS = ("cache_hit_rate", "unread", "uncached", "cost")
+KEYS = (
+    *("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens"),
+    *("cache_hit_rate", "unread", "uncached", "cost"),
+)
 RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
@@ -383,15 +340,10 @@ MOST_CONVERSATIONS = 20
 
 def print_bill(meter: Meter, stream: IO[str]) -> None:
     """Print the bill, as wide as the terminal or 120 cells into a pipe, with colors as it and NO_COLOR allow."""
-    print_text(bill_of(meter), stream)
-
-
-def print_text(bill: ServerBill, stream: IO[str]) -> None:
-    """Print to `stream`, with ASCII replacements for characters that its encoding lacks."""
     probe = inert_console(stream)
     width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
     colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
-    text = bill_text(bill, width, colours)
+    text = bill_text(bill_of(meter), width, colours)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     styled_stream(stream).write(encodable(text, encoding))
 
@@ -412,12 +364,14 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     for fact in facts(bill):
         yield _indent(Text(fact))
     yield Text()
-    yield _classes(bill.total)
-    for header, shares in (
-        ("workspace", bill.workspaces),
-        ("model", bill.models),
-        ("conversation", bill.conversations),
-    ):
+    used, costs = bill.total.usage, bill.total.cost.by_class()
+    classes = [name for name in TOKEN_CLASSES if name != "write_1h" or used.write_1h]
+    counts = [tokens(getattr(used, CLASS_FIELDS[name])) for name in classes]
+    class_costs = point_aligned([dollars(costs[name]) for name in classes])
+    numbers = [Column("count", "", counts), Column("cost", "cost", class_costs)]
+    yield _grid([Column("name", "tokens", [CLASS_NAMES[name] for name in classes], False), *numbers])
+    groups = (("workspace", bill.workspaces), ("model", bill.models), ("conversation", bill.conversations))
+    for header, shares in groups:
         if len(shares) > 1 or header == "conversation":
             yield Text()
             yield from _table(header, shares, width)
@@ -426,30 +380,37 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
         yield Text(f"{count_text(len(bill.loops), 'conversation')} left uncached", "bold red")
     for loop in bill.loops:
         yield _indent(Text(loop.sentence))
-    if counted_by(bill):
+    if bill.token_source:
         yield Text()
-        yield _indent(Text(f"tokens   {counted_by(bill)}", "dim"))
-
-
-def _classes(total: BillShare) -> RenderableType:
-    rows = [
-        (name, count, cost)
-        for key, name, count, cost in class_rows(total)
-        if (key != "write_1h" or bool(total.usage.write_1h))
-    ]
-    names, counts, costs = ([row[number] for row in rows] for number in range(3))
-    numbers = [Column("count", "", counts), Column("cost", "cost", point_aligned(costs))]
-    return _grid([Column("name", "tokens", names, False), *numbers])
+        counted = ", ".join(filter(None, (bill.token_source, margin_text(bill.error_margin))))
+        yield _indent(Text(f"tokens   {counted}", "dim"))
 
 
 def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
     shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
-    kept = columns(shown, [*KEYS, *LAST_KEYS])
-    kept = [column for column in kept if column.key != "write_1h_tokens" or set(column.cells) != {"0"}]
-    names_column = Column("name", header, [share.name for share in shown], False)
-    fitted = fit_table(FigureTable([names_column, *map(_with_rank, kept)]), width, NARROWEST_NAME)
-    names = [
-        _cut(share.name, max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header)))
+    kept = [Column("name", header, [share.name for share in shown], False)]
+    rows = [
+        {
+            "calls": f"{share.calls:,}",
+            "input": tokens(share.usage.total_input),
+            "cache_hit_rate": percent(share.cache_hit_rate),
+            **{f"{name}_tokens": tokens(getattr(share.usage, CLASS_FIELDS[name])) for name in TOKEN_CLASSES},
+            "cost": dollars(share.cost.total),
+            "uncached": dollars(share.uncached),
+            "unread": tokens(share.unread.tokens),
+        }
+        for share in shown
+    ]
+    for key in KEYS:
+        column = Column(key, HEADERS[key], point_aligned([row[key] for row in rows]))
+        is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
+        if not is_zero or column.key != "write_1h_tokens":
+            rank = ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank)
+            kept.append(replace(column, rank=rank))
+    fitted = fit_table(FigureTable(kept), width, NARROWEST_NAME)
+    room = max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header))
+    names = [  # a name is cut at its end, since the beginning identifies a conversation
+        share.name if cell_len(share.name) <= room else f"{set_cell_size(share.name, room - 1).rstrip()}…"
         for share in shown
     ]
     yield _grid([Column("name", header, names, False), *fitted.shown])
@@ -457,18 +418,6 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
         yield _indent(Text(note, "dim"))
     if len(shares) > len(shown):
         yield _indent(Text(f"and {count_text(len(shares) - len(shown), header)} more", "dim"))
-
-
-def _with_rank(column: Column) -> Column:
-    is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
-    return replace(column, rank=ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank))
-
-
-def _cut(name: str, width: int) -> str:
-    """`name` shortened to `width` cells at its end, since the beginning identifies a conversation."""
-    if cell_len(name) <= width:
-        return name
-    return f"{set_cell_size(name, width - 1).rstrip()}…"
 
 
 def _grid(kept: Sequence[Column]) -> RenderableType:

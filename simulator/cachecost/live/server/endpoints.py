@@ -1,7 +1,4 @@
-"""What the endpoints of all APIs share: a call that is answered, a count, an object, an error; and serving them.
-
-Responses have headers, the pace of a stream, and injected faults.
-"""
+"""Responses as they are sent, with headers, the pace of a stream and injected faults; and serving an application."""
 
 from __future__ import annotations
 
@@ -9,24 +6,16 @@ import asyncio
 import contextlib
 import socket
 import threading
-import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.live.clock import ignore
-from cachecost.live.keys import query_secrets, without
 from cachecost.live.loopback import ENCODING, LoopbackHosts, QuietServer, address_of, client_left, listen
-from cachecost.live.server.answering import answer_call, count_call
-from cachecost.live.server.messages_api import MESSAGES
-from cachecost.live.server.model import ApiError, of_status
-from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, encode_json, keys_in, receive_call
-from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut, ServerState
+from cachecost.live.server.model import ApiError
+from cachecost.live.server.served_api import ServedApi, ServedResponse, encode_json
+from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut
 
 JSON = "application/json"
 
@@ -39,19 +28,27 @@ class PacedResponse:
         self._pauses = pauses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = self._answered.fault.kind if self._answered.fault else ""
+        answered, api = self._answered, self._answered.api
+        kind = answered.fault.kind if answered.fault else ""
         if kind == "timeout":
             await self._pauses.until(client_left(receive))
             await _start(send, 200, {"content-type": JSON})  # nobody listens, or the server stops: no proper end
             raise ConnectionCut("nothing was answered")
-        if self._answered.streams:
-            await self._stream(send, kind)
-        else:
-            await self._whole(send, kind)
-
-    async def _whole(self, send: Send, kind: str) -> None:
-        answered = self._answered
-        api, refused = answered.api, answered.message if isinstance(answered.message, ApiError) else None
+        if answered.streams:
+            chunks = [GARBAGE] if kind == "garbage" else list(api.events(answered))
+            await self._pauses.sleep(answered.first_token_s)
+            names = {"content-type": api.stream_type, "cache-control": "no-cache", "request-id": answered.request_id}
+            await _start(send, 200, names)
+            between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
+            for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
+                await _more(send, chunk)
+                await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
+                await self._pauses.sleep(between)
+            if kind == "cut":
+                raise ConnectionCut("the stream was cut in the middle")
+            await send({"type": "http.response.body", "body": b""})
+            return
+        refused = answered.message if isinstance(answered.message, ApiError) else None
         body = encode_json(api.error(refused, answered.request_id) if refused else api.whole(answered))
         await self._pauses.sleep(answered.seconds)
         sent = GARBAGE if kind == "garbage" else body
@@ -61,25 +58,6 @@ class PacedResponse:
             await _more(send, body[: len(body) // 2])
             raise ConnectionCut("the answer was cut in the middle")
         await send({"type": "http.response.body", "body": sent})
-
-    async def _stream(self, send: Send, kind: str) -> None:
-        answered = self._answered
-        chunks = [GARBAGE] if kind == "garbage" else list(answered.api.events(answered))
-        await self._pauses.sleep(answered.first_token_s)
-        headers = {
-            "content-type": answered.api.stream_type,
-            "cache-control": "no-cache",
-            "request-id": answered.request_id,
-        }
-        await _start(send, 200, headers)
-        between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
-        for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
-            await _more(send, chunk)
-            await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
-            await self._pauses.sleep(between)
-        if kind == "cut":
-            raise ConnectionCut("the stream was cut in the middle")
-        await send({"type": "http.response.body", "body": b""})
 
 
 class JsonResponse:
@@ -142,9 +120,9 @@ def serve_until_stopped(
 
 
 @contextlib.contextmanager
-def serving(app: ASGIApp, pauses: AnswerDelays | None = None, port: int = 0) -> Iterator[str]:
+def serving(app: ASGIApp, pauses: AnswerDelays | None = None) -> Iterator[str]:
     """Serve from a thread while the block runs; yields the address."""
-    with listen(port) as listener, serving_at(app, listener, pauses):
+    with listen(0) as listener, serving_at(app, listener, pauses):
         yield address_of(listener)
 
 
@@ -161,60 +139,3 @@ def serving_at(app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | Non
     finally:
         server.should_exit = True
         thread.join()
-
-
-Handler = Callable[[Request], Awaitable[ASGIApp]]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoints:
-    """Makes the answers of endpoints from the state of the server."""
-
-    served: ServerState
-
-    async def receive(self, api: ServedApi, request: Request) -> ReceivedCall | ApiError:
-        """A call, read to its end."""
-        headers = api.headers(request.headers, request.query_params)
-        return await receive_call(api, headers, request.stream(), request.url.query)
-
-    async def answer(self, api: ServedApi, request: Request) -> ASGIApp:
-        """The answer to a call."""
-        came = await self.receive(api, request)
-        if isinstance(came, ApiError):
-            return error_response(api, came, self.request_id(request))
-        return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
-
-    async def count(self, api: ServedApi, request: Request, form: Callable[[int], Mapping[str, Any]]) -> ASGIApp:
-        """The number of tokens of a call, in the form that the API gives it."""
-        came = await self.receive(api, request)
-        count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
-        return self.respond(request, count if isinstance(count, ApiError) else form(count), api)
-
-    def respond(self, request: Request, value: Mapping[str, Any] | ApiError, api: ServedApi = MESSAGES) -> JsonResponse:
-        name = self.request_id(request)
-        return error_response(api, value, name) if isinstance(value, ApiError) else JsonResponse(value, name)
-
-    def request_id(self, request: Request) -> str:
-        return "req_" + self.served.ids.next(request.method.encode(), request.url.path.encode())
-
-    def route(self, path: str, handler: Handler, method: str = "POST", api: ServedApi = MESSAGES) -> Route:
-        """The route of a handler. Exceptions become the API's status 500 and a diagnostic."""
-
-        async def endpoint(request: Request) -> ASGIApp:
-            try:
-                return await handler(request)
-            except ClientDisconnect:
-                return Response(status_code=499)
-            except Exception as error:
-                self._report(request, error)
-                return error_response(api, of_status(500), self.request_id(request))
-
-        guarded: Any = endpoint
-        return Route(path, guarded, methods=[method])
-
-    def _report(self, request: Request, error: Exception) -> None:
-        """Report an internal error, without the call's keys."""
-        words = "".join(traceback.format_exception_only(error)).strip()
-        secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
-        clean = without(words.encode("utf-8", "replace"), secrets).decode("utf-8", "replace")
-        self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")

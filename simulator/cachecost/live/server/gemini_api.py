@@ -70,8 +70,16 @@ class GeminiApi(ServedApi):
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         sent = camel_case(arrived.body)
-        if refused := _fault(sent):
-            return refused
+        config = object_or_empty(sent.get("generationConfig"))
+        most = config.get("maxOutputTokens")
+        if sent.get("cachedContent"):
+            return of_status(403, NO_OBJECTS)
+        if not sent.get("contents"):
+            return invalid(NO_CONTENTS)
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            return invalid("* GenerateContentRequest.generation_config.max_output_tokens: must be a positive integer")
+        if config.get("candidateCount") not in (None, 1):
+            return invalid("cachecost serve gives one candidate")
         body = from_generate_content(sent, self.model)
         return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, self.model))
 
@@ -82,7 +90,14 @@ class GeminiApi(ServedApi):
         """Ids as the reader gives them to calls without one: the name, and the how-maniest call of it this is."""
         before = (block for message in body["messages"] for block in message["content"])
         counts = Counter(str(block.get("name")) for block in before if block.get("type") == "tool_use")
-        return [_with_id(block, counts) for block in content]
+        named = []
+        for block in content:
+            if block.get("type") == "tool_use":
+                name = str(block["name"])
+                counts[name] += 1
+                block = {**block, "id": f"{name} {counts[name]}"}
+            named.append(block)
+        return named
 
     def status(self, refused: ApiError) -> int:
         return CODES.get(refused.status, refused.status)
@@ -108,57 +123,42 @@ class GeminiApi(ServedApi):
         return _ended(answer, _parts(answer))
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
-        chunks = [encode_json(chunk) for chunk in _chunks(answer)]
-        return (b"data: %b\r\n\r\n" % chunk for chunk in chunks) if self.as_events else _array(chunks)
-
-
-def _fault(sent: Mapping[str, Any]) -> ApiError | None:
-    """The first error in a body apart from its prompt, or what of it is not simulated."""
-    config = object_or_empty(sent.get("generationConfig"))
-    most, candidates = config.get("maxOutputTokens"), config.get("candidateCount")
-    if sent.get("cachedContent"):
-        return of_status(403, NO_OBJECTS)
-    if not sent.get("contents"):
-        return invalid(NO_CONTENTS)
-    if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
-        return invalid("* GenerateContentRequest.generation_config.max_output_tokens: must be a positive integer")
-    return invalid("cachecost serve gives one candidate") if candidates not in (None, 1) else None
-
-
-def _with_id(block: Block, counts: Counter[str]) -> Block:
-    if block.get("type") != "tool_use":
-        return block
-    name = str(block["name"])
-    counts[name] += 1
-    return {**block, "id": f"{name} {counts[name]}"}
+        """Texts grow, calls come whole. Without `alt=sse`, the chunks are one array."""
+        streamed: list[Wire] = []
+        for part in _parts(answer):
+            streamed += [{**part, "text": piece} for piece in pieces(part["text"])] if "text" in part else [part]
+        chunks = [_piece(answer, [part]) for part in streamed[:-1]]
+        chunks.append(_ended(answer, streamed[-1:] or [{"text": ""}]))
+        for number, chunk in enumerate(map(encode_json, chunks)):
+            if self.as_events:
+                yield b"data: %b\r\n\r\n" % chunk
+            else:
+                yield b"%b%b" % (b",\r\n" if number else b"[", chunk)
+        if not self.as_events:
+            yield b"]"
 
 
 def _parts(answer: ServedResponse) -> list[Wire]:
     assert not isinstance(answer.message, ApiError)
     config = object_or_empty(camel_case(answer.sent).get("generationConfig"))
     shows_thoughts = bool(object_or_empty(config.get("thinkingConfig")).get("includeThoughts"))
-    return [part for block in answer.message["content"] for part in _part(block, shows_thoughts)]
-
-
-def _part(block: Block, shows_thoughts: bool) -> Iterator[Wire]:
-    """The part of a block; none where Gemini has no form for it."""
-    kind, given = block.get("type"), block.get("input")
-    if kind == "text":
-        yield {"text": block["text"]}
-    elif kind == "thinking" and shows_thoughts:
-        yield {"text": block["thinking"], "thought": True}
-    elif kind == "tool_use":
-        yield {"functionCall": {"name": block["name"], "args": given if isinstance(given, Mapping) else {}}}
+    parts: list[Wire] = []
+    for block in answer.message["content"]:  # Gemini has no form for other blocks
+        kind, arguments = block.get("type"), block.get("input")
+        if kind == "text":
+            parts.append({"text": block["text"]})
+        elif kind == "thinking" and shows_thoughts:
+            parts.append({"text": block["thinking"], "thought": True})
+        elif kind == "tool_use":
+            call = {"name": block["name"], "args": arguments if isinstance(arguments, Mapping) else {}}
+            parts.append({"functionCall": call})
+    return parts
 
 
 def _piece(answer: ServedResponse, parts: list[Wire]) -> Wire:
     assert not isinstance(answer.message, ApiError)
     candidate = {"content": {"parts": parts, "role": "model"}, "index": 0}
-    return {
-        "candidates": [candidate],
-        "modelVersion": answer.message["model"],
-        "responseId": answer.message["id"],
-    }
+    return {"candidates": [candidate], "modelVersion": answer.message["model"], "responseId": answer.message["id"]}
 
 
 def _ended(answer: ServedResponse, parts: list[Wire]) -> Wire:
@@ -180,20 +180,3 @@ def gemini_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
         **({"cachedContentTokenCount": usage.read} if usage.read else {}),
         **({"thoughtsTokenCount": thinking_tokens} if thinking_tokens else {}),
     }
-
-
-def _chunks(answer: ServedResponse) -> Iterator[Wire]:
-    """Parts in pieces: texts grow, calls come whole."""
-    streamed: list[Wire] = []
-    for part in _parts(answer):
-        streamed += [{**part, "text": piece} for piece in pieces(part["text"])] if "text" in part else [part]
-    for part in streamed[:-1]:
-        yield _piece(answer, [part])
-    yield _ended(answer, streamed[-1:] or [{"text": ""}])
-
-
-def _array(chunks: list[bytes]) -> Iterator[bytes]:
-    """A stream without `alt=sse`: one array."""
-    for number, chunk in enumerate(chunks):
-        yield b"%b%b" % (b",\r\n" if number else b"[", chunk)
-    yield b"]"

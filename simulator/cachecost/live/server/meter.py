@@ -1,10 +1,11 @@
-"""The meter: bills calls by the simulated cache of all workspaces."""
+"""The meter: bills calls by the simulated cache of all workspaces, and makes the API's cache diagnostics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
@@ -13,10 +14,6 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED, CallRow
 from cachecost.ledger.unread import UnreadTracker
 from cachecost.live.clock import ignore, moment
-from cachecost.live.server.conversations import (
-    AnsweredRequests,
-    ConversationIndex,
-)
 from cachecost.live.server.model import (
     NOT_FOUND,
     ApiError,
@@ -29,8 +26,10 @@ from cachecost.live.server.model import (
     thread_error,
     unknown_model,
 )
-from cachecost.prompts.blocks import Thread
+from cachecost.prompts.blocks import Block, Thread, estimate_tokens
+from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.intake import Intake
+from cachecost.prompts.output_format import output_format
 from cachecost.prompts.render import Renderer
 from cachecost.prompts.request import THREAD_NOT_FOUND, NotAMessage, Request, answer_blocks, sent_breakpoints
 from cachecost.providers.hosts import AUTO_HOST
@@ -41,6 +40,11 @@ from cachecost.simulation.workload import Workload
 
 CUT = "max_tokens"
 ANTHROPIC = "anthropic"
+MOST_KEPT = 10_000
+"""Answered requests that a client can name; the oldest is dropped first. The API keeps them for a short time."""
+COMPARED = ("tool_choice", "thinking", "context_management", "speed")
+"""Parameters whose change the API reports as "unavailable". `speed` is one because it is in the cache key here (rule
+2); it is not in the documentation's list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,48 @@ class MeteredCall:
         return self.call.request
 
 
+def compare_requests(before: Request, after: Request) -> Mapping[str, Any] | None:
+    """The `diagnostics` of `after`: where it differs from `before`, and the tokens of the earlier prompt from there on;
+    None if it continues it.
+
+    Breakpoints make no difference (rule 1). Tokens are estimated by bytes, as the API does too.
+    """
+    missed = _message_blocks(before, 0)
+    if before.model != after.model:
+        kind, missed = "model_changed", [*before.tools.blocks, *before.system.blocks, *missed]
+    elif before.tools.digest != after.tools.digest:
+        changed = first_changed_block(before.tools.blocks, after.tools.blocks)
+        kind, missed = "tools_changed", [*before.tools.blocks[changed:], *before.system.blocks, *missed]
+    elif before.system.digest != after.system.digest:
+        changed = first_changed_block(before.system.blocks, after.system.blocks)
+        kind, missed = "system_changed", [*before.system.blocks[changed:], *missed]
+    elif _compared_parameters(before) != _compared_parameters(after):
+        return {"cache_miss_reason": {"type": "unavailable"}}
+    else:
+        parting = before.thread.common(after.thread).length
+        missed = _message_blocks(before, parting)
+        missed = missed[first_changed_block(missed, _message_blocks(after, parting)) :]
+        if not missed:
+            return None
+        kind = "messages_changed"
+    tokens = sum(map(estimate_tokens, missed))
+    return {"cache_miss_reason": {"type": kind, "cache_missed_input_tokens": tokens}}
+
+
+def _message_blocks(request: Request, after: int) -> list[Block]:
+    """The blocks of the messages after the first `after`."""
+    nodes = takewhile(lambda node: node.length > after, request.thread.back())
+    messages = [node.message for node in nodes if node.message is not None]
+    return [block for message in reversed(messages) for block in message.blocks]
+
+
+def _compared_parameters(request: Request) -> list[Any]:
+    """What the API compares without naming it; an explicit null counts as absent."""
+    config = {key: value for key, value in (request.params.get("output_config") or {}).items() if key != "format"}
+    named = [request.params.get(name) or None for name in COMPARED]
+    return [*named, config or None, output_format(request.params)]
+
+
 class Meter:
     """Bills calls under a setup. Calls come in the order they start.
 
@@ -84,8 +130,10 @@ class Meter:
         self._renderers: dict[str, Renderer] = {}
         self._intake = Intake(keep_content=True)
         self._simulation = Simulation(setup)
-        self._diagnostics = AnsweredRequests()
-        self._conversations = ConversationIndex()
+        self._answered: dict[tuple[str, str], Request] = {}
+        """By workspace and message id."""
+        self._last_calls: dict[tuple[str, Thread], int] = {}
+        """By workspace and thread: calls with the same first message are one conversation."""
         self.unread = UnreadTracker()
         self.taken: list[MeteredCall] = []
         self.not_messages = 0
@@ -123,18 +171,33 @@ class Meter:
         """The relative error of the token counts."""
         return self._setup.error_margin
 
-    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
-        """Bill a call that is about to be answered; see `Meters`."""
+    def charge(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
+        """Bill a call that is about to be answered."""
         try:
             request = self._intake.body(asked.body)
         except NotAMessage as fault:
             self.not_messages += 1
             return not_a_message(fault)
         request = replace(request, message_thread=asked.thread) if asked.thread else request
-        call = _call(asked, request, answer)
+        timestamp = moment(asked.start)
+        start = seconds(timestamp)  # in microseconds, as `replay` will read it from the log
+        output = answer_blocks(answer.content, request.deferred)
+        call = Call(
+            request,
+            start,
+            day_of(start),
+            timestamp,
+            asked.host,
+            workspace=asked.workspace,
+            first_token_s=answer.first_token_s,
+            output=output,
+            response=output,
+            output_tokens=None if answer.stop_reason == CUT else getattr(answer, "output_tokens", None),
+            is_simulated=True,
+        )
         simulated = self._simulation.simulate(call)
         self._simulation.note_answer(simulated)
-        self._keep(asked, call, simulated)
+        self._add_to_bill(call, simulated)
         self.heard()
         if simulated.row.error is not None:
             message = simulated.row.error or ""
@@ -148,9 +211,48 @@ class Meter:
             except CannotEvaluate:
                 return unknown_model(request.model)
             return invalid(f"cachecost cannot bill this call: {message}")
-        self._diagnostics.remember(asked.workspace, asked.id, request)
-        told = self._diagnostics.of(asked.workspace, asked.previous, request) if asked.wants_diagnostics else None
-        return CallCharge(simulated.row, simulated.row.usage, told, self._thinking_tokens(call, simulated))
+        self._answered[asked.workspace, asked.id] = request
+        if len(self._answered) > MOST_KEPT:
+            del self._answered[next(iter(self._answered))]
+        diagnostics: Mapping[str, Any] | None = None
+        if asked.wants_diagnostics and asked.previous is not None:
+            before = self._answered.get((asked.workspace, asked.previous))
+            diagnostics = {"cache_miss_reason": {"type": "previous_message_not_found"}}
+            diagnostics = compare_requests(before, request) if before else diagnostics
+        usage, thinking_tokens = simulated.row.usage, 0
+        thinking = [block for block in output if block.is_thinking]
+        if thinking and simulated.rules is not None:
+            counter = self._setup.counter(simulated.rules.generation)
+            thinking_tokens = min(usage.output_tokens, sum(map(counter.block, thinking)))
+        return CallCharge(simulated.row, usage, diagnostics, thinking_tokens)
+
+    def _add_to_bill(self, call: Call, simulated: SimulatedCall) -> None:
+        row, passes, rules, prices = simulated
+        thread, workspace = call.request.thread, call.workspace
+        earlier = (self._last_calls.get((workspace, node)) for node in thread.back())
+        before = next((call for call in earlier if call is not None), None)
+        if prices is None or rules is None:
+            self.taken.append(MeteredCall(row, call, workspace, thread.beginning, before, is_explained=False))
+            return
+        self._last_calls[workspace, thread] = row.call
+        for one in passes:
+            self.unread.add(row.call, one.outcome, prices, one.sizes)
+        uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
+        has_rest = row.usage.read and rules.grid_offset_tokens % rules.reported_step_tokens
+        metered = MeteredCall(
+            row,
+            call,
+            workspace,
+            thread.beginning,
+            before,
+            sum(uncached.values(), ZERO),
+            prices.input,
+            rules.minimum_tokens,
+            rules.matching == "breakpoint" and not rules.implicit_breakpoint,
+            rules.uses_breakpoints,
+            rules.step_tokens + (rules.reported_step_tokens if has_rest else 0),
+        )
+        self.taken.append(metered)
 
     def count(self, body: Mapping[str, Any], host: str | None = None) -> int:
         """Input tokens of a body, hidden ones included. Raises CannotEvaluate, NotAMessage."""
@@ -165,65 +267,14 @@ class Meter:
         """The host of a call of `model` in the API of `maker`: that of the setup where it was chosen and has the model,
         since many hosts speak the APIs of others; else the maker."""
         chosen = self._setup.host
-        return chosen if chosen not in (AUTO_HOST, ANTHROPIC) and self._has_model(chosen, model) else maker
+        if chosen in (AUTO_HOST, ANTHROPIC):
+            return maker
+        try:
+            self._setup.rules.rules(chosen, model)
+        except CannotEvaluate:
+            return maker
+        return chosen
 
     def models(self, host: str) -> Sequence[Mapping[str, Any]]:
         """The models of a host on the setup's day, newest first, as /v1/models has them."""
         return models_of(self._setup.rules, host)
-
-    def _has_model(self, host: str, model: str) -> bool:
-        try:
-            self._setup.rules.rules(host, model)
-        except CannotEvaluate:
-            return False
-        return True
-
-    def _thinking_tokens(self, call: Call, simulated: SimulatedCall) -> int:
-        """Tokens of the thinking in an answer, at most those of the answer."""
-        thinking = [block for block in call.output if block.is_thinking]
-        if not thinking or simulated.rules is None:
-            return 0
-        counter = self._setup.counter(simulated.rules.generation)
-        return min(simulated.row.usage.output_tokens, sum(map(counter.block, thinking)))
-
-    def _keep(self, asked: ClientCall, call: Call, simulated: SimulatedCall) -> None:
-        (row, passes, rules, prices), request = simulated, call.request
-        first = request.thread.beginning
-        before = self._conversations.before(asked.workspace, request.thread)
-        if prices is None or rules is None:
-            self.taken.append(MeteredCall(row, call, asked.workspace, first, before, is_explained=False))
-            return
-        self._conversations.remember(asked.workspace, request.thread, row.call)
-        for one in passes:
-            self.unread.add(row.call, one.outcome, prices, one.sizes)
-        uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
-        dollars = sum(uncached.values(), ZERO)
-        needs = rules.matching == "breakpoint" and not rules.implicit_breakpoint
-        has_rest = row.usage.read and rules.grid_offset_tokens % rules.reported_step_tokens
-        of_rules = (
-            rules.minimum_tokens,
-            needs,
-            rules.uses_breakpoints,
-            (rules.step_tokens + (rules.reported_step_tokens if has_rest else 0)),
-        )
-        self.taken.append(MeteredCall(row, call, asked.workspace, first, before, dollars, prices.input, *of_rules))
-
-
-def _call(asked: ClientCall, request: Request, answer: ModelAnswer) -> Call:
-    """The call as `replay` will read it from the log: time in microseconds, rules of its day."""
-    timestamp = moment(asked.start)
-    start = seconds(timestamp)
-    output = answer_blocks(answer.content, request.deferred)
-    was_cut = answer.stop_reason == CUT
-    return Call(
-        request,
-        start,
-        day_of(start),
-        timestamp,
-        asked.host,
-        workspace=asked.workspace,
-        first_token_s=answer.first_token_s,
-        output=output,
-        response=output,
-        output_tokens=None if was_cut else getattr(answer, "output_tokens", None),
-    )

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import BREAKPOINT, THREAD_NOT_FOUND, MessageThread, NotAMessage, sent_breakpoints
-from cachecost.providers.listing import ModelRow, model_rows
+from cachecost.providers.listing import model_rows
 from cachecost.providers.rules import RuleBook, data_date
 from cachecost.providers.usage import Usage
 
@@ -79,26 +79,6 @@ class Answerer(Protocol):
     """Generates answers: a script, a recording or a small agent. The same call gets the same answer."""
 
     def answer(self, asked: ClientCall) -> ModelAnswer | ApiError: ...
-
-
-class Meters(Protocol):
-    """Bills calls by the simulated cache of all workspaces."""
-
-    def take(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
-        """Bill a call that is about to be answered. Calls come in the order they start."""
-        ...
-
-    def count(self, body: Mapping[str, Any], host: str | None = None) -> int:
-        """Input tokens of a body, as count_tokens returns them. Raises CannotEvaluate, NotAMessage."""
-        ...
-
-    def host_of(self, maker: str, model: str) -> str:
-        """The host of a call of `model` in the API of `maker`."""
-        ...
-
-    def models(self, host: str) -> Sequence[Mapping[str, Any]]:
-        """The models of a host, newest first, as /v1/models has them."""
-        ...
 
 
 INVALID = "invalid_request_error"
@@ -177,36 +157,30 @@ EXPLICIT = "-explicit"
 def models_of(rules: RuleBook, host: str = "anthropic") -> list[Wire]:
     """The wire objects of all models of `host` on the book's day."""
     day = rules.as_of or data_date(host)
-    rows = sorted(model_rows(rules, host), key=lambda row: (-row.released.toordinal(), row.id))
-    return [_wire(row, day) for row in rows]
-
-
-def _wire(row: ModelRow, day: date) -> Wire:
-    retires = _time(row.retired) if row.retired else None
-    return {
-        "type": "model",
-        "id": row.id,
-        "display_name": _display(row.id),
-        "created_at": _time(row.released),
-        "deprecated_at": None,
-        "retires_at": retires,
-        "lifecycle": "retired" if row.retired and row.retired <= day else "active",
-        "line": next((part for part in row.id.split("-")[1:] if part.isalpha()), None),
-        "max_input_tokens": row.rules.context_window,
-        "max_tokens": None,
-        ALIASES: row.aliases,
-    }
+    models: list[Wire] = []
+    for row in sorted(model_rows(rules, host), key=lambda row: (-row.released.toordinal(), row.id)):
+        parts = [part for part in row.id.split("-") if not (part.isdecimal() and len(part) == 8)]
+        words = " ".join(part.capitalize() for part in parts if not part.isdecimal())
+        version = ".".join(part for part in parts if part.isdecimal())
+        model = {
+            "type": "model",
+            "id": row.id,
+            "display_name": f"{words} {version}".strip(),  # claude-opus-4-6-20260205: Claude Opus 4.6
+            "created_at": _time(row.released),
+            "deprecated_at": None,
+            "retires_at": _time(row.retired) if row.retired else None,
+            "lifecycle": "retired" if row.retired and row.retired <= day else "active",
+            "line": next((part for part in row.id.split("-")[1:] if part.isalpha()), None),
+            "max_input_tokens": row.rules.context_window,
+            "max_tokens": None,
+            ALIASES: row.aliases,
+        }
+        models.append(model)
+    return models
 
 
 def _time(day: date) -> str:
     return f"{day.isoformat()}T00:00:00Z"
-
-
-def _display(name: str) -> str:
-    """`claude-opus-4-6-20260205` → Claude Opus 4.6."""
-    parts = [part for part in name.split("-") if not (part.isdecimal() and len(part) == 8)]
-    words = " ".join(part.capitalize() for part in parts if not part.isdecimal())
-    return f"{words} {'.'.join(part for part in parts if part.isdecimal())}".strip()
 
 
 def listed_models(models: Sequence[Wire]) -> list[Wire]:
@@ -228,27 +202,25 @@ def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequen
     """A page of the list: `limit`, `after_id`, `before_id`; retired models only on request."""
     wanted = lifecycles or ("active", "deprecated")
     known = [_without_aliases(one) for one in models if one.get("lifecycle", "active") in wanted]
-    told = query.get("limit", str(USUAL_PAGE))
-    is_number = told.isascii() and told.isdecimal() and len(told) <= len(str(LARGEST_PAGE))
-    if not (is_number and 1 <= int(told) <= LARGEST_PAGE):
+    text = query.get("limit", str(USUAL_PAGE))
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST_PAGE))
+    if not (is_number and 1 <= int(text) <= LARGEST_PAGE):
         return invalid(f"limit: Input should be a whole number from 1 to {LARGEST_PAGE}")
     places = {one["id"]: place for place, one in enumerate(known)}
     for name in ("after_id", "before_id"):
         if name in query and query[name] not in places:
             return not_found(f"{name}: {query[name]}")
-    return _cut(known, places, query, int(told))
-
-
-def _cut(known: Sequence[Wire], places: Mapping[str, int], query: Mapping[str, str], limit: int) -> Wire:
     if "before_id" in query:
         end = places[query["before_id"]]
-        begin, more = max(0, end - limit), end > limit
+        begin = max(0, end - int(text))
+        has_more = begin > 0
     else:
         begin = places[query["after_id"]] + 1 if "after_id" in query else 0
-        end, more = begin + limit, len(known) > begin + limit
+        end = begin + int(text)
+        has_more = end < len(known)
     page = known[begin:end]
-    ids = [one["id"] for one in page]
-    return {"data": page, "has_more": more, "first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+    ids = [one["id"] for one in page] or [None]
+    return {"data": page, "has_more": has_more, "first_id": ids[0], "last_id": ids[-1]}
 
 
 Body = Mapping[str, Any]
@@ -301,22 +273,17 @@ class Threads:
             return ResolvedCall(rest, MessageThread("", _breakpoints(rest)), start=now)
         if kind != "continue":
             return invalid("thread.type: Input should be 'create' or 'continue'")
-        return self._continue_thread(workspace, rest, thread.get("previous_message_id"), now)
-
-    def _continue_thread(
-        self, workspace: str, rest: dict[str, Any], previous: object, now: float
-    ) -> ResolvedCall | ApiError:
+        previous = thread.get("previous_message_id")
         if not isinstance(previous, str):
             return invalid("thread.previous_message_id: Field required")
-        if told := [name for name in HELD if rest.get(name) is not None]:
-            return thread_error(
-                "thread_fingerprint_mismatch", f"{told[0]}: is held by the thread and cannot be sent again"
-            )
-        held = self._held.get((workspace, previous), _NOTHING)
+        if repeated := [name for name in HELD if rest.get(name) is not None]:
+            message = f"{repeated[0]}: is held by the thread and cannot be sent again"
+            return thread_error("thread_fingerprint_mismatch", message)
+        if (workspace, previous) not in self._held:
+            return thread_error("thread_not_found", THREAD_NOT_FOUND, 404, NOT_FOUND)
+        held = self._held[workspace, previous]
         if held is None:
             return thread_error("thread_already_continued", f"thread: {previous} has already been continued")
-        if held is _NOTHING:
-            return thread_error("thread_not_found", THREAD_NOT_FOUND, 404, NOT_FOUND)
         new = rest.get("messages")
         messages = [*held.messages, *(new if isinstance(new, list) else [])]
         use = MessageThread("", _breakpoints(rest), now - held.last)
@@ -336,7 +303,6 @@ class Threads:
             del self._held[next(iter(self._held))]
 
 
-_NOTHING = HeldThread({}, ())
 BLOCKS = ("content", "source")
 
 
@@ -404,7 +370,7 @@ EXTRA = "Extra inputs are not permitted"
 
 def body_fault(body: Body, version: str) -> ApiError | None:
     """The first error that the API finds in `body` before it looks at the prompt; None: no error."""
-    return _first(_missing(body), _max_tokens(body), _by_version(body, version))
+    return _first(_missing(body), _invalid_options(body), _by_version(body, version))
 
 
 def count_fault(body: Body, version: str) -> ApiError | None:
@@ -431,13 +397,13 @@ def _missing(body: Body) -> Iterator[str]:
         yield "messages: at least one message is required"
 
 
-def _max_tokens(body: Body) -> Iterator[str]:
-    told = body.get("max_tokens")
-    if told is None:
+def _invalid_options(body: Body) -> Iterator[str]:
+    most = body.get("max_tokens")
+    if most is None:
         yield "max_tokens: Field required"
-    elif not isinstance(told, int) or isinstance(told, bool):
+    elif not isinstance(most, int) or isinstance(most, bool):
         yield "max_tokens: Input should be a valid integer"
-    elif told < 0:
+    elif most < 0:
         yield "max_tokens: Input should be greater than or equal to 0"
     if not isinstance(body.get("stream") or False, bool):
         yield "stream: Input should be a valid boolean"
@@ -447,21 +413,19 @@ def _by_version(body: Body, version: str) -> Iterator[str]:
     if version != STRICT:
         return
     yield from (f"{name}: {EXTRA}" for name in SAMPLING if body.get(name) is not None)
-    for place, role, block in _blocks(body):
+    blocks = (
+        (f"messages.{number}.content.{index}", message.get("role"), block)
+        for number, message in enumerate(body.get("messages") or [])
+        if isinstance(message, Mapping)
+        for index, block in enumerate(_inner(message))
+    )
+    for place, role, block in blocks:
         if role == "assistant" and block.get("type") == "document":
             yield f"{place}: document blocks are not supported in assistant messages"
         if role == "user" and block.get("type") == "text" and block.get("citations"):
             yield f"{place}.text.citations: {EXTRA}"
         if block.get("type") == "search_result" and any(one.get("citations") for one in _inner(block)):
             yield f"{place}.search_result.content.citations: {EXTRA}"
-
-
-def _blocks(body: Body) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
-    """Each block of the messages with its path and role; anything else is refused elsewhere."""
-    for number, message in enumerate(body.get("messages") or []):
-        if isinstance(message, Mapping):
-            for index, block in enumerate(_inner(message)):
-                yield f"messages.{number}.content.{index}", message.get("role"), block
 
 
 def _inner(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -43,10 +43,6 @@ Body = Mapping[str, Any]
 OWN, THEIRS = "toolu_", "call_"
 
 
-def _own_id(name: str) -> str:
-    return THEIRS + name.removeprefix(OWN) if name.startswith(OWN) else name
-
-
 def text_of(content: Iterable[Block]) -> str:
     return "".join(str(block["text"]) for block in content if block.get("type") == "text")
 
@@ -65,12 +61,14 @@ def arguments_of(call: Block) -> str:
     return given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
 
 
-def is_custom(name: str, sent: Mapping[str, Any]) -> bool:
-    """Whether the tool of this name takes a text instead of arguments. Chat Completions nests its definition."""
+def call_form(call: Block, sent: Mapping[str, Any]) -> tuple[str, str]:
+    """The type of a tool call, and the field of what it passes: a tool may take a text instead of arguments. Chat
+    Completions nests its definition.
+    """
     offered = [tool for tool in sent.get("tools") or () if isinstance(tool, Mapping) and tool.get("type") == "custom"]
-    return any(
-        (inner if isinstance(inner := tool.get("custom"), Mapping) else tool).get("name") == name for tool in offered
-    )
+    named = (inner if isinstance(inner := tool.get("custom"), Mapping) else tool for tool in offered)
+    is_custom = any(tool.get("name") == call["name"] for tool in named)
+    return ("custom", "input") if is_custom else ("function", "arguments")
 
 
 NO_KEY = "You didn't provide an API key. Provide it in an Authorization header: Authorization: Bearer YOUR_KEY"
@@ -101,7 +99,9 @@ class OpenAIApi(ServedApi):
     def with_own_ids(self, content: list[Block], body: Mapping[str, Any]) -> list[Block]:
         """Ids of tool calls that begin as OpenAI's do; those of a recording stay."""
         return [
-            {**block, "id": _own_id(str(block["id"]))} if block.get("type") == "tool_use" else block
+            {**block, "id": THEIRS + str(block["id"]).removeprefix(OWN)}
+            if block.get("type") == "tool_use" and str(block["id"]).startswith(OWN)
+            else block
             for block in content
         ]
 
@@ -128,34 +128,26 @@ class OpenAIApi(ServedApi):
         return {"object": "list", "data": models}
 
 
-# ------------------------------------------------------------ what both check and count
-
-
 def body_fault(body: Body, asked: str, limits: Mapping[str, int]) -> ApiError | None:
     """The first error in `body`. `asked` is the field that holds the prompt, `limits` the least value of each limit of
     the output.
     """
-    message = next(_faults(body, asked, limits), None)
-    return None if message is None else invalid(message)
-
-
-def _faults(body: Body, asked: str, limits: Mapping[str, int]) -> Iterator[str]:
     if not isinstance(body.get("model"), str) or not body["model"]:
-        yield "you must provide a model parameter"
+        return invalid("you must provide a model parameter")
     if body.get(asked) in (None, [], ""):
-        yield f"{asked}: Missing required parameter"
+        return invalid(f"{asked}: Missing required parameter")
     if not isinstance(body.get("stream") or False, bool):
-        yield "stream: expected a boolean"
+        return invalid("stream: expected a boolean")
     for name, least in limits.items():
-        told = body.get(name)
-        if told is not None and (not isinstance(told, int) or isinstance(told, bool)):
-            yield f"{name}: expected an integer"
-        elif told is not None and told < least:
-            yield f"{name}: integer below minimum value. Expected a value >= {least}, but got {told} instead."
+        value = body.get(name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            return invalid(f"{name}: expected an integer")
+        if value is not None and value < least:
+            expected = f"Expected a value >= {least}, but got {value} instead"
+            return invalid(f"{name}: integer below minimum value. {expected}.")
     if body.get("n") not in (None, 1):
-        yield "n: cachecost serve gives one choice"
-    if body.get("background"):
-        yield "background: cachecost serve answers at once"
+        return invalid("n: cachecost serve gives one choice")
+    return invalid("background: cachecost serve answers at once") if body.get("background") else None
 
 
 def chat_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
@@ -187,9 +179,6 @@ def _details(usage: Usage) -> Wire:
     return {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
 
 
-# ------------------------------------------------------------ Chat Completions
-
-
 CHAT_LIMITS = {"max_completion_tokens": 1, "max_tokens": 1}
 REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
 """`finish_reason` by stop reason; any other is "stop"."""
@@ -211,7 +200,11 @@ class ChatApi(OpenAIApi):
     def whole(self, answer: ServedResponse) -> Wire:
         assert not isinstance(answer.message, ApiError)
         content = answer.message["content"]
-        calls = [_chat_call(call, answer.sent) for call in calls_of(content)]
+        calls = []
+        for call in calls_of(content):
+            kind, field = call_form(call, answer.sent)
+            form = {"name": call["name"], field: arguments_of(call)}
+            calls.append({"id": call["id"], "type": kind, kind: form})
         message: Wire = {"role": "assistant", "content": text_of(content) or None, "refusal": None, "annotations": []}
         if calls:
             message["tool_calls"] = calls
@@ -225,9 +218,31 @@ class ChatApi(OpenAIApi):
         }
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
-        for chunk in _chat_chunks(answer):
+        for chunk in self._chunks(answer):
             yield b"data: %b\n\n" % encode_json(chunk)
         yield DONE
+
+    def _chunks(self, answer: ServedResponse) -> Iterator[Wire]:
+        """The chunks. With `stream_options.include_usage`, the last one has the usage and the others a null."""
+        assert not isinstance(answer.message, ApiError)
+        options, content = answer.sent.get("stream_options"), answer.message["content"]
+        with_usage = isinstance(options, Mapping) and bool(options.get("include_usage"))
+        head = {**_chat_head(answer, "chat.completion.chunk"), **({"usage": None} if with_usage else {})}
+        text, thinking = text_of(content), thinking_of(content)
+        deltas: list[Wire] = [{"role": "assistant", "content": "" if text else None, "refusal": None}]
+        deltas += [{"reasoning_content": piece} for piece in pieces(thinking)]
+        deltas += [{"content": piece} for piece in pieces(text)]
+        for index, call in enumerate(calls_of(content)):
+            kind, field = call_form(call, answer.sent)
+            begun = {"name": call["name"], field: ""}
+            deltas.append({"tool_calls": [{"index": index, "id": call["id"], "type": kind, kind: begun}]})
+            deltas += [{"tool_calls": [{"index": index, kind: {field: piece}}]} for piece in pieces(arguments_of(call))]
+        for delta in deltas:
+            yield {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
+        end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _finish_reason(answer.message)}
+        yield {**head, "choices": [end]}
+        if with_usage:
+            yield {**head, "choices": [], "usage": chat_usage(answer.message, answer.thinking_tokens)}
 
 
 CHAT = ChatApi()
@@ -249,119 +264,65 @@ def _finish_reason(message: Mapping[str, Any]) -> str:
     return REASONS.get(str(message["stop_reason"]), "stop")
 
 
-def _chat_call(call: Mapping[str, Any], sent: Mapping[str, Any]) -> Wire:
-    kind, field = _call_form(call, sent)
-    return {"id": call["id"], "type": kind, kind: {"name": call["name"], field: arguments_of(call)}}
-
-
-def _call_form(call: Mapping[str, Any], sent: Mapping[str, Any]) -> tuple[str, str]:
-    """(the type of a call, the field of what it passes)."""
-    return ("custom", "input") if is_custom(call["name"], sent) else ("function", "arguments")
-
-
-def _chat_chunks(answer: ServedResponse) -> Iterator[Wire]:
-    """The chunks. With `stream_options.include_usage`, the last one has the usage and the others a null."""
-    assert not isinstance(answer.message, ApiError)
-    told = answer.sent.get("stream_options")
-    with_usage = isinstance(told, Mapping) and bool(told.get("include_usage"))
-    head = {**_chat_head(answer, "chat.completion.chunk"), **({"usage": None} if with_usage else {})}
-    for delta in _chat_deltas(answer.message["content"], answer.sent):
-        yield {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
-    end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _finish_reason(answer.message)}
-    yield {**head, "choices": [end]}
-    if with_usage:
-        yield {**head, "choices": [], "usage": chat_usage(answer.message, answer.thinking_tokens)}
-
-
-def _chat_deltas(content: list[Mapping[str, Any]], sent: Mapping[str, Any]) -> Iterator[Wire]:
-    yield {"role": "assistant", "content": "" if text_of(content) else None, "refusal": None}
-    yield from ({"reasoning_content": piece} for piece in pieces(thinking_of(content)))
-    yield from ({"content": piece} for piece in pieces(text_of(content)))
-    for index, call in enumerate(calls_of(content)):
-        kind, field = _call_form(call, sent)
-        begun = {"name": call["name"], field: ""}
-        yield {"tool_calls": [{"index": index, "id": call["id"], "type": kind, kind: begun}]}
-        for piece in pieces(arguments_of(call)):
-            yield {"tool_calls": [{"index": index, kind: {field: piece}}]}
-
-
-# ------------------------------------------------------------ Responses
-
-
 SEALED = "reasoning.encrypted_content"
 
 
 def items_of(content: Sequence[Block], name: str, sent: Mapping[str, Any]) -> list[Wire]:
     """The items of an answer; `name` tells their ids apart from those of other answers."""
-    made = (_item(block, f"{name}_{number}", sent) for number, block in enumerate(content))
-    return [item for item in made if item is not None]
-
-
-def _item(block: Block, name: str, sent: Mapping[str, Any]) -> Wire | None:
-    kind = block.get("type")
-    if kind == "text":
-        text = {"type": "output_text", "text": block["text"], "annotations": [], "logprobs": []}
-        return {"id": f"msg_{name}", "type": "message", "role": "assistant", "status": "completed", "content": [text]}
-    if kind == "thinking":
-        summary = [{"type": "summary_text", "text": block["thinking"]}]
-        sealed = {"encrypted_content": block.get("signature")} if SEALED in (sent.get("include") or ()) else {}
-        return {"id": f"rs_{name}", "type": "reasoning", "summary": summary, **sealed}
-    if kind != "tool_use":
-        return None
-    head = {"status": "completed", "call_id": block["id"], "name": block["name"]}
-    if is_custom(block["name"], sent):
-        return {"id": f"ctc_{name}", "type": "custom_tool_call", **head, "input": arguments_of(block)}
-    return {"id": f"fc_{name}", "type": "function_call", **head, "arguments": arguments_of(block)}
+    items: list[Wire] = []
+    for number, block in enumerate(content):
+        kind, own = block.get("type"), f"{name}_{number}"
+        if kind == "text":
+            text = {"type": "output_text", "text": block["text"], "annotations": [], "logprobs": []}
+            head = {"id": f"msg_{own}", "type": "message", "role": "assistant", "status": "completed"}
+            items.append({**head, "content": [text]})
+        elif kind == "thinking":
+            summary = [{"type": "summary_text", "text": block["thinking"]}]
+            sealed = {"encrypted_content": block.get("signature")} if SEALED in (sent.get("include") or ()) else {}
+            items.append({"id": f"rs_{own}", "type": "reasoning", "summary": summary, **sealed})
+        elif kind == "tool_use":
+            kind, field = call_form(block, sent)
+            prefix, form = ("ctc", "custom_tool_call") if kind == "custom" else ("fc", "function_call")
+            called = {"status": "completed", "call_id": block["id"], "name": block["name"]}
+            items.append({"id": f"{prefix}_{own}", "type": form, **called, field: arguments_of(block)})
+    return items
 
 
 def item_events(item: Wire, number: int) -> Iterator[Wire]:
     """The events of the `number`-th item."""
     at = {"output_index": number, "item_id": item["id"]}
-    yield {"type": "response.output_item.added", "output_index": number, "item": _begun(item)}
-    if item["type"] == "message":
-        yield from _text_events(item["content"][0], {**at, "content_index": 0})
-    elif item["type"] == "reasoning":
-        yield from _summary_events(item["summary"][0], {**at, "summary_index": 0})
+    kind = item["type"]
+    field, nothing = GROWING_FIELDS[kind]
+    begun = {**item, **({"status": "in_progress"} if "status" in item else {}), field: nothing}
+    yield {"type": "response.output_item.added", "output_index": number, "item": begun}
+    if kind in PART_EVENTS:
+        index, part_event, text_event, more = PART_EVENTS[kind]
+        part, at = item[field][0], {**at, index: 0}
+        yield {"type": f"{part_event}.added", **at, "part": {**part, "text": ""}}
+        for piece in pieces(part["text"]):
+            yield {"type": f"{text_event}.delta", **at, "delta": piece, **more}
+        yield {"type": f"{text_event}.done", **at, "text": part["text"], **more}
+        yield {"type": f"{part_event}.done", **at, "part": part}
     else:
-        field = "input" if item["type"] == "custom_tool_call" else "arguments"
-        kind = f"response.{item['type']}_{field}"
         for piece in pieces(item[field]):
-            yield {"type": f"{kind}.delta", **at, "delta": piece}
+            yield {"type": f"response.{kind}_{field}.delta", **at, "delta": piece}
         name = {"name": item["name"]} if field == "arguments" else {}
-        yield {"type": f"{kind}.done", **at, field: item[field], **name}
+        yield {"type": f"response.{kind}_{field}.done", **at, field: item[field], **name}
     yield {"type": "response.output_item.done", "output_index": number, "item": item}
 
 
-GROWING_FIELDS: dict[str, Wire] = {
-    "message": {"content": []},
-    "reasoning": {"summary": []},
-    "function_call": {"arguments": ""},
-    "custom_tool_call": {"input": ""},
+GROWING_FIELDS: dict[str, tuple[str, Any]] = {
+    "message": ("content", []),
+    "reasoning": ("summary", []),
+    "function_call": ("arguments", ""),
+    "custom_tool_call": ("input", ""),
 }
 """The field of an item that is streamed in pieces, and its first value."""
-
-
-def _begun(item: Wire) -> Wire:
-    status = {"status": "in_progress"} if "status" in item else {}
-    return {**item, **status, **GROWING_FIELDS[item["type"]]}
-
-
-def _text_events(text: Wire, at: Wire) -> Iterator[Wire]:
-    kind = "response.output_text"
-    yield {"type": "response.content_part.added", **at, "part": {**text, "text": ""}}
-    for piece in pieces(text["text"]):
-        yield {"type": f"{kind}.delta", **at, "delta": piece, "logprobs": []}
-    yield {"type": f"{kind}.done", **at, "text": text["text"], "logprobs": []}
-    yield {"type": "response.content_part.done", **at, "part": text}
-
-
-def _summary_events(summary: Wire, at: Wire) -> Iterator[Wire]:
-    kind = "response.reasoning_summary"
-    yield {"type": f"{kind}_part.added", **at, "part": {**summary, "text": ""}}
-    for piece in pieces(summary["text"]):
-        yield {"type": f"{kind}_text.delta", **at, "delta": piece}
-    yield {"type": f"{kind}_text.done", **at, "text": summary["text"]}
-    yield {"type": f"{kind}_part.done", **at, "part": summary}
+PART_EVENTS: dict[str, tuple[str, str, str, Wire]] = {
+    "message": ("content_index", "response.content_part", "response.output_text", {"logprobs": []}),
+    "reasoning": ("summary_index", "response.reasoning_summary_part", "response.reasoning_summary_text", {}),
+}
+"""Of items whose text is in a part: its index, and the events of the part and of its text with their further fields."""
 
 
 RESPONSE_LIMITS = {"max_output_tokens": 16}
@@ -420,18 +381,14 @@ class ResponsesApi(OpenAIApi):
         }
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
-        numbered = ({**event, "sequence_number": number} for number, event in enumerate(self._events(answer)))
-        return as_bytes(numbered)
-
-    def _events(self, answer: ServedResponse) -> Iterator[Wire]:
         whole = self.whole(answer)
         nothing_yet: Wire = {"status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
         begun = {**_response_head(answer), **nothing_yet}
-        yield {"type": "response.created", "response": begun}
-        yield {"type": "response.in_progress", "response": begun}
+        events: list[Wire] = [{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")]
         for number, item in enumerate(whole["output"]):
-            yield from item_events(item, number)
-        yield {"type": f"response.{whole['status']}", "response": whole}
+            events += item_events(item, number)
+        events.append({"type": f"response.{whole['status']}", "response": whole})
+        return as_bytes({**event, "sequence_number": number} for number, event in enumerate(events))
 
 
 RESPONSES = ResponsesApi()
@@ -439,7 +396,7 @@ RESPONSES = ResponsesApi()
 
 def _response_head(answer: ServedResponse) -> Wire:
     assert not isinstance(answer.message, ApiError)
-    told = {name: answer.sent[name] for name in ECHOED if answer.sent.get(name) is not None}
+    sent = {name: answer.sent[name] for name in ECHOED if answer.sent.get(name) is not None}
     return {
         "id": answer.message["id"],
         "object": "response",
@@ -448,5 +405,5 @@ def _response_head(answer: ServedResponse) -> Wire:
         "model": shown_model(answer.message),
         "service_tier": "default",
         **ECHOED,
-        **told,
+        **sent,
     }

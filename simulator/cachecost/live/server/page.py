@@ -7,23 +7,22 @@ browser there that was sent by a person, not by another site, and under no name 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED
-from cachecost.live.loopback import names_loopback
+from cachecost.live.loopback import HEADERS, names_loopback
 from cachecost.live.server.bill import bill_json, bill_of
-from cachecost.live.server.meter import Meter, MeteredCall
-from cachecost.live.viewer.guard import HEADERS
+from cachecost.live.server.meter import Meter
 
 REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
 NAME = "cachecost serve"
-CALL_FIELDS = [field.name for field in fields(Call)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +31,16 @@ class MeterFeed:
 
     meter: Meter
 
-    def since(self, count: int) -> Sequence[RecordedCall]:
+    def since(self, count: int) -> Sequence[Call]:
         """The calls after the first `count`."""
-        return [_recorded(one) for one in self.meter.taken[count:]]
-
-
-def _recorded(one: MeteredCall) -> RecordedCall:
-    row, told = one.row, {name: getattr(one.call, name) for name in CALL_FIELDS}
-    if row.error is not None:
-        return RecordedCall(**told, status=REFUSED_STATUS if row.error_type == REFUSED else UNKNOWN_STATUS)
-    return RecordedCall(**told, billed=row.usage)
+        recorded = []
+        for one in self.meter.taken[count:]:
+            if one.row.error is None:
+                recorded.append(replace(one.call, billed=one.row.usage, is_simulated=False))
+            else:
+                status = REFUSED_STATUS if one.row.error_type == REFUSED else UNKNOWN_STATUS
+                recorded.append(replace(one.call, status=status, is_simulated=False))
+        return recorded
 
 
 PAGE, JSON = "/cachecost", "/cachecost.json"

@@ -13,15 +13,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cachecost.live.bodies import COMPRESSIONS, decompressor
 from cachecost.live.keys import query_secrets, remove_secrets, secrets_in, secrets_of, workspace_of
-from cachecost.live.server.model import (
-    INVALID,
-    ApiError,
-    DetailedError,
-    ResolvedCall,
-    invalid,
-    of_status,
-)
+from cachecost.live.server.model import INVALID, ApiError, DetailedError, ResolvedCall, invalid, of_status
 from cachecost.live.server.state import InjectedFault, ServerState
 
 Wire = dict[str, Any]
@@ -66,7 +60,6 @@ class ServedApi(Protocol):
 
     def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
         """Why these headers are refused."""
-        ...
 
     def headers(self, headers: Mapping[str, str], query: Mapping[str, str]) -> Mapping[str, str]:
         """The headers of a call, with what its query says instead of them."""
@@ -74,7 +67,6 @@ class ServedApi(Protocol):
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         """The complete Messages call of a body. Raises NotAMessage."""
-        ...
 
     def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
         """The first error in a complete call, apart from its prompt."""
@@ -98,15 +90,12 @@ class ServedApi(Protocol):
 
     def error(self, refused: ApiError, request_id: str) -> Wire:
         """The body of an error."""
-        ...
 
     def whole(self, answer: ServedResponse) -> Mapping[str, Any]:
         """The answer as one object."""
-        ...
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
         """The answer as a stream."""
-        ...
 
     def model_object(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
         """A model, of its wire object in the Messages API."""
@@ -128,7 +117,6 @@ MOST_RETRIES = 10**9
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 NO_JSON = "The request body is not valid JSON"
 TOO_LARGE = "Request exceeds the maximum size"
-WINDOW = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +137,31 @@ class ReceivedCall:
 async def receive_call(
     api: ServedApi, headers: Mapping[str, str], chunks: AsyncIterator[bytes], query: str = ""
 ) -> ReceivedCall | ApiError:
-    """Read a call of `api` to its end and parse it. `query` is that of its URL, which may hold the key."""
-    sent = await _collect_body(chunks)
+    """Read a call of `api` to its end and parse it. `query` is that of its URL, which may hold the key.
+
+    A body that is too large is read to its end too, because clients listen only then.
+    """
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size <= LARGEST:
+            parts.append(chunk)
     if fault := api.header_fault(headers):
         return fault
-    data = of_status(413, TOO_LARGE) if sent is None else unpack_body(sent, headers.get("content-encoding", ""))
+    if size > LARGEST:
+        return of_status(413, TOO_LARGE)
+    data = unpack_body(b"".join(parts), headers.get("content-encoding", ""))
     if isinstance(data, ApiError):
         return data
     clean = remove_secrets(data, secrets_of([*keys_in(headers), *query_secrets(query)], data))
-    body, retry = _parse_body(clean), _retry(headers)
+    body = parse_body(clean)
     if isinstance(body, ApiError):
         return body
-    if isinstance(retry, ApiError):
-        return retry
+    count = headers.get(RETRY, "")
+    retry = int(count[: len(str(MOST_RETRIES)) + 1]) if count.isascii() and count.isdecimal() else 0
+    if retry >= MOST_RETRIES:
+        return invalid(f"{RETRY}: expected fewer than {MOST_RETRIES:,} retries")
     return ReceivedCall(body, clean, headers.get("anthropic-version", ""), workspace_of(headers), retry)
 
 
@@ -170,42 +170,24 @@ def keys_in(headers: Mapping[str, str]) -> list[str]:
     return [secret for secret in secrets_in(headers.items()) if secret != PLACEHOLDER]
 
 
-async def _collect_body(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """The body, or None if it is too large. It is read to its end either way, because clients answer only then."""
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size <= LARGEST:
-            parts.append(chunk)
-    return b"".join(parts) if size <= LARGEST else None
-
-
 def unpack_body(data: bytes, encodings: str) -> bytes | ApiError:
     """Decode a body's content encodings, the last one first. At most LARGEST bytes are produced."""
     for encoding in reversed([name.strip().lower() for name in encodings.split(",")]):
         if encoding in ("", "identity"):
             continue
-        if encoding not in WINDOW:
+        if encoding not in COMPRESSIONS:
             return _encoding("unsupported", f"content-encoding: '{encoding}' is not supported; use gzip or deflate")
+        damaged = _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
+        unpacker = decompressor(encoding, data)
         try:
-            window = WINDOW[encoding]
-            unpacker = zlib.decompressobj(window)
-            try:
-                made = unpacker.decompress(data, LARGEST + 1)
-            except zlib.error:
-                if window != zlib.MAX_WBITS:
-                    raise
-                unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some clients send deflate without its header
-                made = unpacker.decompress(data, LARGEST + 1)
-            if not unpacker.eof and len(made) <= LARGEST:
-                raise zlib.error("incomplete")
-            data = made
+            data = unpacker.decompress(data, LARGEST + 1)
         except zlib.error:
-            return _encoding("invalid", f"The request body is not valid for its content-encoding '{encoding}'")
+            return damaged
         if len(data) > LARGEST:
             code = {"error_code": "request_body_too_large_after_decoding"}
             return DetailedError(413, "request_too_large", TOO_LARGE, details=code)
+        if not unpacker.eof:
+            return damaged
     return data
 
 
@@ -213,63 +195,37 @@ def _encoding(code: str, message: str) -> ApiError:
     return DetailedError(400, INVALID, message, details={"error_code": f"request_body_encoding_{code}"})
 
 
-def _parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
+def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
+    """The JSON object of a body. What Python reads as JSON and would damage a log is refused: NaN, 1e400, half of a
+    surrogate pair.
+    """
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    def finite(word: str) -> float:
+        if math.isinf(number := float(word)):
+            raise ValueError(word)
+        return number
+
     try:
-        body = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
+        body = json.loads(data.decode(), parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError):
         return invalid(NO_JSON)
     if not isinstance(body, Mapping):
         return invalid("Input should be a valid dictionary")
-    if _is_nested_deeper(body, MOST_NESTED):
+    level: list[Any] = [body]
+    for _ in range(MOST_NESTED):
+        values = (inner for one in level for inner in (one.values() if isinstance(one, dict) else one))
+        level = [inner for inner in values if isinstance(inner, dict | list)]
+    if level:
         return invalid(f"{NO_JSON}: nested more than {MOST_NESTED} levels deep")
-    if SURROGATE.search(data) and _has_lone_surrogate(body):
-        return invalid(f"{NO_JSON}: lone surrogate in a string")
+    if SURROGATE.search(data):
+        try:
+            json.dumps(body, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return invalid(f"{NO_JSON}: lone surrogate in a string")
     return body
-
-
-def _no_number(word: str) -> None:
-    """Python parses `NaN` and `Infinity` as numbers. JSON does not, and they would damage a log."""
-    raise ValueError(word)
-
-
-def _finite(word: str) -> float:
-    """Python parses a number beyond the range of floats, like 1e400, as infinite, which JSON cannot express."""
-    if math.isinf(number := float(word)):
-        raise ValueError(word)
-    return number
-
-
-def _is_nested_deeper(value: Any, most: int) -> bool:
-    """Whether `value` has more than `most` levels of objects and lists."""
-    level = [value]
-    for _ in range(most):
-        level = [inner for one in level for inner in _inner(one)]
-        if not level:
-            return False
-    return True
-
-
-def _inner(value: Any) -> Iterable[Any]:
-    inner = value.values() if isinstance(value, dict) else value
-    return (one for one in inner if isinstance(one, dict | list))
-
-
-def _has_lone_surrogate(body: Mapping[str, Any]) -> bool:
-    """Python parses half of a surrogate pair, but it cannot be encode_record."""
-    try:
-        json.dumps(body, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _retry(headers: Mapping[str, str]) -> int | ApiError:
-    """The number in the header; 0 without one."""
-    value = headers.get(RETRY, "")
-    if not (value.isascii() and value.isdecimal()):
-        return 0
-    count = int(value[: len(str(MOST_RETRIES)) + 1])
-    return count if count < MOST_RETRIES else invalid(f"{RETRY}: expected fewer than {MOST_RETRIES:,} retries")
 
 
 MOST_PIECES = 40
@@ -285,7 +241,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def encode_json(value: Mapping[str, Any]) -> bytes:
-    """Compact JSON; a lone surrogate is escaped, since it cannot be encode_record."""
+    """Compact JSON; a lone surrogate is escaped, since it cannot be encoded."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 from cachecost.base.errors import nearest
 from cachecost.live.clock import Clock, Say, ignore
 from cachecost.live.request_log import CallLog
-from cachecost.live.server.model import Answerer, Meters, StoredResponses, Threads
+from cachecost.live.server.meter import Meter
+from cachecost.live.server.model import Answerer, StoredResponses, Threads
 
 ERRORS = {"429": 429, "500": 500, "529": 529}
 SECONDS = {"429": 1.0, "slow": 30.0}
@@ -47,43 +49,35 @@ class FaultSchedule:
 
     faults: tuple[InjectedFault, ...] = ()
     seed: int = 0
-    _by_call: dict[int, InjectedFault] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for fault in self.faults:
-            if fault.call is not None:
-                self._by_call.setdefault(fault.call, fault)
-
-    def of(self, call: int) -> InjectedFault | None:
+    def for_call(self, call: int) -> InjectedFault | None:
         """The fault of the `call`-th call (each retry counts as a call); None: it is answered."""
-        if planned := self._by_call.get(call):
-            return planned
-        by_chance = (fault for fault in self.faults if fault.call is None)
+        by_chance = [fault for fault in self.faults if fault.call is None]
         drawn = ((fault, random.Random(f"{self.seed}:{call}:{fault.kind}").random()) for fault in by_chance)
-        return next((fault for fault, number in drawn if number < fault.chance), None)
+        struck = (fault for fault, number in drawn if number < fault.chance)
+        return next(chain((fault for fault in self.faults if fault.call == call), struck), None)
 
 
 def faults_from(texts: Iterable[str], seed: int = 0) -> FaultSchedule:
     """`3:529`, `cut:0.1`, `4:slow=5` (seconds) … Raises ValueError."""
-    return FaultSchedule(tuple(map(_fault, texts)), seed)
+    faults = []
+    for text in texts:
+        if found := BY_NUMBER.fullmatch(text):
+            faults.append(_validate(text, found[2], found[3], call=int(found[1])))
+        elif (found := BY_CHANCE.fullmatch(text)) and float(found[3]) <= 1:
+            faults.append(_validate(text, found[1], found[2], chance=float(found[3])))
+        else:
+            raise ValueError(f"expected {FORM}; got '{text}'")
+    return FaultSchedule(tuple(faults), seed)
 
 
-def _fault(text: str) -> InjectedFault:
-    if found := BY_NUMBER.fullmatch(text):
-        return _validate(text, found[2], found[3], call=int(found[1]))
-    if (found := BY_CHANCE.fullmatch(text)) and float(found[3]) <= 1:
-        return _validate(text, found[1], found[2], chance=float(found[3]))
-    raise ValueError(f"expected {FORM}; got '{text}'")
-
-
-def _validate(text: str, kind: str, told: str | None, call: int | None = None, chance: float = 0.0) -> InjectedFault:
-    if kind not in KINDS or call == 0 or (told and kind not in SECONDS):
+def _validate(text: str, kind: str, seconds: str | None, call: int | None = None, chance: float = 0.0) -> InjectedFault:
+    if kind not in KINDS or call == 0 or (seconds and kind not in SECONDS):
         raise ValueError(f"expected {FORM}; got '{text}'{'' if kind in KINDS else nearest(kind, KINDS)}")
-    return InjectedFault(kind, call, chance, float(told) if told else SECONDS.get(kind, 0.0))
+    return InjectedFault(kind, call, chance, float(seconds) if seconds else SECONDS.get(kind, 0.0))
 
 
 LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-LENGTH = 22
 
 
 class Ids:
@@ -95,18 +89,15 @@ class Ids:
 
     def next(self, *parts: bytes) -> str:
         """The part of a call's ids after `req_` and `msg_`."""
-        said = blake2b(b"\0".join(parts), digest_size=16, person=b"call").digest()
-        self._seen[said] += 1
-        key = b"%d:%d:" % (self._seed, self._seen[said]) + said
-        return "01" + _encode_id(int.from_bytes(blake2b(key, digest_size=16, person=b"id").digest()))
-
-
-def _encode_id(number: int) -> str:
-    letters = []
-    for _ in range(LENGTH):
-        number, letter = divmod(number, len(LETTERS))
-        letters.append(LETTERS[letter])
-    return "".join(letters)
+        call = blake2b(b"\0".join(parts), digest_size=16, person=b"call").digest()
+        self._seen[call] += 1
+        key = b"%d:%d:" % (self._seed, self._seen[call]) + call
+        number = int.from_bytes(blake2b(key, digest_size=16, person=b"id").digest())
+        text = "01"
+        for _ in range(22):
+            number, letter = divmod(number, len(LETTERS))
+            text += LETTERS[letter]
+        return text
 
 
 class AnswerDelays:
@@ -154,7 +145,7 @@ class ServerState:
     """
 
     answerer: Answerer
-    meters: Meters
+    meters: Meter
     clock: Clock
     log: CallLog | None = None
     faults: FaultSchedule = FaultSchedule()

@@ -19,8 +19,7 @@ from cachecost.analysis.viewing.what_if import WrongChoice
 from cachecost.base.atomic_files import WorkStopped
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.live.clock import Say, ignore
-from cachecost.live.loopback import QuietServer
-from cachecost.live.viewer.guard import LoopbackGuard
+from cachecost.live.loopback import LoopbackGuard, QuietServer
 from cachecost.live.viewer.saved_page import INDEX, SavedPage, content_type
 from cachecost.live.viewer.source import Answer, LiveEvents, NotHere, PageSource
 from cachecost.live.viewer.work import WorkLimit, run_for_client, run_in_thread
@@ -44,13 +43,6 @@ PAUSE_S = 0.25
 """Between two looks at what is new; calls that come faster are told together."""
 SHARE = 5
 """A look that takes long is followed by a pause so many times as long."""
-
-
-def event_response(live: LiveEvents, request: Request) -> Response:
-    """The stream of a page, until either side ends it."""
-    if request.method == "HEAD":
-        return Response(media_type=EVENT_STREAM)
-    return StreamingResponse(event_stream(live), media_type=EVENT_STREAM)
 
 
 async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
@@ -97,11 +89,7 @@ def viewer_app(
     `below` and the token. `limits` makes the limit of each answer.
     """
     site, start = _PageEndpoints(source, static, say, limits), f"{below}{token}"
-    routes = [
-        Route(f"{start}/", site.page),
-        Route(f"{start}/static/{{name}}", site.file),
-        *site.routes(f"{start}/api"),
-    ]
+    routes = [Route(f"{start}/", site.page), Route(f"{start}/static/{{name}}", site.file), *site.routes(f"{start}/api")]
     app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
     app.router.redirect_slashes = False
     return LoopbackGuard(app, f"{start}/", port)
@@ -117,25 +105,28 @@ class _PageEndpoints:
 
     def routes(self, api: str) -> list[Route]:
         """The API, whose paths begin with `api`."""
-        source = self._source
-        session = f"{api}/session/{{id}}"
+        source, session = self._source, f"{api}/session/{{id}}"
+
+        def now() -> PageSource:
+            return source.current()
+
         return [
             self._route(f"{api}/start", lambda request: source.start()),
-            self._route(f"{api}/sessions", lambda request: source.sessions()),
+            self._route(f"{api}/sessions", lambda request: now().sessions()),
             self._route(f"{api}/run", lambda request: source.run()),
             self._route(f"{api}/compare", lambda request: source.compare()),
-            self._route(session, lambda request: source.session(_id(request))),
-            self._route(f"{session}/simulated", lambda request: source.simulated(_id(request))),
-            self._route(f"{session}/options", lambda request: source.options(_id(request))),
-            self._route(f"{session}/whatif", lambda request: source.what_if(_id(request), dict(request.query_params))),
-            self._route(f"{session}/call/{{call:int}}", lambda request: source.call(_id(request), _call(request))),
-            self._route(f"{session}/call/{{call:int}}/block/{{block:int}}", self._block),
+            self._route(session, lambda request: now().session(_id(request))),
+            self._route(f"{session}/simulated", lambda request: now().simulated(_id(request))),
+            self._route(f"{session}/options", lambda request: now().options(_id(request))),
+            self._route(f"{session}/whatif", lambda request: now().what_if(_id(request), dict(request.query_params))),
+            self._route(f"{session}/call/{{call:int}}", lambda request: now().call(_id(request), _call(request))),
+            self._route(
+                f"{session}/call/{{call:int}}/block/{{block:int}}",
+                lambda request: now().block(_id(request), _call(request), request.path_params["block"]),
+            ),
             Route(f"{session}/page", self.saved_page),
             Route(f"{api}/events", self.events),
         ]
-
-    def _block(self, request: Request) -> Answer:
-        return self._source.block(_id(request), _call(request), request.path_params["block"])
 
     def _route(self, path: str, answer: Callable[[Request], Answer]) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -151,14 +142,11 @@ class _PageEndpoints:
         try:
             return await run_for_client(work, request.receive, limit)
         except Exception as error:
-            return self._error(request, error)
-
-    def _error(self, request: Request, error: Exception) -> Response:
-        status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-        if status == 500:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            self._say(f"internal error: {type(error).__name__}: {error} (line {frame.lineno} of {frame.filename})")
-        return error_answer(status, INTERNAL if status == 500 else str(error))
+            status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+            if status == 500:
+                frame = traceback.extract_tb(error.__traceback__)[-1]
+                self._say(f"internal error: {type(error).__name__}: {error} (line {frame.lineno} of {frame.filename})")
+            return error_answer(status, INTERNAL if status == 500 else str(error))
 
     async def page(self, request: Request) -> Response:
         return self._file(INDEX)
@@ -187,8 +175,13 @@ class _PageEndpoints:
         return await self._guarded(request, work, WorkLimit(None))
 
     async def events(self, request: Request) -> Response:
+        """The stream of a page, until either side ends it."""
         live = self._source.live()
-        return event_response(live, request) if live else error_answer(404, NOT_LIVE)
+        if live is None:
+            return error_answer(404, NOT_LIVE)
+        if request.method == "HEAD":
+            return Response(media_type=EVENT_STREAM)
+        return StreamingResponse(event_stream(live), media_type=EVENT_STREAM)
 
     async def not_here(self, request: Request, error: Exception) -> Response:
         """The answer to addresses that there are not."""

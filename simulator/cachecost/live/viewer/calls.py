@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Protocol
 
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
 
 
@@ -42,13 +42,14 @@ class CallWaiter:
 
     def tell(self, is_over: bool) -> None:
         """From any thread."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._set, is_over)
 
-    def _set(self, is_over: bool) -> None:
-        self._changed.set()
-        if is_over:
-            self._stopped.set()
+        def wake() -> None:
+            self._changed.set()
+            if is_over:
+                self._stopped.set()
+
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(wake)
 
 
 class CallSignal:
@@ -92,42 +93,39 @@ LONGEST_TITLE = 48
 class CallFeed(Protocol):
     """Calls in the order they start; they are only added."""
 
-    def since(self, count: int) -> Sequence[RecordedCall]:
+    def since(self, count: int) -> Sequence[Call]:
         """The calls after the first `count`; from any thread."""
-        ...
 
 
 class CallList:
     """A feed that whoever records adds to, and that tells `signal`."""
 
     def __init__(self, signal: CallSignal) -> None:
-        self._calls: list[RecordedCall] = []
+        self._calls: list[Call] = []
         self._signal = signal
         self._lock = Lock()
 
-    def add(self, call: RecordedCall) -> None:
+    def add(self, call: Call) -> None:
         with self._lock:
             self._calls.append(call)
         self._signal.tell()
 
-    def since(self, count: int) -> Sequence[RecordedCall]:
+    def since(self, count: int) -> Sequence[Call]:
         with self._lock:
             return self._calls[count:]
 
 
-def call_of_session(call: RecordedCall, number: int) -> RecordedCall:
+def call_of_session(call: Call, number: int) -> Call:
     """The call with an id, and with a session: calls that begin with the same message are one conversation."""
-    session = call.session or _conversation(call)
-    made: RecordedCall = replace(call, session=session, id=call.id or f"call {number}")
+    session = call.session
+    if not session:
+        first = call.request.thread.beginning.message
+        digest = blake2b(call.workspace.encode("utf-8", "surrogatepass"), digest_size=ID_BYTES)
+        for block in first.blocks if first else ():
+            digest.update(block.digest)
+        session = digest.hexdigest()
+    made: Call = replace(call, session=session, id=call.id or f"call {number}")
     return made
-
-
-def _conversation(call: RecordedCall) -> str:
-    first = call.request.thread.beginning.message
-    said = blake2b(call.workspace.encode("utf-8", "surrogatepass"), digest_size=ID_BYTES)
-    for block in first.blocks if first else ():
-        said.update(block.digest)
-    return said.hexdigest()
 
 
 def conversation_title(first: Thread) -> str:

@@ -5,16 +5,15 @@ The calls are those that the server holds anyway. The bill of all is made again 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.explanation import bills_of_calls
 from cachecost.analysis.bill.found_sessions import prices_under
 from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.live.viewer.calls import CallFeed, CallSignal, call_of_session, conversation_title
 from cachecost.live.viewer.sessions_source import SessionsSource
 from cachecost.live.viewer.source import Answer, LiveEvents, PageSource
@@ -30,16 +29,16 @@ SeenCalls = dict[str, tuple[int, float | None]]
 class CallsRead:
     """A reading of calls that are there already."""
 
-    calls: Sequence[RecordedCall]
+    calls: Sequence[Call]
 
-    def read(self, files: Sequence[str]) -> Sequence[RecordedCall]:
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
         """All calls."""
         return self.calls
 
 
 @dataclass(slots=True)
 class LiveSource(PageSource):
-    """The pages of calls while they come.
+    """The pages of calls while they come: those of their sessions as of now.
 
     `name` is what serves them ("cachecost serve"). Without `has_bill` the usage of calls is simulated. `bill_path` is
     where the server's bill is as JSON, from the page; "" without one.
@@ -51,7 +50,7 @@ class LiveSource(PageSource):
     name: str
     has_bill: bool = True
     bill_path: str = ""
-    _calls: list[RecordedCall] = field(default_factory=list)
+    _calls: list[Call] = field(default_factory=list)
     _titles: dict[str, str] = field(default_factory=dict)
     _source: SessionsSource | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -59,48 +58,7 @@ class LiveSource(PageSource):
     def start(self) -> Answer:
         return {**start_object("live", self.name, ""), "bill": self.bill_path}
 
-    def sessions(self) -> Answer:
-        return self._now().sessions()
-
-    def session(self, id_: str) -> Answer:
-        return self._now().session(id_)
-
-    def simulated(self, id_: str) -> Answer:
-        return self._now().simulated(id_)
-
-    def call(self, id_: str, number: int) -> Answer:
-        return self._now().call(id_, number)
-
-    def block(self, id_: str, number: int, block: int) -> Answer:
-        return self._now().block(id_, number, block)
-
-    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
-        return self._now().blocks(id_, number)
-
-    def options(self, id_: str) -> Answer:
-        return self._now().options(id_)
-
-    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
-        return self._now().what_if(id_, choices)
-
-    def live(self) -> LiveEvents:
-        return self
-
-    def seen(self) -> SeenCalls:
-        """What a page knows that asks now."""
-        return {one.id: one.seen for one in _open_all(self._now(), {})}
-
-    def changes(self, seen: SeenCalls) -> list[tuple[str, Answer]]:
-        """The events that tell a page what it does not know, which is then in `seen`."""
-        made: list[tuple[str, Answer]] = []
-        for one in _open_all(self._now(), seen):
-            if one.id not in seen:
-                made.append(("sessions", {}))
-            made.append(("calls", one.event(seen.get(one.id))))
-            seen[one.id] = one.seen
-        return made
-
-    def _now(self) -> SessionsSource:
+    def current(self) -> SessionsSource:
         with held(self._lock):
             new = self.feed.since(len(self._calls))
             for call in new:
@@ -109,50 +67,45 @@ class LiveSource(PageSource):
             if new:
                 self._source = None
             if self._source is None:
-                self._source = self._sessions(list(self._calls))
+                calls, logged, prices = list(self._calls), LoggedSessions(self.setup), prices_under(self.setup)
+                complete = logged.complete(calls)
+                if not self.has_bill:
+                    logged.without_bill.update(call.session for call in calls)
+                bills = bills_of_calls(complete, self.setup, prices, self.name)
+                listing = SessionListing(account_for(bills.files, prices, known=bills.rewrites), logged)
+                titles = {key: title for key, title in self._titles.items() if title}
+                self._source = SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
             return self._source
 
-    def _sessions(self, calls: list[RecordedCall]) -> SessionsSource:
-        logged = LoggedSessions(self.setup)
-        complete = logged.complete(calls)
-        if not self.has_bill:
-            logged.without_bill.update(call.session for call in calls)
-        prices = prices_under(self.setup)
-        bills = bills_of_calls(complete, self.setup, prices, self.name)
-        listing = SessionListing(account_for(bills.files, prices, known=bills.rewrites), logged)
-        titles = {key: title for key, title in self._titles.items() if title}
-        return SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
+    def live(self) -> LiveEvents:
+        return self
 
+    def seen(self) -> SeenCalls:
+        """What a page knows that asks now."""
+        seen: SeenCalls = {}
+        self.changes(seen)
+        return seen
 
-@dataclass(frozen=True, slots=True)
-class _LiveSession:
-    """A session, and its answer as of now."""
-
-    id: str
-    answer: Mapping[str, Any]
-
-    @property
-    def seen(self) -> tuple[int, float | None]:
-        starts = self.answer["calls"]["start"]
-        return len(starts), starts[-1] if starts else None
-
-    def event(self, seen: tuple[int, float | None] | None) -> Answer:
-        """The calls after those seen; -1 where a call came between those, so that the page asks for all."""
-        count, last = seen or (0, None)
-        starts = self.answer["calls"]["start"]
-        is_later = not count or starts[count - 1] == last
-        kept = ("models", "agents", "causes", "headline", "moments")
-        return {
-            "session": self.id,
-            "from": count if is_later else -1,
-            "calls": {name: values[count:] for name, values in self.answer["calls"].items()} if is_later else {},
-            "total": {name: self.answer[name] for name in ("cost_usd", "rewritten_usd")},
-            **{name: self.answer[name] for name in kept},
-        }
-
-
-def _open_all(source: SessionsSource, seen: Mapping[str, tuple[int, float | None]]) -> Iterator[_LiveSession]:
-    """The sessions that have other calls than were seen."""
-    for id_, calls in source.listing.count_calls().items():
-        if calls != seen.get(id_, (0, None))[0]:
-            yield _LiveSession(id_, source.session(id_))
+    def changes(self, seen: SeenCalls) -> list[tuple[str, Answer]]:
+        """The events that tell a page what it does not know, which is then in `seen`: of each session that has other
+        calls than were seen, those after them; -1 where a call came between those, so that the page asks for all.
+        """
+        events: list[tuple[str, Answer]] = []
+        source = self.current()
+        for id_, count in source.listing.count_calls().items():
+            known, last = seen.get(id_, (0, None))
+            if count == known:
+                continue
+            answer = source.session(id_)
+            starts = answer["calls"]["start"]
+            is_later = not known or starts[known - 1] == last
+            event = {
+                "session": id_,
+                "from": known if is_later else -1,
+                "calls": {name: values[known:] for name, values in answer["calls"].items()} if is_later else {},
+                "total": {name: answer[name] for name in ("cost_usd", "rewritten_usd")},
+                **{name: answer[name] for name in ("models", "agents", "causes", "headline", "moments")},
+            }
+            events += [*([] if id_ in seen else [("sessions", {})]), ("calls", event)]
+            seen[id_] = len(starts), starts[-1] if starts else None
+        return events

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -24,14 +25,14 @@ LEFT_OVER = re.compile(r'^(?:import\b|\}\s*from\s+").*', re.MULTILINE)
 MAIN = "app.js"
 
 
-def join_modules(modules: Mapping[str, str], main: str = MAIN) -> str:
-    """The module `main` and all that it imports as one: each after those that it imports.
+def join_modules(modules: Mapping[str, str]) -> str:
+    """The module MAIN and all that it imports as one: each after those that it imports.
 
     Raises ValueError where they import each other, import one that is not there, or import in another form.
     """
     parts = []
     done: list[str] = []
-    _visit(modules, main, done, ())
+    _visit(modules, MAIN, done, ())
     for name in done:
         text = EXPORT.sub("", IMPORT.sub("", modules[name]))
         if left := LEFT_OVER.search(text):
@@ -53,11 +54,7 @@ def _visit(modules: Mapping[str, str], name: str, done: list[str], above: tuple[
 
 
 NAME = re.compile(r"[a-z0-9_-]+\.(html|css|js)")
-TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-}
+TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 INDEX = "index.html"
 
 
@@ -95,33 +92,34 @@ class SavedPage:
         """The page of a session, which begins with it, or with the call that is selected (0: none). Raises what the
         source raises.
         """
-        path = f"session/{id_}"
-        session = dict(self.source.session(id_))
+        path, source = f"session/{id_}", self.source.current()
+        session = dict(source.session(id_))
         answers: dict[str, Any] = {"start": self.source.start(), path: session}
         if session["has_blocks"]:
-            answers |= self._simulated(id_, path)
-        calls = self._calls(id_, session, selected)
+            with suppress(CannotEvaluate, InputError):
+                answers[f"{path}/simulated"] = source.simulated(id_)
+        calls = self._fitting_calls(source, session, selected)
         answers.update((f"{path}/call/{number}", call) for number, call in calls.items())
         shown = [number for number in _of_note(session, selected) if number in calls]
-        texts = _SavedTexts(self.source, id_, self.most_text_bytes)
-        answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.of_calls(shown).items())
-        words = f"{_saved_words(len(calls), session)}; {texts.words}"
-        session["facts"] = [*session["facts"], ("saved page", words)]
-        return self._page({"home": f"#/{path}/call/{selected}" if selected else f"#/{path}", "answers": answers})
+        texts, words = _saved_texts(source, id_, shown, self.most_text_bytes)
+        answers.update((f"{path}/call/{call}/block/{n}", block) for (call, n), block in texts.items())
+        total = len(session["calls"]["number"])
+        kept = "all calls with their blocks"
+        if len(calls) < total:
+            count = f"{len(calls):,} of {count_text(total, 'call')}"
+            kept = f"{count} with their blocks: the most expensive moments, then the first"
+        session["facts"] = [*session["facts"], ("saved page", f"{kept}; {words}")]
+        home = f"#/{path}/call/{selected}" if selected else f"#/{path}"
+        return render_page(self.static, {"home": home, "answers": answers})
 
-    def _simulated(self, id_: str, path: str) -> dict[str, Answer]:
-        try:
-            return {f"{path}/simulated": self.source.simulated(id_)}
-        except (CannotEvaluate, InputError):
-            return {}
-
-    def _calls(self, id_: str, session: Answer, selected: int) -> dict[int, Answer]:
-        """Calls with their blocks, as many as there is room for."""
+    def _fitting_calls(self, source: PageSource, session: Answer, selected: int) -> dict[int, Answer]:
+        """Calls with their blocks, as many as there is room for: those of note, the calls before them, then all."""
         found: dict[int, Answer] = {}
         room = self.most_bytes
-        for number in _by_interest(session, selected):
+        noted, numbers = _of_note(session, selected), session["calls"]["number"]
+        for number in dict.fromkeys([*noted, *(number - 1 for number in noted if number > 1), *numbers]):
             try:
-                call = self.source.call(id_, number)
+                call = source.call(session["id"], number)
             except (CannotEvaluate, InputError):
                 return found
             room -= len(inert_json(call))
@@ -130,34 +128,28 @@ class SavedPage:
             found[number] = call
         return found
 
-    def _page(self, data: Mapping[str, Any]) -> str:
-        texts = {name: content.decode() for name, content in self.static.items()}
-        script = "\n" + join_modules({name: text for name, text in texts.items() if name.endswith(".js")})
-        style = texts[STYLE].replace("</", "<\\/")
-        embedded = inert_json(data).decode().replace("<", "\\u003c")
-        policy = (
-            f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-            "base-uri 'none'; form-action 'none'"
-        )
-        return _with_parts(
-            texts[INDEX],
-            (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
-            (STYLE_LINK, f"<style>{style}</style>"),
-            (SCRIPT_LINK, f'<script type="application/json" id="data">{embedded}</script>\n{_module(script)}'),
-        )
 
-
-def _module(script: str) -> str:
-    return f'<script type="module">{script}</script>'
-
-
-def _with_parts(page: str, *parts: tuple[re.Pattern[str], str]) -> str:
-    """The page with each part in its place. Raises ValueError where a place is missing."""
-    places = [(place.search(page), text) for place, text in parts]
-    made, end = "", 0
-    for match, text in places:
+def render_page(static: Mapping[str, bytes], data: Mapping[str, Any]) -> str:
+    """The page as one file, with its data. Raises ValueError where the page lacks a place for a part of it."""
+    texts = {name: content.decode() for name, content in static.items()}
+    script = "\n" + join_modules({name: text for name, text in texts.items() if name.endswith(".js")})
+    style = texts[STYLE].replace("</", "<\\/")
+    embedded = inert_json(data).decode().replace("<", "\\u003c")
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    scripts = f'<script type="application/json" id="data">{embedded}</script>\n<script type="module">{script}</script>'
+    parts = (
+        (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
+        (STYLE_LINK, f"<style>{style}</style>"),
+        (SCRIPT_LINK, scripts),
+    )
+    page, made, end = texts[INDEX], "", 0
+    for place, text in parts:
+        match = place.search(page)
         if match is None or match.start() < end:
-            raise ValueError(f"{INDEX}: expected {', '.join(place.pattern for place, _ in parts)}, in this order")
+            raise ValueError(f"{INDEX}: expected {', '.join(one.pattern for one, _ in parts)}, in this order")
         made += page[end : match.start()] + text
         end = match.end()
     return made + page[end:]
@@ -173,56 +165,29 @@ def _of_note(session: Answer, selected: int) -> list[int]:
     return list(dict.fromkeys([selected, *moments] if selected in session["calls"]["number"] else moments))
 
 
-def _by_interest(session: Answer, selected: int) -> Iterator[int]:
-    """The numbers of calls: those of note, the calls before them, then all in order of time."""
-    noted, numbers = _of_note(session, selected), session["calls"]["number"]
-    yield from dict.fromkeys([*noted, *(number - 1 for number in noted if number > 1), *numbers])
+def _saved_texts(
+    source: PageSource, id_: str, calls: Sequence[int], room: int
+) -> tuple[Mapping[tuple[int, int], Answer], str]:
+    """The answers for blocks, by the numbers of their call and their own, and what there is of their texts in words.
 
-
-@dataclass(slots=True)
-class _SavedTexts:
-    """The texts of blocks: first of those that are new or changed, then of the rest, as long as there is room."""
-
-    source: PageSource
-    id: str
-    room: int
-    known: int = 0
-    _found: dict[tuple[int, int], Answer] = field(default_factory=dict)
-
-    def of_calls(self, calls: Sequence[int]) -> Mapping[tuple[int, int], Answer]:
-        """The answers for blocks, by the numbers of their call and their own."""
-        blocks = [((call, one["n"]), one) for call in calls for one in self._blocks(call)]
-        self.known = sum(bool(one["text"]) for _, one in blocks)
-        for key, block in sorted(blocks, key=lambda pair: pair[1]["change"] == "same"):
-            size = len(inert_json(block))
-            if size <= self.room:
-                self.room -= size
-                self._found[key] = block
-        return self._found
-
-    def _blocks(self, call: int) -> Iterator[Answer]:
-        """Of a call; a text is in them once, a difference in its parts alone."""
-        try:
-            found = self.source.blocks(self.id, call)
-        except (CannotEvaluate, InputError):
-            return
-        for block in found:
-            yield {**block, "before": None, "parts": block["parts"] if block["change"] == "changed" else []}
-
-    @property
-    def words(self) -> str:
-        """What there is of the texts."""
-        if not self.known:
-            return "no texts of blocks"
-        saved = sum(bool(one["text"]) for one in self._found.values())
-        whole = saved == self.known
-        count = f"the {self.known:,}" if whole else f"{saved:,} of {self.known:,}"
-        rest = "" if whole else ", as there is no room for more"
-        return f"the texts of {count} blocks of the most expensive moments{rest}"
-
-
-def _saved_words(calls: int, session: Answer) -> str:
-    total = len(session["calls"]["number"])
-    if calls == total:
-        return "all calls with their blocks"
-    return f"{calls:,} of {count_text(total, 'call')} with their blocks: the most expensive moments, then the first"
+    First those that are new or changed, then the rest, as long as there is room. A text is in them once, a difference
+    in its parts alone.
+    """
+    blocks: list[tuple[tuple[int, int], Answer]] = []
+    for call in calls:
+        with suppress(CannotEvaluate, InputError):
+            for one in source.blocks(id_, call):
+                parts = one["parts"] if one["change"] == "changed" else []
+                blocks.append(((call, one["n"]), {**one, "before": None, "parts": parts}))
+    found: dict[tuple[int, int], Answer] = {}
+    for key, block in sorted(blocks, key=lambda pair: pair[1]["change"] == "same"):
+        size = len(inert_json(block))
+        if size <= room:
+            room -= size
+            found[key] = block
+    known, saved = (sum(bool(one["text"]) for one in some) for some in ([one for _, one in blocks], found.values()))
+    if not known:
+        return found, "no texts of blocks"
+    count = f"the {known:,}" if saved == known else f"{saved:,} of {known:,}"
+    rest = "" if saved == known else ", as there is no room for more"
+    return found, f"the texts of {count} blocks of the most expensive moments{rest}"

@@ -6,7 +6,7 @@ Two recordings as a source: their calls beside each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from threading import Lock, RLock
@@ -60,14 +60,12 @@ class ComparisonSource(PageSource):
 
     def compare(self) -> Answer:
         with held(self._lock):
-            self._answer = self._answer or self._compare()
+            if self._answer is None:
+                left, right = self.listings
+                calls = calls_by_time(left.account, left.keys), calls_by_time(right.account, right.keys)
+                pairs = pair_calls(call_keys(left, self.reading, calls[0]), call_keys(right, self.reading, calls[1]))
+                self._answer = comparison_object(self.titles, (left.summary, right.summary), calls, pairs)
             return self._answer
-
-    def _compare(self) -> Answer:
-        left, right = self.listings
-        calls = calls_by_time(left.account, left.keys), calls_by_time(right.account, right.keys)
-        pairs = pair_calls(call_keys(left, self.reading, calls[0]), call_keys(right, self.reading, calls[1]))
-        return comparison_object(self.titles, (left.summary, right.summary), calls, pairs)
 
 
 KEPT_SESSIONS = 4
@@ -201,13 +199,6 @@ class SessionsSource(PageSource):
                 one.replay = SessionReplay.of(one.session, self.reading, self.setup)
         return one.replay
 
-    def _known_replay(self, one: OpenSession) -> SessionReplay | None:
-        """The replay; None where only the bill is known."""
-        try:
-            return self._replay(one)
-        except NoRequests:
-            return None
-
     def _alternatives(self, one: OpenSession) -> SessionAlternatives:
         if one.alternatives is None:
             replay = self._replay(one)
@@ -219,7 +210,9 @@ class SessionsSource(PageSource):
         return None if self.setup.day else today()
 
     def _view(self, one: OpenSession, number: int) -> ViewedCall:
-        replay = self._known_replay(one)
+        replay = None
+        with suppress(NoRequests):  # then only the bill is known
+            replay = self._replay(one)
         try:
             with self.watch("replaying", ()):
                 return view_call(one.session, replay, number)

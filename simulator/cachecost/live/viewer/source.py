@@ -24,11 +24,9 @@ class LiveEvents(Protocol):
 
     def seen(self) -> dict[str, tuple[int, float | None]]:
         """How many calls of each session there are, and when the last of them started."""
-        ...
 
     def changes(self, seen: dict[str, tuple[int, float | None]]) -> Sequence[tuple[str, Answer]]:
         """Names and data of the events that make what was seen what there is; then it is in `seen`."""
-        ...
 
 
 class PageSource:
@@ -43,6 +41,10 @@ class PageSource:
     def start(self) -> Answer:
         """What the page begins with: its kind, title, command and colours."""
         raise NotImplementedError
+
+    def current(self) -> PageSource:
+        """What answers of sessions, as of now."""
+        return self
 
     def sessions(self) -> Answer:
         raise NotHere("no sessions are shown here")

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
 import msgspec
 
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
 from cachecost.analysis.next_message.watching import MOST_CALLS, WatchedSession, WatchedTotals, watch_account
-from cachecost.base.structs import value
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.prompts.request import NotAMessage
@@ -39,16 +38,6 @@ NO_BILLS = "no call has a usage: `cachecost record` writes logs with it, `cachec
 GONE = "the file is gone; what was read of it is shown"
 
 
-@value
-class FileStatus:
-    """What changes when a file does."""
-
-    path: Path
-    inode: int
-    size: int
-    mtime_ns: int
-
-
 class FileFollower:
     """Follows a session file and those of its sub-agents."""
 
@@ -57,16 +46,21 @@ class FileFollower:
         self._setup, self._format = setup, format_
         self._stack = ExitStack()
         self._store = self._stack.enter_context(SessionStore(IN_MEMORY))
-        self._seen: list[FileStatus] | None = None
+        self._seen: list[tuple[Path, int, int, int]] | None = None
+        """Path, inode, size and time of each file."""
         self._last = WatchedSession(str(path))
 
     def poll(self, now: float) -> WatchedSession | None:
         """The session as it is now; None where no file changed since the last call."""
-        seen = list(_statuses(session_files(self.path)))
+        seen = []
+        for path in session_files(self.path):
+            with suppress(OSError):
+                status = path.stat()
+                seen.append((path, status.st_ino, status.st_size, status.st_mtime_ns))
         if seen == self._seen:
             return None
         self._seen = seen
-        self._last = self._read([one.path for one in seen if one.size])
+        self._last = self._read([path for path, _, size, _ in seen if size])
         return self._last
 
     def close(self) -> None:
@@ -103,33 +97,20 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
     """The session files, the one written last first. A sub-agent writes for its session."""
     changed: dict[Path, int] = {}
     for path in paths:
-        main = main_file(path)
+        main: Path | None = path
+        if path.name.startswith(AGENT):
+            mains = (folder.with_suffix(".jsonl") for folder in path.parents)
+            main = next((main for main in mains if main.is_file()), None)
         if main is not None:
             with suppress(OSError):
                 changed[main] = max(changed.get(main, 0), path.stat().st_mtime_ns)
     return sorted(changed, key=lambda path: -changed[path])
 
 
-def main_file(path: Path) -> Path | None:
-    """The session file that a sub-agent's file belongs to (None: unknown); any other file itself."""
-    if not path.name.startswith(AGENT):
-        return path
-    mains = (folder.with_suffix(".jsonl") for folder in path.parents)
-    return next((main for main in mains if main.is_file()), None)
-
-
 def session_name(path: Path) -> str:
     """The id in the name of a session file, else its name."""
     found = UUID.search(path.stem)
     return found[0] if found else path.stem
-
-
-def _statuses(paths: Iterable[Path]) -> Iterator[FileStatus]:
-    """Of the files that exist."""
-    for path in paths:
-        with suppress(OSError):
-            status = path.stat()
-            yield FileStatus(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 BILL = "/cachecost.json"
@@ -181,7 +162,7 @@ class ServerFollower:
     def __init__(self, url: str, setup: ReplaySetup) -> None:
         self.url = url.rstrip("/").removesuffix(BILL).removesuffix("/cachecost") + BILL
         self._prices = prices_under(setup)
-        self._opener = local_opener()
+        self._opener = build_opener(ProxyHandler({}), _NoRedirect())  # nothing leads elsewhere than to this machine
         self._calls: deque[BilledCall] = deque(maxlen=MOST_CALLS)
         self._costs: dict[int, Decimal] = {}
         self._number = 0
@@ -192,22 +173,28 @@ class ServerFollower:
 
     def poll(self, now: float) -> WatchedSession | None:
         """The bill as it is now; None where nothing changed since the last look."""
-        bill, notes = self._look()
+        bill, notes = self._bill, tuple[str, ...]()
+        try:
+            bill = self._read()
+        except (msgspec.MsgspecError, NotAMessage, ValueError, InvalidOperation):
+            notes = (NO_BILL.format(url=self.url),)
+        except (URLError, HTTPException, OSError):
+            notes = (NO_ANSWER.format(url=self.url),)
         if bill == self._bill and notes == self._notes:
             return None
         if bill is not None and bill != self._bill:
-            self._take(bill, now)
+            self._add_calls(bill, now)
         self._notes = notes
-        return self._watched(bill)
-
-    def _look(self) -> tuple[ServedBill | None, tuple[str, ...]]:
-        """The bill, or the one before and why there is no other."""
-        try:
-            return self._read(), ()
-        except (msgspec.MsgspecError, NotAMessage, ValueError, InvalidOperation):
-            return self._bill, (NO_BILL.format(url=self.url),)
-        except (URLError, HTTPException, OSError):
-            return self._bill, (NO_ANSWER.format(url=self.url),)
+        account = account_for([SessionFile(self.url, CLIENT, calls=list(self._calls))], self._prices)
+        made = watch_account(account, self.url, notes, self._costs)
+        totals = WatchedTotals()
+        if bill is not None:
+            usage = _usage(bill.total)
+            rate = Decimal(usage.read) / usage.total_input if usage.total_input else None
+            totals = WatchedTotals(bill.total.billed, Decimal(bill.total.cost_usd), rate)
+        if totals.calls and not made.calls and not notes:
+            notes = (ONLY_SUMS,)
+        return WatchedSession(self.url, totals, made.calls, made.next, notes)
 
     def close(self) -> None:
         """Nothing is open between two looks."""
@@ -223,7 +210,7 @@ class ServerFollower:
             _usage(share), Decimal(share.cost_usd)
         return bill
 
-    def _take(self, bill: ServedBill, now: float) -> None:
+    def _add_calls(self, bill: ServedBill, now: float) -> None:
         """Note the calls since the last look. A server that began anew has fewer."""
         before = self._bill
         if before is not None and bill.total.calls < before.total.calls:
@@ -238,40 +225,24 @@ class ServerFollower:
         model = changed[0] if len(changed) == 1 else SEVERAL
         for place, share in enumerate(bill.conversations):
             old = before.conversations[place] if place < len(before.conversations) else BillShares()
-            if share.billed > old.billed:
-                self._add(place, model, old, share, now)
-
-    def _add(self, place: int, model: str, old: BillShares, new: BillShares, now: float) -> None:
-        self._number += 1
-        number = self._number
-        tokens = _difference(_usage(old), _usage(new))
-        self._calls.append(
-            BilledCall(
-                number,
-                0,
-                model,
-                tokens,
-                now,
-                before=self._last_of.get(place, 0),
-                session=f"{place + 1}: {new.name}",
-                is_summed=new.billed - old.billed > 1,
+            if share.billed <= old.billed:
+                continue
+            self._number += 1
+            now_used, used_before = _usage(share), _usage(old)
+            tokens = (
+                max(0, now_used.input_tokens - used_before.input_tokens),
+                max(0, now_used.read - used_before.read),
+                max(0, now_used.write_5m - used_before.write_5m),
+                max(0, now_used.write_1h - used_before.write_1h),
+                max(0, now_used.output_tokens - used_before.output_tokens),
             )
-        )
-        self._last_of[place] = number
-        self._costs = {call.number: self._costs.get(call.number, Decimal(0)) for call in self._calls}
-        self._costs[number] = Decimal(new.cost_usd) - Decimal(old.cost_usd)
-
-    def _watched(self, bill: ServedBill | None) -> WatchedSession:
-        account = account_for([SessionFile(self.url, CLIENT, calls=list(self._calls))], self._prices)
-        made = watch_account(account, self.url, self._notes, self._costs)
-        totals = _totals(bill.total) if bill else WatchedTotals()
-        notes = (ONLY_SUMS,) if totals.calls and not made.calls and not self._notes else self._notes
-        return WatchedSession(self.url, totals, made.calls, made.next, notes)
-
-
-def local_opener() -> OpenerDirector:
-    """Opens URLs of this machine: without a proxy, and never redirected elsewhere."""
-    return build_opener(ProxyHandler({}), _NoRedirect())
+            session, is_summed = f"{place + 1}: {share.name}", share.billed - old.billed > 1
+            last = self._last_of.get(place, 0)
+            call = BilledCall(self._number, 0, model, tokens, now, before=last, session=session, is_summed=is_summed)
+            self._calls.append(call)
+            self._last_of[place] = self._number
+            self._costs = {call.number: self._costs.get(call.number, Decimal(0)) for call in self._calls}
+            self._costs[self._number] = Decimal(share.cost_usd) - Decimal(old.cost_usd)
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -279,22 +250,5 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-def _totals(share: BillShares) -> WatchedTotals:
-    usage = _usage(share)
-    rate = Decimal(usage.read) / usage.total_input if usage.total_input else None
-    return WatchedTotals(share.billed, Decimal(share.cost_usd), rate)
-
-
 def _usage(share: BillShares) -> Usage:
     return parse_usage(share.usage, "usage")
-
-
-def _difference(old: Usage, new: Usage) -> tuple[int, int, int, int, int]:
-    """Input, read, 5m write, 1h write and output that were added."""
-    return (
-        max(0, new.input_tokens - old.input_tokens),
-        max(0, new.read - old.read),
-        max(0, new.write_5m - old.write_5m),
-        max(0, new.write_1h - old.write_1h),
-        max(0, new.output_tokens - old.output_tokens),
-    )

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import (
     BYTES_PER_TOKEN,
@@ -55,7 +55,7 @@ class AgentChange:
         """The conversation as this agent sends it, and the side conversations it adds."""
         return (self.rewriter(self, facts).rewrite(conversation) if self.rewriter else conversation,)
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         """The calls as this agent makes them, in the order they start."""
         return calls
 
@@ -71,7 +71,7 @@ class GrowingThread:
         """The same messages as `other` in the tree of this thread. Costs work for what was not grafted before."""
         return other.fold(self._grafts, self.thread.root, Thread.then)
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Go on by one event."""
         if isinstance(event, Human | Reply | Results):
             if event.blocks:
@@ -97,8 +97,8 @@ Span = tuple[int, int]
 
 def head_of(conversation: Conversation) -> Switch:
     """Model, tools, system prompt and parameters that a conversation begins with."""
-    told = conversation
-    return Switch(0, told.model or "", told.tools, told.system, told.params, told.is_chosen)
+    model, is_chosen = conversation.model or "", conversation.is_chosen
+    return Switch(0, model, conversation.tools, conversation.system, conversation.params, is_chosen)
 
 
 def with_head(conversation: Conversation, head: Switch) -> Conversation:
@@ -196,7 +196,7 @@ class ThreadRewriter(Rewriter):
 
     def step(self, event: Event) -> Iterator[Event]:
         """What is said instead of an event: the place to say more."""
-        yield self.take(event)
+        yield self.send(event)
 
     def rewrite_message(self, message: Message) -> Message:
         """How a message is sent that is to stand at the end of `sent`."""
@@ -205,26 +205,27 @@ class ThreadRewriter(Rewriter):
     def forget(self, keep: int) -> None:
         """Of the messages sent, those from `keep` on are gone."""
 
-    def take(self, event: Event) -> Event:
-        """Go on by one event; what it is now."""
+    def send(self, event: Event) -> Event:
+        """An event as it is sent."""
         if isinstance(event, ThreadRewrite):
-            return self._rewrite(event)
+            kept = min(event.keep, len(self.recorded_messages))
+            keep, once_more = self._split_at(kept)
+            self.forget(keep)
+            self._drop(keep)
+            del self.recorded_messages[kept - len(once_more) :]
+            messages = tuple(self._send_message(message) for message in (*once_more, *event.messages))
+            return replace(event, keep=keep, messages=messages)
         if not isinstance(event, Human | Reply | Results) or not event.blocks:
             return event
         recorded = message_of(event)
-        sent = self._send(recorded)
+        sent = self._send_message(recorded)
         return event if sent is recorded else replace(event, blocks=sent.blocks)
 
     def replace_range(self, at: float, start: int, stop: int, messages: Sequence[Message]) -> ThreadRewrite:
         """Say `messages` in place of `sent[start:stop]`, and all after these once more."""
         span = (self.spans[start][0], max(upto for _, upto in self.spans[start:stop]))
-        return self.resend(
-            at,
-            start,
-            [*messages, *self.sent_messages[stop:]],
-            [*[span] * len(messages), *self.spans[stop:]],
-            "compaction",
-        )
+        spans = [*[span] * len(messages), *self.spans[stop:]]
+        return self.resend(at, start, [*messages, *self.sent_messages[stop:]], spans, "compaction")
 
     def replace_messages(self, at: float, other: dict[int, Message]) -> ThreadRewrite:
         """Say each message of `other` in the place that it names, and all after the first of them once more."""
@@ -241,7 +242,7 @@ class ThreadRewriter(Rewriter):
             self._append(message, span)
         return ThreadRewrite(at, keep, tuple(messages), why)
 
-    def _send(self, recorded: Message) -> Message:
+    def _send_message(self, recorded: Message) -> Message:
         self.recorded_messages.append(recorded)
         sent = self.rewrite_message(recorded)
         self._append(sent, (len(self.recorded_messages) - 1, len(self.recorded_messages)))
@@ -253,15 +254,6 @@ class ThreadRewriter(Rewriter):
         self.sent_messages.append(message)
         self.spans.append(span)
         self.tokens += tokens_of((message,))
-
-    def _rewrite(self, event: ThreadRewrite) -> ThreadRewrite:
-        kept = min(event.keep, len(self.recorded_messages))
-        keep, once_more = self._split_at(kept)
-        self.forget(keep)
-        self._drop(keep)
-        del self.recorded_messages[kept - len(once_more) :]
-        said = [self._send(message) for message in (*once_more, *event.messages)]
-        return replace(event, keep=keep, messages=tuple(said))
 
     def _split_at(self, kept: int) -> tuple[int, list[Message]]:
         """How many messages sent stand for the first `kept` recorded, and what must be said once more.
@@ -297,17 +289,17 @@ class CallRewriter(ThreadRewriter):
         return super().rewrite(conversation)
 
     def step(self, event: Event) -> Iterator[Event]:
-        said = list(self.rewrite_event(event))
-        is_unchanged = sum(isinstance(new, Reply) for new in said) <= isinstance(event, Reply)
-        for new in said:
+        sent = list(self.rewrite_event(event))
+        is_unchanged = sum(isinstance(new, Reply) for new in sent) <= isinstance(event, Reply)
+        for new in sent:
             timed = self._in_time(new, is_unchanged)
-            self._thread.take(timed)
+            self._thread.add(timed)
             yield timed
-        self._original.take(event)
+        self._original.add(event)
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         """What is sent instead of an event."""
-        return (self.rewrite_side_call(event) if isinstance(event, Aside) else self.take(event),)
+        return (self.rewrite_side_call(event) if isinstance(event, Aside) else self.send(event),)
 
     def replace_event(self, event: Human | Reply | Results, sent: Sequence[Human | Reply | Results]) -> Iterator[Event]:
         """Send all of these for one recorded message."""

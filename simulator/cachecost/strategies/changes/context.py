@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from cachecost.conversations.model import (
-    Aside,
-    Conversation,
-    Event,
-    Human,
-    Reply,
-    Results,
-    Switch,
-    ThreadRewrite,
-)
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, compact, digest_of, estimate_tokens, given_block
 from cachecost.prompts.request import Request
-from cachecost.strategies.agent import GRANULES, Window
+from cachecost.strategies.agent import Window
 from cachecost.strategies.changes.base import (
     AgentChange,
     CallRewriter,
@@ -112,35 +102,38 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
 
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Human):
-            for new in self._between(event.at):
-                self._thread.take(new)
+            for new in self._compact(event.at):
+                self._thread.add(new)
                 yield new
             self._past += 1
             self._since += 1
-        timed = self._in_time(self.take(event))
-        self._thread.take(timed)
-        yield timed
-
-    def _in_time(self, event: Event) -> Event:
-        """Note when it is, and let the call that follows a summary wait for it."""
-        self._now = max(self._now, event.at)
-        if isinstance(event, Switch):
-            self._main = event
-        elif isinstance(event, Reply):
-            event = replace(event, at=max(event.at, self._ready))
-            self._quiet = event.at + (event.first_token_s or 0.0)
-        return event
+        sent = self.send(event)
+        self._now = max(self._now, sent.at)
+        if isinstance(sent, Switch):
+            self._main = sent
+        elif isinstance(sent, Reply):  # the call that follows a summary waits for it
+            sent = replace(sent, at=max(sent.at, self._ready))
+            self._quiet = sent.at + (sent.first_token_s or 0.0)
+        self._thread.add(sent)
+        yield sent
 
     def forget(self, keep: int) -> None:
         self._upto = min(self._upto, keep)
         self._front = self._front if keep >= self._front else 0
 
-    def _between(self, at: float) -> Iterator[Event]:
-        """What is said between two turns; the second begins at `at`."""
-        start, stop = self._band() if self._is_due() else (0, 0)
+    def _compact(self, at: float) -> Iterator[Event]:
+        """What is said between two turns, if it is time to; the second begins at `at`."""
+        options = self._options
+        if not self._is_due():
+            return
+        first = 0 if options.kind == "keep_last" else options.keep_first + self._front // 2
+        last = 0 if options.kind == "keep_first" else options.keep_last
+        ends = [*self.turns, len(self.sent_messages)]
+        start = max(ends[min(first, len(ends) - 1)], self._upto if options.rolling else 0)
+        stop = ends[max(len(ends) - 1 - last, 0)]
         if start >= stop:
             return
-        if self._options.kind == "summary":
+        if options.kind == "summary":
             call = self._summary_call(at, self._summary(start, stop)[-1].blocks)
             self._now = at = call.at
             yield call
@@ -156,22 +149,15 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
             return False
         return head_tokens(self._main.tools, self._main.system) + self.tokens > options.at * window
 
-    def _band(self) -> tuple[int, int]:
-        """Which of the messages sent are made shorter: from, to."""
-        options = self._options
-        first = 0 if options.kind == "keep_last" else options.keep_first + self._front // 2
-        last = 0 if options.kind == "keep_first" else options.keep_last
-        ends = [*self.turns, len(self.sent_messages)]
-        lower_bound = self._upto if options.rolling else 0
-        return max(ends[min(first, len(ends) - 1)], lower_bound), ends[max(len(ends) - 1 - last, 0)]
-
     def _shorten(self, at: float, start: int, stop: int) -> Event:
         """The messages between are made shorter; the first `_upto` sent are then compacted or kept."""
         short: list[Message] = []
         if self._options.kind == "summary":
             short = self._summary(start, stop)
         elif self._options.kind.startswith("strip"):
-            short = [new for message in self.sent_messages[start:stop] if (new := self._strip(message)).blocks]
+            for message in self.sent_messages[start:stop]:
+                blocks = tuple(self._strip(message.blocks))
+                short += [Message.of(message.role, blocks)] if blocks else []
         if self._options.kind == "summary" and self._options.summary_at == "front":
             before = [*self.sent_messages[: self._front], *short] if self._options.rolling else short
             kept = self.sent_messages[self._front : start]
@@ -187,21 +173,15 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
         summary = given_block("text", "assistant", f"summary {digest}", self._options.summary_tokens)
         return [Message.of("user", (title,)), Message.of("assistant", (summary,))]
 
-    def _strip(self, message: Message) -> Message:
-        kept = (
-            self._short(block)
-            for block in message.blocks
-            if not (block.is_thinking and self._options.kind != "strip_tools")
-        )
-        return Message.of(message.role, tuple(kept))
-
-    def _short(self, block: Block) -> Block:
-        cleared = {"tool_result": ("responses", "both"), "tool_use": ("requests", "both")}.get(block.kind, ())
-        if self._options.kind == "strip_reasoning" or self._options.clears not in cleared:
-            return block
-        return (
-            placeholder_for(block, "stripped", STRIPPED_TOKENS) if estimate_tokens(block) > STRIPPED_TOKENS else block
-        )
+    def _strip(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """The blocks without thinking, with placeholders for what is cleared of tool calls, or with one of both."""
+        for block in blocks:
+            if block.is_thinking and self._options.kind != "strip_tools":
+                continue
+            cleared = {"tool_result": ("responses", "both"), "tool_use": ("requests", "both")}.get(block.kind, ())
+            is_cleared = self._options.kind != "strip_reasoning" and self._options.clears in cleared
+            is_longer = is_cleared and estimate_tokens(block) > STRIPPED_TOKENS
+            yield placeholder_for(block, "stripped", STRIPPED_TOKENS) if is_longer else block
 
     def _summary_call(self, human_at: float, summary: tuple[Block, ...]) -> Aside:
         options, main = self._options, self._main
@@ -218,9 +198,6 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
             params.pop("tool_choice", None)
         request = Request(options.model or main.model, thread, tools, system, params=params)
         return Aside(at, request, Reply(at, summary))
-
-
-CLEARED = "cleared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +254,7 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
             if self._is_due or not self._options.every_turns:
                 yield from self._clear_old(event.at)
             self._is_due = False
-        yield self.take(event)
+        yield self.send(event)
 
     def rewrite_message(self, message: Message) -> Message:
         for place, block in enumerate(message.blocks):
@@ -296,32 +273,26 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
         options, results = self._options, self._open["tool_result"]
         if self._head + self.tokens <= options.above_tokens:
             return
+        # kept are the last message, whose results no call has sent yet, and the last turns
+        first_kept, turns = len(self.sent_messages) - 1, options.keep_turns
+        if turns:
+            first_kept = min(self.turns[-turns], first_kept) if len(self.turns) >= turns else 0
         old = max(len(results) - options.keep_results, 0)
-        while old and results[old - 1].message >= self._first_kept():
+        while old and results[old - 1].message >= first_kept:
             old -= 1
         kinds = {"responses": ["tool_result"], "requests": ["tool_use"], "both": ["tool_result", "tool_use"]}
         chosen = [each for kind in kinds[options.clears] for each in self._open[kind][:old] if each.saves > 0]
-        if chosen and sum(each.saves for each in chosen) >= options.at_least_tokens:
-            for places in self._open.values():
-                del places[:old]
-            cleared = {(each.message, each.block) for each in chosen}
-            messages = {place for place, _ in cleared}
-            yield self.replace_messages(at, {place: self._with_placeholders(place, cleared) for place in messages})
-
-    def _first_kept(self) -> int:
-        """The last message, whose results no call has sent yet, or the first of the turns that are kept."""
-        turns = self._options.keep_turns
-        if not turns:
-            return len(self.sent_messages) - 1
-        return min(self.turns[-turns], len(self.sent_messages) - 1) if len(self.turns) >= turns else 0
-
-    def _with_placeholders(self, place: int, cleared: Collection[tuple[int, int]]) -> Message:
-        message, tokens = self.sent_messages[place], self._options.placeholder_tokens
-        kept = (
-            placeholder_for(block, CLEARED, tokens) if (place, number) in cleared else block
-            for number, block in enumerate(message.blocks)
-        )
-        return Message.of(message.role, tuple(kept))
+        if not chosen or sum(each.saves for each in chosen) < options.at_least_tokens:
+            return
+        for places in self._open.values():
+            del places[:old]
+        blocks = {each.message: list(self.sent_messages[each.message].blocks) for each in chosen}
+        for each in chosen:
+            block = blocks[each.message][each.block]
+            blocks[each.message][each.block] = placeholder_for(block, "cleared", options.placeholder_tokens)
+        sent = self.sent_messages
+        cleared = {place: Message.of(sent[place].role, tuple(kept)) for place, kept in blocks.items()}
+        yield self.replace_messages(at, cleared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,46 +317,40 @@ class _TruncationRewriter(ThreadRewriter, change=Truncate):
     def begin(self, conversation: Conversation) -> None:
         self._ends: list[int] = []
         self._humans: list[int] = []
-        self._fit(head_of(conversation))
+        self._set_window(head_of(conversation))
 
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Switch):
-            self._fit(event)
+            self._set_window(event)
         elif isinstance(event, Reply):
-            cut = self._first_kept()
+            cut, window = 0, self._window
+            if window and self._humans and self._ends[-1] > window.budget:
+                human = window.first_kept(self._ends, self._humans, self._options.in_steps)
+                cut = self._humans[min(human, len(self._humans) - 1)]
             start = self.spans[0][0] if self.spans else len(self.recorded_messages)
             if cut != start and self.recorded_messages:
                 spans: list[Span] = [(place, place + 1) for place in range(cut, len(self.recorded_messages))]
                 yield self.resend(event.at, 0, self.recorded_messages[cut:], spans, "edit")
-        yield self.take(event)
-        self._unlearn(len(self.recorded_messages))
+        yield self.send(event)
+        self._forget_recorded(len(self.recorded_messages))
         for message in self.recorded_messages[len(self._ends) :]:
             if starts_turn(message):
                 self._humans.append(len(self._ends))
             self._ends.append((self._ends[-1] if self._ends else 0) + sum(block.size for block in message.blocks))
 
-    def _fit(self, head: Switch) -> None:
+    def _set_window(self, head: Switch) -> None:
         tokens = self._options.window_tokens or model_window(head.model, self._facts)
         self._window = Window(tokens, (head.tools, head.system)) if tokens else None
 
     def rewrite_message(self, message: Message) -> Message:
-        self._unlearn(len(self.recorded_messages) - 1)
+        self._forget_recorded(len(self.recorded_messages) - 1)
         return message
 
-    def _unlearn(self, start: int) -> None:
+    def _forget_recorded(self, start: int) -> None:
         """The recorded messages from `start` on are others now."""
         del self._ends[start:]
         while self._humans and self._humans[-1] >= start:
             self._humans.pop()
-
-    def _first_kept(self) -> int:
-        total = self._ends[-1] if self._ends else 0
-        if self._window is None or total <= self._window.budget:
-            return 0
-        granule = max(self._window.target // GRANULES, 1) if self._options.in_steps else 1
-        surplus = -(-(total - self._window.target) // granule) * granule
-        human = bisect_left(self._humans, bisect_left(self._ends, surplus) + 1)
-        return self._humans[min(human, len(self._humans) - 1)] if self._humans else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,14 +378,15 @@ class _DuplicateRewriter(ThreadRewriter, change=Deduplicate):
         self._at: dict[bytes, list[tuple[int, int]]] = {}
 
     def rewrite_message(self, message: Message) -> Message:
-        blocks = tuple(map(self._as_sent, message.blocks))
+        blocks = tuple(map(self._shorten_result, message.blocks))
         return message if blocks == message.blocks else Message.of(message.role, blocks)
 
     def forget(self, keep: int) -> None:
         while self._whole and self._whole[-1][0] >= keep:
             self._at[self._whole.pop()[1]].pop()
 
-    def _as_sent(self, block: Block) -> Block:
+    def _shorten_result(self, block: Block) -> Block:
+        """A reference to the same result, where that is still there; else the block, which is sent whole."""
         if block.kind != "tool_result" or block.size < self._options.least_bytes:
             return block
         turn, content = len(self.turns), block.digest
@@ -452,32 +418,24 @@ class _CapRewriter(ThreadRewriter, change=OutputCap):
     _options: OutputCap
 
     def rewrite_message(self, message: Message) -> Message:
-        sizes = [min(block.size, self._options.tool_bytes) for block in message.blocks if _is_cut(block)]
-        level = min(_level(sizes, self._options.batch_bytes), self._options.tool_bytes)
-        if not any(_is_cut(block) and block.size > level for block in message.blocks):
-            return message
-        return Message.of(message.role, tuple(_cut(block, level) for block in message.blocks))
-
-
-def _is_cut(block: Block) -> bool:
-    return block.kind == "tool_result" and not block.has_image
-
-
-def _level(sizes: list[int], budget: int) -> int:
-    """The size to cut to, so that together they fit: what shorter ones leave is for longer ones."""
-    left = budget
-    for shorter, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - shorter)
-        if size > share:
-            return share
-        left -= size
-    return budget
-
-
-def _cut(block: Block, level: int) -> Block:
-    if not _is_cut(block) or block.size <= level:
-        return block
-    return placeholder_for(block, "cut", estimate_tokens(block) * level // block.size)
+        can_cut = [block.kind == "tool_result" and not block.has_image for block in message.blocks]
+        pairs = list(zip(message.blocks, can_cut, strict=True))
+        sizes = sorted(min(block.size, self._options.tool_bytes) for block, is_cut in pairs if is_cut)
+        level = left = self._options.batch_bytes
+        for shorter, size in enumerate(sizes):  # what shorter ones leave is for longer ones
+            share = left // (len(sizes) - shorter)
+            if size > share:
+                level = share
+                break
+            left -= size
+        level = min(level, self._options.tool_bytes)
+        blocks = [
+            placeholder_for(block, "cut", estimate_tokens(block) * level // block.size)
+            if is_cut and block.size > level
+            else block
+            for block, is_cut in pairs
+        ]
+        return message if blocks == list(message.blocks) else Message.of(message.role, tuple(blocks))
 
 
 SHORTENED = ("compaction", "edit")
@@ -512,30 +470,25 @@ class _RereadRewriter(CallRewriter, change=Reread):
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         if isinstance(event, ThreadRewrite) and event.why in SHORTENED:
-            self._missing += [block for block in self._cut(event) if self._is_missed()]
+            # results that are in the thread before the rewrite, not after it, and were never cut before
+            left = {block.digest for block in _results(event.messages)} | self._gone
+            cut = [block for block in _results(self.recorded_messages[event.keep :]) if block.digest not in left]
+            self._gone |= {block.digest for block in cut}
+            self._missing += [block for block in cut if self._is_missed()]
             sent = list(CallRewriter.rewrite_event(self, event))
             found = enumerate(self.sent_messages)
             again = {place: self._again[message.digest] for place, message in found if message.digest in self._again}
             return [*sent, self.replace_messages(event.at, again)] if again else sent
         if isinstance(event, Reply) and event.blocks and self._missing:
-            missing, self._missing = self._missing, []
-            return self.replace_event(event, [*self._read_again(event.at, missing), event])
+            calls: list[Reply | Results] = []
+            for result in self._missing:
+                call = assumed_block("tool_use", "assistant", "read again", (result,), self._options.call_tokens)
+                calls += [Reply(event.at, (call,)), Results(event.at, (result,))]
+                cleared = placeholder_for(result, "cleared", self._options.placeholder_tokens)
+                self._again[Message.of("user", (result,)).digest] = Message.of("user", (cleared,))
+            self._missing = []
+            return self.replace_event(event, [*calls, event])
         return CallRewriter.rewrite_event(self, event)
-
-    def _cut(self, event: ThreadRewrite) -> list[Block]:
-        """The results that are in the thread before the rewrite, not after it, and were never cut before."""
-        left = {block.digest for block in _results(event.messages)} | self._gone
-        cut = [block for block in _results(self.recorded_messages[event.keep :]) if block.digest not in left]
-        self._gone |= {block.digest for block in cut}
-        return cut
-
-    def _read_again(self, at: float, missing: Iterable[Block]) -> Iterator[Reply | Results]:
-        for result in missing:
-            call = assumed_block("tool_use", "assistant", "read again", (result,), self._options.call_tokens)
-            yield Reply(at, (call,))
-            yield Results(at, (result,))
-            cleared = placeholder_for(result, "cleared", self._options.placeholder_tokens)
-            self._again[Message.of("user", (result,)).digest] = Message.of("user", (cleared,))
 
 
 def _results(messages: Iterable[Message]) -> Iterator[Block]:

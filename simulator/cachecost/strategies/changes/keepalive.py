@@ -6,36 +6,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import chain, islice
 from math import fsum
 from typing import Any, Literal
 
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
-from cachecost.strategies.changes.base import (
-    STEP_S,
-    AgentChange,
-    head_tokens,
-    without_effort,
-)
+from cachecost.strategies.changes.base import STEP_S, AgentChange, head_tokens, without_effort
 from cachecost.strategies.model_facts import EvenSampler
 from cachecost.strategies.placements import (
     MAXIMUM_BREAKPOINTS,
     LastTool,
     Placement,
     SegmentEnd,
-    Spot,
     SystemBlock,
     ThreadIndex,
     View,
     add_tokens,
     markable_blocks,
+    prompt_order,
 )
 
 NEVER = float("-inf")
-Timed = tuple[float, PlannedCall]
+Timed = tuple[float, Call]
 """A call, and the start that the plan had reached when it was found."""
 
 
@@ -53,9 +48,7 @@ def _type(params: Mapping[str, Any], name: str) -> object:
     return (params.get(name) or {}).get("type")
 
 
-def cache_only_call(
-    call: PlannedCall, request: Request, start: float, purpose: str, max_tokens: int = 0
-) -> PlannedCall:
+def cache_only_call(call: Call, request: Request, start: float, purpose: str, max_tokens: int = 0) -> Call:
     """`request` sent for the cache alone, in addition to `call`, with an output of `max_tokens` tokens (0 or 1).
 
     Where 0 is refused it is 1. Manual thinking wants more than its budget: the request says so, and is assumed to be
@@ -65,8 +58,15 @@ def cache_only_call(
     output = max(max_tokens, int(needs_output(params)))
     budget = (params.get("thinking") or {}).get("budget_tokens", 0)
     sent = replace(request, params={**params, "max_tokens": output + budget})
-    return PlannedCall(
-        sent, start, output_tokens=output, purpose=purpose, turn=call.turn, host=call.host, workspace=call.workspace
+    return Call(
+        sent,
+        start,
+        host=call.host,
+        workspace=call.workspace,
+        output_tokens=output,
+        purpose=purpose,
+        turn=call.turn,
+        is_simulated=True,
     )
 
 
@@ -85,7 +85,7 @@ class MainThread:
         self._is_main: dict[Thread, bool] = {}
         self._head: tuple[bytes, bytes] | None = None
 
-    def includes(self, call: PlannedCall) -> bool:
+    def includes(self, call: Call) -> bool:
         """Whether `call` is one, asked of each call in turn."""
         if call.purpose != "main":
             return False
@@ -105,13 +105,13 @@ class Delays:
     def __init__(self) -> None:
         self._free: dict[Thread, float] = {}
 
-    def start(self, call: PlannedCall) -> float:
+    def start(self, call: Call) -> float:
         """The earliest start of `call`, in seconds."""
         before = call.request.thread.parent
         nodes = before.back() if before else ()
         return max(call.start, next((self._free[node] for node in nodes if node in self._free), NEVER))
 
-    def delay(self, call: PlannedCall, start: float) -> PlannedCall:
+    def delay(self, call: Call, start: float) -> Call:
         """The call as it starts at `start`, or later where its thread waits. Each call is put, late or not."""
         late = replace(call, start=max(start, self.start(call)))
         free = late.start + STEP_S if late.start > call.start else NEVER
@@ -120,9 +120,9 @@ class Delays:
         return late
 
 
-def sort_calls(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[PlannedCall]:
+def sort_calls(calls: Iterable[Timed], early_s: float = 0.0) -> Iterator[Call]:
     """Calls by their start, of which some come late, and some up to `early_s` before what the plan had reached."""
-    waiting: list[tuple[float, int, PlannedCall]] = []
+    waiting: list[tuple[float, int, Call]] = []
     for number, (now, call) in enumerate(calls):
         while waiting and waiting[0][0] < now - early_s:
             yield heappop(waiting)[2]
@@ -156,7 +156,7 @@ class KeepAlive(AgentChange):
         if self.every_s <= 0:
             raise ValueError(f"every_s={self.every_s}: expected more than 0 seconds")
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         main, pings = MainThread(), _PingPlanner(self)
         for call in calls:
             yield from pings.before(call.start)
@@ -173,15 +173,15 @@ class _PingPlanner:
     def __init__(self, options: KeepAlive) -> None:
         self._options = options
         self._filler: Thread | None = None
-        self._last: PlannedCall | None = None
+        self._last: Call | None = None
         self._request: Request | None = None
         self._sent = 0
 
-    def follow(self, call: PlannedCall) -> None:
+    def follow(self, call: Call) -> None:
         is_cached = (call.request.breakpoints or call.request.automatic) and not call.is_batch
         self._last, self._request, self._sent = call if is_cached else None, None, 0
 
-    def before(self, at: float) -> Iterator[PlannedCall]:
+    def before(self, at: float) -> Iterator[Call]:
         """The pings due before `at`, seconds since the epoch."""
         options = self._options
         while self._last is not None and self._sent < options.times:
@@ -189,22 +189,16 @@ class _PingPlanner:
             if self._last.start + wait >= at or (options.until_s is not None and wait > options.until_s):
                 return
             self._sent += 1
-            self._request = self._request or self._marked_part(self._last.request)
+            if self._request is None:
+                self._request = request = self._last.request
+                if not (request.automatic or options.whole):
+                    # up to the last breakpoint, ended as the API accepts it: by a message of the user's
+                    marked, self._filler = request.breakpoints[-1].node, self._filler or filler_thread()
+                    thread = self._filler
+                    if marked is not None and marked.message is not None:
+                        thread = request.thread.up_to(marked.length + (marked.message.role == "assistant"))
+                    self._request = replace(request, thread=thread)
             yield cache_only_call(self._last, self._request, self._last.start + wait, "ping", options.max_tokens)
-
-    def _marked_part(self, request: Request) -> Request:
-        """The request up to its last breakpoint, ended as the API accepts it: by a message of the user's."""
-        if request.automatic or self._options.whole:
-            return request
-        marked = request.breakpoints[-1].node
-        if marked is None or marked.message is None:
-            self._filler = self._filler or filler_thread()
-            return replace(request, thread=self._filler)
-        length = marked.length + (marked.message.role == "assistant")
-        return replace(request, thread=request.thread.up_to(length))
-
-
-Shared = tuple[str, bytes, bytes, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,30 +229,29 @@ class PreWarm(AgentChange):
         """How many seconds before its first event a conversation may have a call."""
         return self.before_s
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        return sort_calls(self._with_warm_ups(calls), max(self.before_s, self.typing_s))
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
+        def with_warm_ups() -> Iterator[Timed]:
+            main, last = MainThread(), None
+            for call in calls:
+                if main.includes(call) and not call.is_batch:
+                    if request := self._warm_up(call, last):
+                        before = self.before_s if last is None else self.typing_s
+                        yield call.start, cache_only_call(last or call, request, call.start - before, "warm")
+                    last = call
+                yield call.start, call
 
-    def _with_warm_ups(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
-        main, last = MainThread(), None
-        for call in calls:
-            if main.includes(call) and not call.is_batch:
-                request = self._first(call.request) if last is None else self._again(last, call)
-                if request is not None:
-                    before = self.before_s if last is None else self.typing_s
-                    yield call.start, cache_only_call(last or call, request, call.start - before, "warm")
-                last = call
-            yield call.start, call
+        return sort_calls(with_warm_ups(), max(self.before_s, self.typing_s))
 
-    def _first(self, request: Request) -> Request | None:
+    def _warm_up(self, call: Call, last: Call | None) -> Request | None:
+        """What is sent before `call`, if it is time to; `last` is the main call before it. In a turn nobody types."""
+        request = (last or call).request
         if not request.breakpoints and not request.automatic:
             return None
-        return request if self.first_message else _upto(request, None)
-
-    def _again(self, last: PlannedCall, call: PlannedCall) -> Request | None:
-        """The last request, if this is the time; within a turn nobody types."""
-        pause, request = call.start - self.typing_s - last.start, last.request
+        if last is None:
+            return request if self.first_message else _upto(request, None)
+        pause = call.start - self.typing_s - last.start
         is_due = self.after_pause_s is not None and call.turn > last.turn and pause > max(self.after_pause_s, 0)
-        return request if is_due and (request.breakpoints or request.automatic) else None
+        return request if is_due else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,27 +274,24 @@ class WarmBeforeFanOut(AgentChange):
         if self.first_token_s <= 0:
             raise ValueError(f"first_token_s={self.first_token_s}: expected more than 0 seconds")
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        return sort_calls(self._stagger(calls))
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
+        def staggered() -> Iterator[Timed]:
+            delays = Delays()
+            group: list[Call] = []
+            for call in chain(calls, [None]):
+                if group and (call is None or call.start - group[0].start > self.together_s):
+                    for family in _families(group):
+                        yield from ((group[0].start, one) for one in self._one_first(family, delays))
+                    group = []
+                group += [call] if call else []
 
-    def _stagger(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
-        delays = Delays()
-        for group in self._together(calls):
-            for family in _families(group):
-                yield from ((group[0].start, call) for call in self._one_first(family, delays))
+        return sort_calls(staggered())
 
-    def _together(self, calls: Iterator[PlannedCall]) -> Iterator[list[PlannedCall]]:
-        group: list[PlannedCall] = []
-        for call in calls:
-            if group and call.start - group[0].start > self.together_s:
-                yield group
-                group = []
-            group.append(call)
-        if group:
-            yield group
-
-    def _one_first(self, family: list[PlannedCall], delays: Delays) -> Iterator[PlannedCall]:
-        shared = _shared_by(family) if len(family) > 1 else None
+    def _one_first(self, family: list[Call], delays: Delays) -> Iterator[Call]:
+        shared = None
+        if len(family) > 1:  # what all send, with a breakpoint at its end
+            common = reduce(Thread.common, (call.request.thread for call in family))
+            shared = _upto(family[0].request, common if common.message is not None else None)
         if shared is None:
             yield from (delays.delay(call, call.start) for call in family)
         elif self.by == "warm_up":
@@ -315,65 +305,48 @@ class WarmBeforeFanOut(AgentChange):
             yield from (delays.delay(call, ready) for call in family[1:])
 
 
-def _families(group: list[PlannedCall]) -> list[list[PlannedCall]]:
-    """The calls of each head and model. What goes on from another's answer waits for it anyway: a family of its own."""
-    families: list[tuple[Shared | None, list[PlannedCall]]] = []
+def _families(group: list[Call]) -> list[list[Call]]:
+    """The calls of each head and model. What goes on from another's answer waits for it anyway: a family of its own,
+    as is what nobody can hold back (a batch), and that for which nothing is written.
+    """
+    families: list[tuple[object, list[Call]]] = []
     for call in group:
-        kin = _kin(call)
-        for key, family in families:
-            thread = call.request.thread
-            if kin and key == kin and not any(_answers(other.request.thread, thread) for other in family):
+        request = call.request
+        is_alone = call.is_batch or not (request.breakpoints or request.automatic)
+        head = (request.model, request.tools.digest, request.system.digest, call.host, call.workspace)
+        for known, family in families:
+            if (
+                not is_alone
+                and known == head
+                and not any(_answers(one.request.thread, request.thread) for one in family)
+            ):
                 family.append(call)
                 break
         else:
-            families.append((kin, [call]))
+            families.append((None if is_alone else head, [call]))
     return [family for _, family in families]
-
-
-def _kin(call: PlannedCall) -> Shared | None:
-    """What calls must have in common; None for those that nobody can hold back or that nothing is written for."""
-    request = call.request
-    if call.is_batch or not (request.breakpoints or request.automatic):
-        return None
-    return request.model, request.tools.digest, request.system.digest, call.host, call.workspace
 
 
 def _answers(before: Thread, after: Thread) -> bool:
     """Whether `after` holds the answer to `before`."""
-    node = after
-    while node.length > before.length + 1 and node.parent is not None:
-        node = node.parent
+    node = after.up_to(before.length + 1)
     return node.parent is before and node.message is not None and node.message.role == "assistant"
-
-
-def _shared_by(family: list[PlannedCall]) -> Request | None:
-    """What all send, with a breakpoint at its end; None where that is nothing."""
-    first = family[0].request
-    shared = reduce(Thread.common, (call.request.thread for call in family))
-    return _upto(first, shared if shared.message is not None else None)
 
 
 def _upto(request: Request, end: Thread | None) -> Request | None:
     """The request up to `end`, or its head, with a breakpoint at the end; None where there is nothing to breakpoint."""
-    spot = next(islice(_ends(request, end), 1), None)
-    if spot is None:
+    head = SegmentEnd("head").positions(View(request.thread, request.tools, request.system))
+    position = next(chain(markable_blocks(end) if end else (), head), None)
+    if position is None:
         return None
     length = end.length if end else 0
-    breakpoints = [
-        breakpoint for breakpoint in request.breakpoints if (breakpoint.node.length if breakpoint.node else 0) <= length
-    ]
-    layer, node, index = spot
+    breakpoints = [one for one in request.breakpoints if (one.node.length if one.node else 0) <= length]
+    layer, node, index = position
     ttl = request.automatic or request.breakpoints[-1].ttl
     last = Breakpoint(layer, index, breakpoints[-1].ttl if breakpoints else ttl, node)
     if last.block_key not in [breakpoint.block_key for breakpoint in breakpoints]:
         breakpoints = [*breakpoints[: MAXIMUM_BREAKPOINTS - 1], last]
     return replace(request, thread=end or filler_thread(), breakpoints=tuple(breakpoints), automatic=None)
-
-
-def _ends(request: Request, end: Thread | None) -> Iterator[Spot]:
-    if end is not None:
-        yield from markable_blocks(end)
-    yield from SegmentEnd("head").spots(View(request.thread, request.tools, request.system))
 
 
 PRIOR, PRIOR_CALLS = 0.1, 2
@@ -402,7 +375,7 @@ class Adapt(AgentChange):
     ping_s: float = 3540.0
     times: int = 8
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         agent = _PauseLearner(self)
         for call in calls:
             yield from agent.pings_before(call.start)
@@ -435,7 +408,7 @@ class _PauseHistory:
 class _LastCall:
     """The last call of a thread: how many tokens it had, and what breakpoints."""
 
-    call: PlannedCall
+    call: Call
     kind: Kind
     tokens: int
     lives_hour: bool
@@ -454,84 +427,61 @@ class _PauseLearner:
         self._latest: _LastCall | None = None
         self._head = Placement((LastTool(), SystemBlock("last")))
 
-    def learn(self, call: PlannedCall) -> None:
-        """Take down how long the call that this one goes on from was left alone."""
+    def learn(self, call: Call) -> None:
+        """Note how long the call that this one goes on from was left alone."""
         before = self._before(call)
         if before is not None and not before.is_over:
             before.is_over = True
-            self._of(before.kind).followed.append(call.start - before.call.start)
+            self._history(before.kind).followed.append(call.start - before.call.start)
 
-    def _before(self, call: PlannedCall) -> _LastCall | None:
+    def _before(self, call: Call) -> _LastCall | None:
         return next((self._ends[node] for node in call.request.thread.back() if node in self._ends), None)
 
-    def _of(self, kind: Kind) -> _PauseHistory:
+    def _history(self, kind: Kind) -> _PauseHistory:
         return self._pauses.setdefault(kind, _PauseHistory())
 
-    def with_breakpoints(self, call: PlannedCall) -> PlannedCall:
-        """The call with the breakpoints that the past speaks for."""
-        kind = _kind(call)
-        before, tokens = self._before(call), self._tokens(call.request)
+    def with_breakpoints(self, call: Call) -> Call:
+        """The call with the breakpoints that the past speaks for.
+
+        They are at the head, the end of what the last call sent, and the end; an hour wherever the loss that it
+        prevents at the end is worth more than what it costs.
+        """
+        options, request, thread = self._options, call.request, call.request.thread
+        kind = call.purpose, "human" if thread.message is not None and thread.message.is_human else "tool"
+        before, known = self._before(call), self._history(kind)
+        tokens = head_tokens(request.tools, request.system) + self._trail.fold("adapt", thread, 0, add_tokens)
         new = max(1, tokens - before.tokens) if before is not None else tokens
-        ttl = self._ttl(kind, tokens, new)
-        known = self._of(kind)
-        is_kept = known.calls < self._options.seen or len(known.followed) >= self._options.reread * (known.calls - 1)
-        self._of(kind).calls += 1
-        last = _LastCall(call, kind, tokens, ttl == "1h" and is_kept)
-        self._ends[call.request.thread] = last
-        made = replace(call, request=self._place_breakpoints(call.request, ttl, is_kept))
-        self._latest = replace(last, call=made) if call.purpose == "main" else self._latest
-        return made
-
-    def _ttl(self, kind: Kind, tokens: int, new: int) -> TTL:
-        """An hour where the loss that it prevents is worth more than what it costs."""
-        options = self._options
-        saved = self._of(kind).savings(options) * tokens
-        return "1h" if saved > (options.write_1h - options.write_5m) * new else "5m"
-
-    def _place_breakpoints(self, request: Request, ttl: TTL, is_kept: bool) -> Request:
-        """The head, the end of what the last call sent, and the end; an hour wherever the end has it."""
-        view = View(request.thread, request.tools, request.system, self._trail)
-        found = {
-            breakpoint.block_key: breakpoint for breakpoint in replace(self._head, ttl=ttl).place(view).breakpoints
-        }
-        sent = (node for node in request.thread.back() if node in self._ends and node is not request.thread)
+        is_long = known.savings(options) * tokens > (options.write_1h - options.write_5m) * new
+        ttl: TTL = "1h" if is_long else "5m"
+        is_kept = known.calls < options.seen or len(known.followed) >= options.reread * (known.calls - 1)
+        known.calls += 1
+        last = self._ends[thread] = _LastCall(call, kind, tokens, is_long and is_kept)
+        view = View(thread, request.tools, request.system, self._trail)
+        found = {one.block_key: one for one in replace(self._head, ttl=ttl).place(view).breakpoints}
+        sent = (node for node in thread.back() if node in self._ends and node is not thread)
         ends = [replace(request, thread=node) for node in islice(sent, 1)]
         for each in [*ends, *([request] if is_kept else [])]:
             if breakpoint := last_breakpoint_place(each, ttl):
                 found[breakpoint.block_key] = breakpoint
-        return replace(request, breakpoints=tuple(sorted(found.values(), key=_order)), automatic=None)
+        placed = replace(request, breakpoints=tuple(sorted(found.values(), key=prompt_order)), automatic=None)
+        made = replace(call, request=placed)
+        self._latest = replace(last, call=made) if call.purpose == "main" else self._latest
+        return made
 
-    def _tokens(self, request: Request) -> int:
-        head = head_tokens(request.tools, request.system)
-        return head + self._trail.fold("adapt", request.thread, 0, add_tokens)
-
-    def pings_before(self, at: float) -> Iterator[PlannedCall]:
+    def pings_before(self, at: float) -> Iterator[Call]:
         """The pings due before `at`."""
         last, options = self._latest, self._options
-        while last is not None and last.lives_hour and last.pings < options.times and self._pays(last):
+        while last is not None and last.lives_hour and last.pings < options.times:
+            # the next hour must be likely enough to end the pause: a ping costs a read, a lapse a write
+            begun = (last.pings + 1) * USUAL_TTL_S["1h"]
+            still = [pause for pause in self._history(last.kind).followed if pause >= begun]
+            soon = sum(pause < begun + USUAL_TTL_S["1h"] for pause in still)
             due = last.call.start + (last.pings + 1) * options.ping_s
-            if due >= at:
+            is_worth_it = bool(still) and soon / len(still) * (options.write_5m - options.read) > options.read
+            if not is_worth_it or due >= at:
                 return
             last.pings += 1
             yield cache_only_call(last.call, last.call.request, due, "ping")
-
-    def _pays(self, last: _LastCall) -> bool:
-        """Whether the next hour is likely enough to end the pause: a ping costs a read, a lapse a write."""
-        known = self._of(last.kind).followed
-        begun = (last.pings + 1) * USUAL_TTL_S["1h"]
-        still = [pause for pause in known if pause >= begun]
-        soon = sum(pause < begun + USUAL_TTL_S["1h"] for pause in still)
-        return bool(still) and soon / len(still) * (self._options.write_5m - self._options.read) > self._options.read
-
-
-def _kind(call: PlannedCall) -> Kind:
-    message = call.request.thread.message
-    return call.purpose, "human" if message is not None and message.is_human else "tool"
-
-
-def _order(breakpoint: Breakpoint) -> tuple[int, int, int]:
-    layers = ("tools", "system", "messages")
-    return layers.index(breakpoint.layer), breakpoint.node.length if breakpoint.node else 0, breakpoint.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,7 +498,7 @@ class RouteAsides(AgentChange):
     tools: Literal["same", "none"] = "same"
     short_tokens: int = 0
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         for call in calls:
             is_routed = call.purpose == "aside"
             if call.purpose == "main" and self.short_tokens:
@@ -558,24 +508,20 @@ class RouteAsides(AgentChange):
             yield replace(call, request=self._route(call.request)) if is_routed else call
 
     def _route(self, request: Request) -> Request:
-        params = self._params(request.params)
+        params = dict(request.params)
+        if self.thinking == "off" and "thinking" in params:
+            params["thinking"] = {"type": "disabled"}
+        if self.model is not None:
+            params.pop("speed", None)
+            params["output_config"] = without_effort(params)
+            if not params["output_config"]:
+                del params["output_config"]
         routed = replace(request, model=self.model or request.model, params=params)
         if self.tools == "same":
             return routed
         breakpoints = tuple(breakpoint for breakpoint in request.breakpoints if breakpoint.layer is not Layer.TOOLS)
         params.pop("tool_choice", None)
         return replace(routed, tools=NOTHING, breakpoints=breakpoints)
-
-    def _params(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        params = dict(recorded)
-        if self.thinking == "off" and "thinking" in params:
-            params["thinking"] = {"type": "disabled"}
-        if self.model is not None:
-            params.pop("speed", None)
-            params |= {"output_config": without_effort(params)}
-            if not params["output_config"]:
-                del params["output_config"]
-        return params
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,14 +540,14 @@ class CallRetries(AgentChange):
     wait_s: float = 1.0
     output_tokens: int = 0
 
-    def plan_calls(self, calls: Iterator[PlannedCall]) -> Iterator[PlannedCall]:
-        return sort_calls(self._again(calls))
+    def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
+        def with_retries() -> Iterator[Timed]:
+            fails, delays = EvenSampler(self.rate), Delays()
+            for call in calls:
+                start, is_lost = delays.start(call), fails()
+                if is_lost and self.fails == "timeout":
+                    lost = replace(call, start=start, output=(), output_tokens=self.output_tokens, purpose="failed")
+                    yield call.start, lost
+                yield call.start, delays.delay(call, start + self.wait_s if is_lost else start)
 
-    def _again(self, calls: Iterator[PlannedCall]) -> Iterator[Timed]:
-        fails, delays = EvenSampler(self.rate), Delays()
-        for call in calls:
-            start, is_lost = delays.start(call), fails()
-            if is_lost and self.fails == "timeout":
-                lost = replace(call, start=start, output=(), output_tokens=self.output_tokens, purpose="failed")
-                yield call.start, lost
-            yield call.start, delays.delay(call, start + self.wait_s if is_lost else start)
+        return sort_calls(with_retries())

@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
-from cachecost.conversations.model import (
-    Conversation,
-    Event,
-    Human,
-    Inquiry,
-    Reply,
-    Results,
-    Switch,
-    ThreadRewrite,
-)
+from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, estimate_tokens, given_block
 from cachecost.strategies.changes.base import (
     AgentChange,
@@ -31,7 +22,7 @@ from cachecost.strategies.changes.base import (
     starts_turn,
 )
 from cachecost.strategies.changes.prefix import PrefixRewriter, in_one_text
-from cachecost.strategies.model_facts import EvenSampler, Facts, FailedAttempts
+from cachecost.strategies.model_facts import MAX_RETRIES, EvenSampler, Facts, FailedAttempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +50,29 @@ class _ReminderRewriter(CallRewriter, change=Reminder):
 
     def rewrite_event(self, event: Event) -> Iterator[Event]:
         if self._options.earlier == "removed" and isinstance(event, Reply):
-            yield from self._move_reminder(event.at)
+            latest = self.turns[-1] if self.turns else None
+            if self._options.when == "every_call":
+                numbers = range(len(self.sent_messages) - 1, -1, -1)
+                latest = next((number for number in numbers if self.sent_messages[number].role == "user"), None)
+            if latest is not None and latest != self._last:
+                other = {latest: self._with_reminder(self.sent_messages[latest])}
+                if self._last is not None:
+                    other[self._last] = self.recorded_messages[self.spans[self._last][0]]
+                self._last = latest
+                yield self.replace_messages(event.at, other)
         yield from CallRewriter.rewrite_event(self, event)
 
     def rewrite_message(self, message: Message) -> Message:
         is_kept = self._options.earlier == "kept" and (
             message.role == "user" if self._options.when == "every_call" else starts_turn(message)
         )
-        return self._reminding(message) if is_kept else message
+        return self._with_reminder(message) if is_kept else message
 
     def forget(self, keep: int) -> None:
         if self._last is not None and self._last >= keep:
             self._last = None
 
-    def _move_reminder(self, at: float) -> Iterable[ThreadRewrite]:
-        latest = self._latest()
-        if latest is None or latest == self._last:
-            return
-        other = {latest: self._reminding(self.sent_messages[latest])}
-        if self._last is not None:
-            other[self._last] = self.recorded_messages[self.spans[self._last][0]]
-        self._last = latest
-        yield self.replace_messages(at, other)
-
-    def _latest(self) -> int | None:
-        if self._options.when == "human":
-            return self.turns[-1] if self.turns else None
-        return next(
-            (n for n in range(len(self.sent_messages) - 1, -1, -1) if self.sent_messages[n].role == "user"), None
-        )
-
-    def _reminding(self, message: Message) -> Message:
+    def _with_reminder(self, message: Message) -> Message:
         reminder = given_block("text", "user", f"reminder {self._options.tokens}", self._options.tokens)
         is_first = self._options.position == "first"
         return Message.of("user", (reminder, *message.blocks) if is_first else (*message.blocks, reminder))
@@ -141,35 +124,30 @@ class _AttachmentRewriter(ThreadRewriter, change=Attachments):
                 self._versions = [0] * self._options.count
                 changed = list(range(self._options.count))
             if self._options.where == "first_message" and self.turns and changed:
-                yield self._first_again(event.at)
+                first, files = self.turns[0], list(range(self._options.count))
+                self._held = [(first, files)]
+                recorded = self.recorded_messages[self.spans[first][0]]
+                yield self.replace_messages(event.at, {first: self._with_files(recorded, files)})
             elif is_new or (self._options.again and self._options.where == "insertion"):
                 self._waiting = sorted({*self._waiting, *changed})
-        yield self.take(event)
-
-    def _first_again(self, at: float) -> Event:
-        first = self.turns[0]
-        files = list(range(self._options.count))
-        self._held = [(first, files)]
-        recorded = self.recorded_messages[self.spans[first][0]]
-        return self.replace_messages(at, {first: self._with(recorded, files)})
+        yield self.send(event)
 
     def rewrite_message(self, message: Message) -> Message:
         if not self._waiting or not starts_turn(message):
             return message
         files, self._waiting = self._waiting, []
         self._held.append((len(self.sent_messages), files))
-        return self._with(message, files)
+        return self._with_files(message, files)
 
     def forget(self, keep: int) -> None:
         while self._held and self._held[-1][0] >= keep:
             self._waiting = sorted({*self._waiting, *self._held.pop()[1]})
 
-    def _with(self, message: Message, files: list[int]) -> Message:
-        return Message.of(message.role, (*map(self._file, files), *message.blocks))
-
-    def _file(self, number: int) -> Block:
-        tokens = self._options.tokens
-        return given_block("text", "user", f"file {number}, version {self._versions[number]}: {tokens}", tokens)
+    def _with_files(self, message: Message, files: list[int]) -> Message:
+        tokens, versions = self._options.tokens, self._versions
+        names = (f"file {number}, version {versions[number]}: {tokens}" for number in files)
+        blocks = (given_block("text", "user", name, tokens) for name in names)
+        return Message.of(message.role, (*blocks, *message.blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,26 +174,21 @@ class _ResumeRewriter(CallRewriter, change=SessionResume):
         self._is_resent = EvenSampler(self._options.duplicated_resend_rate)
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
-        if not isinstance(event, Human) or not event.blocks or not (history := self._history()):
+        if not isinstance(event, Human) or not event.blocks:
             return CallRewriter.rewrite_event(self, event)
-        if self._is_lost():
-            return self._begin_anew(event, _behind(history, event))
-        if self._is_resent():
-            return self.replace_event(event, (_behind(history, event),))
-        return CallRewriter.rewrite_event(self, event)
-
-    def _history(self) -> list[Block]:
-        return [block for message in self.recorded_messages for block in message.blocks if not block.is_thinking]
-
-    def _begin_anew(self, event: Human, sent: Human) -> Iterator[Event]:
-        yield self.resend(event.at, 0, (), (), "edit")
+        history = [block for message in self.recorded_messages for block in message.blocks if not block.is_thinking]
+        if not history:
+            return CallRewriter.rewrite_event(self, event)
+        is_lost = self._is_lost()
+        if not is_lost and not self._is_resent():
+            return CallRewriter.rewrite_event(self, event)
+        sent = replace(event, blocks=(in_one_text("user", history), *event.blocks))
+        if not is_lost:
+            return self.replace_event(event, (sent,))
+        begun_anew = self.resend(event.at, 0, (), (), "edit")
         self.recorded_messages.append(message_of(event))
         self._append(message_of(sent), (0, len(self.recorded_messages)))
-        yield sent
-
-
-def _behind(history: list[Block], event: Human) -> Human:
-    return replace(event, blocks=(in_one_text("user", history), *event.blocks))
+        return begun_anew, sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,29 +223,24 @@ class _RepairRewriter(CallRewriter, change=Repairs):
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         is_call = next(self._calling)
-        if isinstance(event, Reply) and is_call and (failures := list(self._failures(event))):
-            return self.replace_event(event, (*failures, event))
-        if isinstance(event, Results) and (lost := self._find_lost(event)):
-            return self.replace_event(event, self._repair(event, lost))
+        if isinstance(event, Reply) and is_call:
+            failures: list[Reply | Results] = []
+            if self._is_invalid():
+                failures += self._fail(event, "no such tool")
+            if self._is_unreadable():
+                blocks = (in_one_text(one.role, (one,)) if one.kind == "tool_use" else one for one in event.blocks)
+                failures += self._fail(replace(event, blocks=tuple(blocks)), "not readable")
+            if failures:
+                return self.replace_event(event, (*failures, event))
+        if isinstance(event, Results):
+            results = [n for n, block in enumerate(event.blocks) if block.kind == "tool_result"]
+            if lost := [n for n in results or range(len(event.blocks)) if self._is_lost()]:
+                return self.replace_event(event, self._repair(event, lost))
         return CallRewriter.rewrite_event(self, event)
 
-    def _failures(self, reply: Reply) -> Iterator[Reply | Results]:
-        """The attempts that come before `reply`."""
-        if self._is_invalid():
-            yield from self._fail(failed_attempt(reply, "no such tool"))
-        if self._is_unreadable():
-            blocks = (
-                in_one_text(block.role, (block,)) if block.kind == "tool_use" else block for block in reply.blocks
-            )
-            yield from self._fail(failed_attempt(replace(reply, blocks=tuple(blocks)), "not readable"))
-
-    def _fail(self, attempt: Reply) -> Iterator[Reply | Results]:
-        yield attempt
-        yield feedback(attempt, "repair", self._options.error_tokens)
-
-    def _find_lost(self, event: Results) -> list[int]:
-        results = [n for n, block in enumerate(event.blocks) if block.kind == "tool_result"]
-        return [n for n in results or range(len(event.blocks)) if self._is_lost()]
+    def _fail(self, reply: Reply, why: str) -> tuple[Reply, Results]:
+        attempt = failed_attempt(reply, why)
+        return attempt, feedback(attempt, "repair", self._options.error_tokens)
 
     def _repair(self, event: Results, lost: list[int]) -> list[Reply | Results]:
         sent = list(event.blocks)
@@ -312,12 +280,8 @@ class _UnpromptedRewriter(CallRewriter, change=Unprompted):
             return CallRewriter.rewrite_event(self, event)
         call = assumed_block("tool_use", "assistant", "unprompted", event.blocks, self._options.call_tokens)
         attempt = replace(event, blocks=(call,), output_tokens=None)
-        return self.replace_event(
-            event, (attempt, feedback(attempt, "nobody asked", self._options.error_tokens), event)
-        )
-
-
-MAX_RETRIES = 2
+        error = feedback(attempt, "nobody asked", self._options.error_tokens)
+        return self.replace_event(event, (attempt, error, event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,9 +343,10 @@ class _ToolAnswerRewriter(CallRewriter):
         found = [block for block in event.blocks if block.kind == "tool_result"]
         rest = tuple(block for block in event.blocks if block.kind != "tool_result")
         waiting: Iterable[int] = range(len(found))
+        ids = [(block.content or {}).get("id") for block in self._calls]
         calls: dict[int, list[_QuestionStep]] = {}
         for inquiry in asked:
-            call = self._number_of(inquiry)
+            call = ids.index(inquiry.tool_use) if inquiry.tool_use in ids else 0  # which of the reply's calls asks
             calls.setdefault(call, []).extend(self._steps(inquiry, call))
         for steps in zip_longest(*[calls[call] for call in sorted(calls)]):
             questions = {step.call: step for step in steps if step}
@@ -393,28 +358,18 @@ class _ToolAnswerRewriter(CallRewriter):
         yield replace(event, blocks=(*(found[n] for n in sorted(waiting) if n < len(found)), *rest))
 
     def _steps(self, inquiry: Inquiry, call: int) -> Iterator[_QuestionStep]:
-        tokens = estimate_tokens(inquiry.question)
+        asking, arguments = self._calls[call : call + 1], self._options.argument_tokens
+        if arguments is None:
+            arguments = sum(map(estimate_tokens, asking))
+        length, tokens = arguments + estimate_tokens(inquiry.answer), estimate_tokens(inquiry.question)
+        source = (inquiry.question, *asking)
         for attempt in range(1 + MAX_RETRIES):
-            source = (inquiry.question, *self._calls[call : call + 1])
             question = assumed_block("tool_result", "user", f"asks {attempt}", source, tokens)
-            again = assumed_block(
-                "tool_use", "assistant", f"answers {attempt}", (*source, inquiry.answer), self._length(inquiry, call)
-            )
-            yield _QuestionStep(inquiry.at, call, question, again)
+            answer = assumed_block("tool_use", "assistant", f"answers {attempt}", (*source, inquiry.answer), length)
+            yield _QuestionStep(inquiry.at, call, question, answer)
             if not self._is_wrong(attempt):
                 return
             tokens = self._options.error_tokens
-
-    def _length(self, inquiry: Inquiry, call: int) -> int:
-        arguments = self._options.argument_tokens
-        if arguments is None:
-            arguments = sum(map(estimate_tokens, self._calls[call : call + 1]))
-        return arguments + estimate_tokens(inquiry.answer)
-
-    def _number_of(self, inquiry: Inquiry) -> int:
-        """Which of the reply's calls asks."""
-        ids = [(block.content or {}).get("id") for block in self._calls]
-        return ids.index(inquiry.tool_use) if inquiry.tool_use in ids else 0
 
 
 FINAL, STRUCTURED = "final_answer", "structured_response"
@@ -471,19 +426,14 @@ class _AnswerToolPrefix(PrefixRewriter):
         return is_other and self._options.way == "single_pass"
 
     def tools(self, switch: Switch) -> Part:
-        is_alone = self._options.way == "single_pass"
-        schema = max(self._turn - 1, 0) % self._options.schemas if is_alone else 0
-        return self.reuse_part(switch.tools, schema, Part((*switch.tools.blocks, *self._ending_tools(schema))))
-
-    def _ending_tools(self, schema: int) -> Iterator[Block]:
-        options = self._options
-        if options.way != "single_pass":
-            yield given_block("tool", "", FINAL, options.tool_tokens)
-        if options.way == "two_step":
-            yield given_block("tool", "", STRUCTURED, options.tool_tokens)
+        options, schema = self._options, 0
+        names = [FINAL, STRUCTURED] if options.way == "two_step" else [FINAL]
+        tools = [given_block("tool", "", name, options.tool_tokens) for name in names]
         if options.way == "single_pass":
+            schema = max(self._turn - 1, 0) % options.schemas
             tokens = options.tool_tokens + options.schema_tokens
-            yield given_block("tool", "", f"{STRUCTURED} {schema}: {tokens}", tokens)
+            tools = [given_block("tool", "", f"{STRUCTURED} {schema}: {tokens}", tokens)]
+        return self.reuse_part(switch.tools, schema, Part((*switch.tools.blocks, *tools)))
 
     def params(self, switch: Switch) -> Mapping[str, Any]:
         if self._options.way != "livelock":
@@ -499,7 +449,10 @@ class _FinalAnswerRewriter(CallRewriter):
 
     def begin(self, conversation: Conversation) -> None:
         options = self._options
-        self._ends = _ends(conversation, options.of)
+        calls = find_tool_calls(conversation.events)
+        ends = [place for place, event in enumerate(conversation.events) if isinstance(event, Reply) and event.blocks]
+        found = [place for place in ends if not calls[place]]
+        self._ends = set(found[-1:] if options.of == "session" else found)
         self._place = -1
         self._calls = 0
         self._is_confused = EvenSampler(options.confusion_rate)
@@ -523,58 +476,50 @@ class _FinalAnswerRewriter(CallRewriter):
         return message if call is None else Message.of("user", (self._result(call), *message.blocks))
 
     def _final_events(self, reply: Reply) -> Iterator[Reply | Results]:
-        if self._options.way == "livelock":
+        options = self._options
+        if options.way == "livelock":
             yield reply
-            said = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
-            while self._calls < self._options.max_iterations:
-                error = assumed_block("text", "user", f"error {self._calls}", reply.blocks, self._options.error_tokens)
-                again = assumed_block("text", "assistant", f"again {self._calls}", reply.blocks, said)
+            length = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
+            while self._calls < options.max_iterations:
+                error = assumed_block("text", "user", f"error {self._calls}", reply.blocks, options.error_tokens)
+                again = assumed_block("text", "assistant", f"again {self._calls}", reply.blocks, length)
                 yield Results(reply.at, (error,))
                 yield replace(reply, blocks=(again,), output_tokens=None)
                 self._calls += 1
-        elif self._options.way == "two_step":
+        elif options.way == "two_step":
             first = _first(reply, FINAL, None)
-            reminder = assumed_block("text", "user", "reminder", first.blocks, self._options.reminder_tokens)
+            reminder = assumed_block("text", "user", "reminder", first.blocks, options.reminder_tokens)
             yield first
             yield Results(reply.at, (self._result(first.blocks[-1]), reminder))
             self._calls += 1
-            yield from self._attempts(reply, _later(reply, STRUCTURED, self._options.structured_tokens))
+            yield from self._attempts(reply, _later(reply, STRUCTURED, options.structured_tokens))
         else:
-            yield from self._attempts(reply, _first(reply, STRUCTURED, self._options.structured_tokens))
+            yield from self._attempts(reply, _first(reply, STRUCTURED, options.structured_tokens))
 
     def _attempts(self, reply: Reply, right: Reply) -> Iterator[Reply | Results]:
         """Calls that fail, each with its error, and `right`, unless the turn has too many calls by then."""
-        while wrong := self._wrong():
+        options = self._options
+        while True:
+            is_wrong_tool = options.way == "two_step" and self._is_confused()
+            if not is_wrong_tool and not self._misfits():
+                break
+            wrong = "wrong tool" if is_wrong_tool else "misfit"
             attempt = failed_attempt(right, f"{wrong}, call {self._calls}")
             yield attempt
-            if self._calls >= self._options.max_iterations:
+            if self._calls >= options.max_iterations:
                 self._note(attempt)
                 return
-            yield feedback(attempt, "error", self._options.error_tokens)
+            yield feedback(attempt, "error", options.error_tokens)
             self._calls += 1
-            right = _later(reply, STRUCTURED, self._options.structured_tokens)
+            right = _later(reply, STRUCTURED, options.structured_tokens)
         self._note(right)
         yield right
-
-    def _wrong(self) -> str:
-        """What goes wrong with the next attempt, if anything."""
-        if self._options.way == "two_step" and self._is_confused():
-            return "wrong tool"
-        return "misfit" if self._misfits() else ""
 
     def _note(self, reply: Reply) -> None:
         self._open[Message.of("assistant", reply.blocks).digest] = reply.blocks[-1]
 
     def _result(self, call: Block) -> Block:
         return assumed_block("tool_result", "user", "noted", (call,), self._options.result_tokens)
-
-
-def _ends(conversation: Conversation, of: str) -> set[int]:
-    """Where in the conversation's events the replies are that end a turn, or the last of them."""
-    calls = find_tool_calls(conversation.events)
-    ends = [place for place, event in enumerate(conversation.events) if isinstance(event, Reply) and event.blocks]
-    found = [place for place in ends if not calls[place]]
-    return set(found[-1:] if of == "session" else found)
 
 
 def _first(reply: Reply, tool: str, tokens: int | None) -> Reply:
@@ -590,5 +535,5 @@ def _later(reply: Reply, tool: str, tokens: int | None) -> Reply:
 
 
 def _call(reply: Reply, tool: str, tokens: int | None) -> Block:
-    said = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
-    return assumed_block("tool_use", "assistant", tool, reply.blocks, said if tokens is None else tokens)
+    length = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
+    return assumed_block("tool_use", "assistant", tool, reply.blocks, length if tokens is None else tokens)

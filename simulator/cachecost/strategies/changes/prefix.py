@@ -6,15 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from cachecost.conversations.model import (
-    Aside,
-    Conversation,
-    Event,
-    Human,
-    Inquiry,
-    Reply,
-    Switch,
-)
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Switch
 from cachecost.prompts.blocks import (
     BYTES_PER_TOKEN,
     NOTHING,
@@ -51,25 +43,22 @@ def in_one_text(role: str, blocks: Sequence[Block]) -> Block:
     Without content it has as many tokens as they have. Where some are given and some counted, all are estimated.
     """
     if all(block.tokens is None and block.content is not None for block in blocks):
-        return text_block(role, "\n".join(compact(_without_images(block.content or {})).decode() for block in blocks))
+        texts = []
+        for block in blocks:
+            content = dict(block.content or {})
+            if isinstance(inner := content.get("content"), list):
+                content["content"] = [
+                    part for part in inner if not (isinstance(part, dict) and part.get("type") in IMAGES)
+                ]
+            texts.append(compact(content).decode())
+        return text_block(role, "\n".join(texts))
     digest = digest_of(role, "text", b"as text:" + b"".join(block.digest for block in blocks))
     if any(block.tokens is not None or block.content is not None for block in blocks):
         tokens = sum(map(estimate_tokens, blocks))
         return Block("text", role, digest, tokens * BYTES_PER_TOKEN, tokens=tokens)
-    return Block("text", role, digest, sum(block.size for block in blocks), counts=_counts(blocks))
-
-
-def _counts(blocks: Sequence[Block]) -> dict[str, int]:
-    """The counts that all of them have."""
-    names = set.intersection(*(set(block.counts) for block in blocks)) if blocks else set()
-    return {name: sum(block.counts[name] for block in blocks) for name in sorted(names)}
-
-
-def _without_images(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = content.get("content")
-    if not isinstance(inner, list):
-        return content
-    return {**content, "content": [sub for sub in inner if not (isinstance(sub, dict) and sub.get("type") in IMAGES)]}
+    shared = set.intersection(*(set(block.counts) for block in blocks)) if blocks else set()
+    counts = {name: sum(block.counts[name] for block in blocks) for name in sorted(shared)}
+    return Block("text", role, digest, sum(block.size for block in blocks), counts=counts)
 
 
 class PrefixRewriter(Rewriter):
@@ -87,9 +76,22 @@ class PrefixRewriter(Rewriter):
     def rewrite(self, conversation: Conversation) -> Conversation:
         self._switch = head_of(conversation)
         self.begin(conversation)
-        first = self._with_prefix(self._switch)
-        events = tuple(new for event in conversation.events for new in self._step(event))
-        return replace(conversation, events=events, tools=first.tools, system=first.system, params=first.params)
+        first, events = self._with_prefix(self._switch), list[Event]()
+        for event in conversation.events:
+            is_turn = self.turns(event)
+            if isinstance(event, Switch):
+                self._switch = event
+                events.append(self._with_prefix(event))
+                continue
+            if is_turn:
+                events.append(self._with_prefix(replace(self._switch, at=event.at)))
+            if isinstance(event, Aside):
+                sent, main = event.request, self._switch
+                tools = self.tools(main) if sent.tools is main.tools else sent.tools
+                system = self.system(main) if self.is_shared(sent) else sent.system
+                event = replace(event, request=replace(sent, tools=tools, system=system))
+            events.append(event)
+        return replace(conversation, events=tuple(events), tools=first.tools, system=first.system, params=first.params)
 
     def turns(self, event: Event) -> bool:
         """Whether the head is another one from this event on."""
@@ -108,24 +110,8 @@ class PrefixRewriter(Rewriter):
         """`new`, or the part that was made of the same one in the same state before: parts are compared by identity."""
         return self._made.setdefault((switch, state), new)
 
-    def _step(self, event: Event) -> Iterator[Event]:
-        is_turn = self.turns(event)
-        if isinstance(event, Switch):
-            self._switch = event
-            yield self._with_prefix(event)
-            return
-        if is_turn:
-            yield self._with_prefix(replace(self._switch, at=event.at))
-        yield self._side_call(event) if isinstance(event, Aside) else event
-
     def _with_prefix(self, switch: Switch) -> Switch:
         return replace(switch, tools=self.tools(switch), system=self.system(switch), params=self.params(switch))
-
-    def _side_call(self, event: Aside) -> Aside:
-        sent, main = event.request, self._switch
-        tools = self.tools(main) if sent.tools is main.tools else sent.tools
-        system = self.system(main) if self.is_shared(sent) else sent.system
-        return replace(event, request=replace(sent, tools=tools, system=system))
 
     def is_shared(self, beside: Request) -> bool:
         """Whether a side call has the main thread's system prompt."""
@@ -184,9 +170,8 @@ class _NoToolsPrefix(PrefixRewriter):
 
     def system(self, switch: Switch) -> Part:
         if self._options.place == "system":
-            return self.reuse_part(
-                switch.system, switch.tools, Part((*switch.system.blocks, *self._options.definitions(switch.tools)))
-            )
+            with_tools = Part((*switch.system.blocks, *self._options.definitions(switch.tools)))
+            return self.reuse_part(switch.system, switch.tools, with_tools)
         if self._options.with_system and switch.system.blocks:
             return self.reuse_part(switch.system, "moved", Part((given_block("text", "system", "---", 1),)))
         return switch.system
@@ -212,21 +197,22 @@ class _TextRewriter(CallRewriter):
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         is_call = next(self._calling)
         if isinstance(event, Switch):
-            return self._switch_tools(event)
+            self._head, is_first = event, self.sent_messages and self.sent_messages[0].role == "user"
+            if is_first and self._options.place == "first_message":
+                first = self._first(self.recorded_messages[self.spans[0][0]])
+                if first.digest != self.sent_messages[0].digest:
+                    return self.replace_messages(event.at, {0: first}), event
+            return (event,)
         if isinstance(event, Reply) and is_call and self._fails():
             reply = replace(event, blocks=self.rewrite_message(message_of(event)).blocks)
             attempt = failed_attempt(reply, "not readable")
-            return self.replace_event(
-                event, (attempt, feedback(attempt, "not readable", self._options.error_tokens), reply)
-            )
+            error = feedback(attempt, "not readable", self._options.error_tokens)
+            return self.replace_event(event, (attempt, error, reply))
         return CallRewriter.rewrite_event(self, event)
 
     def rewrite_message(self, message: Message) -> Message:
-        return (
-            self._first(message)
-            if not self.sent_messages and message.role == "user"
-            else self.rewrite_side_message(message)
-        )
+        is_first = not self.sent_messages and message.role == "user"
+        return self._first(message) if is_first else self.rewrite_side_message(message)
 
     def rewrite_side_message(self, message: Message) -> Message:
         blocks = tuple(in_one_text(block.role, (block,)) if block.kind in CALLS else block for block in message.blocks)
@@ -242,14 +228,6 @@ class _TextRewriter(CallRewriter):
         moved = self._head.system.blocks if self._options.with_system else ()
         system = (in_one_text("user", moved),) if moved else ()
         return Message.of("user", (*system, *self._options.definitions(self._head.tools), *blocks))
-
-    def _switch_tools(self, event: Switch) -> Iterable[Event]:
-        self._head, is_first = event, self.sent_messages and self.sent_messages[0].role == "user"
-        if is_first and self._options.place == "first_message":
-            first = self._first(self.recorded_messages[self.spans[0][0]])
-            if first.digest != self.sent_messages[0].digest:
-                yield self.replace_messages(event.at, {0: first})
-        yield event
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,27 +264,21 @@ class SwitchAt(AgentChange):
         head = replace(head_of(conversation), at=at, is_chosen=is_other and self.model is not None)
         if not is_other:
             return head
-        return replace(head, model=self.model or head.model, params=self._params(head.params))
-
-    def _params(self, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        params = dict(recorded)
+        params = dict(head.params)
         if self.effort is not None:
             params["output_config"] = {**(params.get("output_config") or {}), "effort": self.effort}
         if self.thinking is not None:
             enabled = {"type": "enabled", "budget_tokens": self.thinking}
             params["thinking"] = {"type": "disabled"} if self.thinking == "off" else enabled
-        return params
+        return replace(head, model=self.model or head.model, params=params)
 
     def blocks(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """A reply's blocks under the other settings; thinking stays where there is nothing else."""
         spoken = tuple(block for block in blocks if not block.is_thinking) if self.thinking == "off" else ()
-        return tuple(map(self._share_of, spoken or blocks))
-
-    def _share_of(self, block: Block) -> Block:
         if self.output_share == 1:
-            return block
-        tokens = max(round(estimate_tokens(block) * self.output_share), 1)
-        return placeholder_for(block, "other settings", tokens)
+            return spoken or blocks
+        shares = ((block, round(estimate_tokens(block) * self.output_share)) for block in spoken or blocks)
+        return tuple(placeholder_for(block, "other settings", max(tokens, 1)) for block, tokens in shares)
 
 
 class _SwitchRewriter(ThreadRewriter, change=SwitchAt):
@@ -326,16 +298,16 @@ class _SwitchRewriter(ThreadRewriter, change=SwitchAt):
             if self._options.is_other(self._turn) != self._is_other:
                 self._is_other = not self._is_other
                 yield self._options.switch(event.at, self._conversation, self._is_other)
-        yield self._reply(event) if isinstance(event, Reply) else self.take(event)
+        yield self._send_reply(event) if isinstance(event, Reply) else self.send(event)
 
-    def _reply(self, event: Reply) -> Event:
+    def _send_reply(self, event: Reply) -> Event:
         recorded = message_of(event).digest
         blocks = self._options.blocks(event.blocks) if self._is_other else event.blocks
         self._replies.pop(recorded, None)
         if blocks == event.blocks:
-            return self.take(event)
+            return self.send(event)
         self._replies[recorded] = Message.of("assistant", blocks)
-        return self.take(replace(event, output_tokens=None))
+        return self.send(replace(event, output_tokens=None))
 
     def rewrite_message(self, message: Message) -> Message:
         return self._replies.get(message.digest, message)
@@ -358,7 +330,7 @@ class DateInSystem(AgentChange):
     least: ClassVar[int] = 1
 
 
-class _Dated(PrefixRewriter, change=DateInSystem):
+class _DateRewriter(PrefixRewriter, change=DateInSystem):
     """`_stamp` is the period in which the latest call starts."""
 
     _options: DateInSystem
@@ -376,10 +348,8 @@ class _Dated(PrefixRewriter, change=DateInSystem):
     def system(self, switch: Switch) -> Part:
         options, stamp = self._options, self._stamp
         date = given_block("text", "system", f"{options.period} {stamp}: {options.tokens}", options.tokens)
-        blocks = switch.system.blocks
-        return self.reuse_part(
-            switch.system, stamp, Part((date, *blocks) if options.position == "first" else (*blocks, date))
-        )
+        blocks, is_first = switch.system.blocks, options.position == "first"
+        return self.reuse_part(switch.system, stamp, Part((date, *blocks) if is_first else (*blocks, date)))
 
     def _stamp_at(self, at: float) -> int:
         return int(at // SECONDS[self._options.period])
@@ -400,7 +370,7 @@ class SplitSystem(AgentChange):
     least: ClassVar[int] = 1
 
 
-class _Split(PrefixRewriter, change=SplitSystem):
+class _SplitRewriter(PrefixRewriter, change=SplitSystem):
     """`_version` is that of the dynamic block."""
 
     _options: SplitSystem

@@ -94,7 +94,7 @@ class _DelegationRewriter(CallRewriter):
     def walk(self, events: Sequence[Event]) -> Iterator[Event]:
         place = 0
         while place < len(events):
-            stop = self._run_from(place)
+            stop = self._run_end(place)
             if stop > place and self._is_delegated():
                 yield from self._delegate(events[place:stop])
                 place = stop
@@ -107,7 +107,7 @@ class _DelegationRewriter(CallRewriter):
             self._main = event
         return CallRewriter.rewrite_event(self, event)
 
-    def _run_from(self, place: int) -> int:
+    def _run_end(self, place: int) -> int:
         """Where the run ends that begins here, if one does: before the turn's last reply."""
         events = self._conversation.events
         if place == 0 or not isinstance(events[place - 1], Human) or not isinstance(events[place], Reply):
@@ -125,74 +125,59 @@ class _DelegationRewriter(CallRewriter):
     def _delegate(self, run: Sequence[Event]) -> Iterator[Event]:
         """What the main thread keeps of a run, which becomes a conversation."""
         first = next(event for event in run if isinstance(event, Reply))
-        said = [event for event in run if isinstance(event, Reply | Results) and event.blocks]
-        blocks = [block for event in said for block in event.blocks]
+        recorded = [event for event in run if isinstance(event, Reply | Results) and event.blocks]
+        blocks = [block for event in recorded for block in event.blocks]
         task = assumed_block("tool_use", "assistant", "task", blocks, self._options.task_tokens)
         call = Reply(max(first.at, self._ready), (task,), first.first_token_s)
-        sub, end = self._sub(call, run, self._summary("text", "assistant", blocks))
+        tokens = self._options.summary_tokens
+        sub = self._sub_agent(call, run, assumed_block("text", "assistant", "summary of a run", blocks, tokens))
         self.subs.append(sub)
-        result = Results(end, (self._summary("tool_result", "user", blocks),))
+        end = sub.events[-1].at + STEP_S
+        result = Results(end, (assumed_block("tool_result", "user", "summary of a run", blocks, tokens),))
         asides = [self.rewrite_side_call(event) for event in run if isinstance(event, Aside)]
-        kept = list(self._kept_of_run(said, [call, result]))
+        start, kept = len(self.recorded_messages), list[Event]()
+        self.recorded_messages += map(message_of, recorded)
+        for event in (call, result):
+            self._append(message_of(event), (start, len(self.recorded_messages)))
+            kept.append(self._in_time(event, is_unchanged=True))
+            self._thread.add(kept[-1])
         yield from sorted([*kept, *asides], key=lambda event: event.at)
-        for event in said:
-            self._original.take(event)
+        for event in recorded:
+            self._original.add(event)
         self._ready = end
 
-    def _kept_of_run(self, said: Sequence[Reply | Results], kept: Sequence[Reply | Results]) -> Iterator[Event]:
-        start = len(self.recorded_messages)
-        self.recorded_messages += map(message_of, said)
-        for event in kept:
-            self._append(message_of(event), (start, len(self.recorded_messages)))
-            timed = self._in_time(event, is_unchanged=True)
-            self._thread.take(timed)
-            yield timed
-
-    def _summary(self, kind: str, role: str, of: Iterable[Block]) -> Block:
-        return assumed_block(kind, role, "summary of a run", of, self._options.summary_tokens)
-
-    def _sub(self, call: Reply, run: Sequence[Event], summary: Block) -> tuple[Conversation, float]:
-        number = len(self.subs) + 1
-        events = [*self._start(call), *_in_turn(run, call)]
-        calls = [event for event in events if isinstance(event, Reply)]
-        last = max(events[-1].at, calls[-1].at + max(STEP_S, calls[-1].first_token_s or 0.0))
-        events.append(Reply(last, (summary,)))
-        main, options = self._main, self._options
-        is_fresh = options.fork == "fresh"
+    def _sub_agent(self, call: Reply, run: Sequence[Event], summary: Block) -> Conversation:
+        """The run as the sub-agent has it: as it was, but from when it was called, and with a summary at its end."""
+        options, main, at, wait = self._options, self._main, call.at + STEP_S, max(STEP_S, call.first_token_s or 0.0)
+        is_fresh, events = options.fork == "fresh", list[Event]()
+        if is_fresh:
+            task = assumed_block("text", "user", "task", call.blocks, options.task_tokens)
+            events.append(Human(at, (task,)))
+        else:
+            opening = assumed_block("tool_result", "user", "you are the sub-agent", call.blocks, 20)
+            messages = (*self._thread.thread.messages(), message_of(call))
+            events += [ThreadRewrite(at, 0, messages, "fork"), Results(at, (opening,))]
+        delay = call.at - run[0].at + wait
+        own = (event for event in run if isinstance(event, Reply | Results | Inquiry))
+        events += [replace(event, at=event.at + delay) for event in own]
+        last = [event for event in events if isinstance(event, Reply)][-1]
+        end = max(events[-1].at, last.at + max(STEP_S, last.first_token_s or 0.0))
         return replace(
             self._conversation,
-            name=f"{self._conversation.name}, sub-agent {number}",
-            events=tuple(events),
+            name=f"{self._conversation.name}, sub-agent {len(self.subs) + 1}",
+            events=(*events, Reply(end, (summary,))),
             model=options.model or main.model or self._conversation.model,
             tools=self._part("tool", "", options.own_tools_tokens, main.tools) if is_fresh else main.tools,
             system=self._part("text", "system", options.system_tokens, main.system) if is_fresh else main.system,
             params=params_for_model(main.params, options.model),
             is_chosen=options.model is not None or main.is_chosen,
-        ), last + STEP_S
-
-    def _start(self, call: Reply) -> Iterator[Event]:
-        """What the sub-agent is told before it begins."""
-        at, tokens = call.at + STEP_S, self._options.task_tokens
-        if self._options.fork == "fresh":
-            yield Human(at, (assumed_block("text", "user", "task", call.blocks, tokens),))
-            return
-        messages = (*self._thread.thread.messages(), message_of(call))
-        yield ThreadRewrite(at, 0, messages, "fork")
-        yield Results(at, (assumed_block("tool_result", "user", "you are the sub-agent", call.blocks, 20),))
+        )
 
     def _part(self, kind: str, role: str, tokens: int | None, parents: Part) -> Part:
         if tokens is None:
             return parents
         blocks = (given_block(kind, role, f"sub-agent {kind}: {tokens}", tokens),) if tokens else ()
         return self._own.setdefault(kind, Part(blocks))
-
-
-def _in_turn(run: Sequence[Event], call: Reply) -> Iterator[Event]:
-    """The run as the sub-agent has it: as it was, but from when it was called."""
-    delay = call.at - run[0].at + max(STEP_S, call.first_token_s or 0.0)
-    for event in run:
-        if isinstance(event, Reply | Results | Inquiry):
-            yield replace(event, at=event.at + delay)
 
 
 PENDING_TOKENS = 20
@@ -231,42 +216,38 @@ class FanOut(AgentChange):
         now, so_far = conversation, GrowingThread(conversation.root)
         turn, is_due = 0, False
         for event in conversation.events:
-            so_far.take(event)
+            so_far.add(event)
             if isinstance(event, Switch):
                 now = with_head(now, event)
             elif isinstance(event, Human):
                 turn += 1
-                is_due = self._is_due(turn)
+                since = turn - self.turn
+                is_due = since == 0 or (since > 0 and self.every > 0 and since % self.every == 0)
             elif isinstance(event, Reply) and is_due:
                 is_due = False
                 yield from self._children(now, so_far.thread, event, f"{conversation.name}/{turn}")
-
-    def _is_due(self, turn: int) -> bool:
-        since = turn - self.turn
-        return since == 0 or (since > 0 and self.every > 0 and since % self.every == 0)
 
     def _children(self, conversation: Conversation, thread: Thread, reply: Reply, place: str) -> Iterator[Conversation]:
         at = reply.at + self.after_s
         own = Part((given_block("text", "system", f"child: {self.system_tokens}", self.system_tokens),))
         history: tuple[Event, ...] = (ThreadRewrite(at, 0, tuple(thread.messages()), "fork"),)
-        pending = tuple(_pending(f"{place}/{n}") for n, block in enumerate(reply.blocks) if block.kind == "tool_use")
+        pending = tuple(
+            given_block("tool_result", "user", f"{place}/{n} pending", PENDING_TOKENS)
+            for n, block in enumerate(reply.blocks)
+            if block.kind == "tool_use"
+        )
         for number in range(1, self.children + 1):
             name = f"{place}/{number}"
             task = given_block("text", "user", f"{name} task: {self.task_tokens}", self.task_tokens)
-            said = tuple(self._child_events(name, at))
+            calls = tuple(self._child_events(name, at))
             child = replace(conversation, name=f"{conversation.name}, fork {name[len(conversation.name) + 1 :]}")
             if self.prefix == "own":
-                yield replace(child, system=own, events=(Human(at, (task,)), *said), root=Thread())
-            else:
-                events = (*history, Human(at, (*pending, task)), *said)
-                yield replace(self._under(child, name), events=events)
-
-    def _under(self, child: Conversation, name: str) -> Conversation:
-        """Under the main thread's head, or one that no other has."""
-        if self.prefix == "shared":
-            return child
-        identity = given_block("text", "system", f"{name} identity", IDENTITY_TOKENS)
-        return replace(child, system=Part((identity, *child.system.blocks)), root=Thread())
+                yield replace(child, system=own, events=(Human(at, (task,)), *calls), root=Thread())
+                continue
+            if self.prefix == "lost":
+                identity = given_block("text", "system", f"{name} identity", IDENTITY_TOKENS)
+                child = replace(child, system=Part((identity, *child.system.blocks)), root=Thread())
+            yield replace(child, events=(*history, Human(at, (*pending, task)), *calls))
 
     def _child_events(self, name: str, at: float) -> Iterator[Event]:
         for number in range(1, self.calls):
@@ -278,7 +259,3 @@ class FanOut(AgentChange):
         if self.calls:
             answer = given_block("text", "assistant", f"{name}: {self.answer_tokens}", self.answer_tokens)
             yield Reply(at, (answer,))
-
-
-def _pending(place: str) -> Block:
-    return given_block("tool_result", "user", f"{place} pending", PENDING_TOKENS)

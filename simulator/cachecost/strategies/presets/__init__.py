@@ -14,14 +14,7 @@ from cachecost.base.structs import value
 from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.changes.keepalive import Adapt
 from cachecost.strategies.model_facts import HostFacts
-from cachecost.strategies.placements import (
-    Automatic,
-    LastMessage,
-    LastTool,
-    Placement,
-    SystemBlock,
-    primitive_named,
-)
+from cachecost.strategies.placements import Automatic, LastMessage, LastTool, Placement, SystemBlock, primitive_named
 
 BASE = (LastTool(), SystemBlock("last"), Automatic())
 """The breakpoints of `base`, which all inquiry arms share."""
@@ -43,13 +36,16 @@ def _agent(row: Mapping[str, Any], placement: Placement) -> Agent:
     )
 
 
-def _placement(row: Mapping[str, Any]) -> Placement:
-    primitives = (primitive_named(entry) for entry in row["breakpoints"])
-    return Placement(tuple(primitives), **{name: row[name] for name in PLACED if name in row})
-
-
 _TABLE = _read_table("presets.toml")
-PLACEMENTS = tuple(_agent(row, _placement(row)) for row in _TABLE["placement"])
+PLACEMENTS = tuple(
+    _agent(
+        row,
+        Placement(
+            tuple(map(primitive_named, row["breakpoints"])), **{name: row[name] for name in PLACED if name in row}
+        ),
+    )
+    for row in _TABLE["placement"]
+)
 """Strategies that differ in where their breakpoints go."""
 ARMS = tuple(_agent(row, Placement(BASE)) for row in _TABLE["inquiry_arm"])
 """Strategies that differ in how a tool's questions are asked."""

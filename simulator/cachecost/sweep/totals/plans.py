@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from cachecost.base.structs import identity_struct
-from cachecost.conversations.calls import PlannedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Human, Inquiry, Reply, Results, ThreadRewrite
 from cachecost.prompts.blocks import Block, Prefix, Thread
 from cachecost.prompts.render import Renderer
@@ -133,18 +133,9 @@ class PlanStore:
         if agent.changes or not self._are_plain:
             raise NotShared
         # what decides where breakpoints stand: not whose they are, who says so, on which model, nor how long most last
-        bare = replace(
-            agent,
-            name="",
-            what="",
-            source="",
-            date="",
-            remarks=(),
-            rules={},
-            facts=None,
-            model=None if agent.model is None else SOME_MODEL,
-            placement=replace(agent.placement, ttl=UNSAID),
-        )
+        unnamed: dict[str, Any] = {"name": "", "what": "", "source": "", "date": "", "remarks": (), "rules": {}}
+        model, placement = None if agent.model is None else SOME_MODEL, replace(agent.placement, ttl=UNSAID)
+        bare = replace(agent, **unnamed, facts=None, model=model, placement=placement)
         window = agent.window()
         for number, known in enumerate(self._known):
             if known.window == window and known.agent == bare:
@@ -158,7 +149,7 @@ class PlanStore:
             self._known.pop(0)
         return plan
 
-    def _add_calls(self, plan: AgentPlan, calls: Iterator[PlannedCall]) -> None:
+    def _add_calls(self, plan: AgentPlan, calls: Iterator[Call]) -> None:
         """Add the calls, and new shapes and routes, to the plan.
 
         Raises NotShared where the API edits a request, or which breakpoints it accepts depends on their TTLs.

@@ -8,7 +8,7 @@ from typing import Any
 
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.advice import Advice
-from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal, UnwrittenUsage, unwritten_cost
+from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal, unwritten_cost
 from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import dollar_column, dollars, exact, exact_or_none
@@ -52,15 +52,11 @@ def advice_object(one: Advice) -> dict[str, Any]:
     }
 
 
-FORMAT = 1
-RATE_DIGITS = 6
-
-
 def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped: Sequence[Fault]) -> dict[str, Any]:
     """A bill as JSON; dollars are decimal strings of all digits. The causes' dollars add up to `rewritten_usd`."""
     total = summary.total
     return {
-        "format": FORMAT,
+        "format": 1,
         "billed_usd": exact(total.cost),
         "necessary_usd": exact(total.necessary),
         "rewritten_usd": exact(total.rewritten),
@@ -76,7 +72,15 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
             "list_price_usd": exact_or_none(total.listed),
         },
         "partial_outputs": total.partial_outputs,
-        "estimated_output": _estimated(total) if summary.estimates_output else None,
+        "estimated_output": {  # billed and not recorded, from the recorded text of the answers; in no other figure
+            "calls": total.partial_outputs,
+            "missing_tokens": total.missing_output,
+            "missing_usd": exact(total.missing_output_cost),
+            "margin_usd": exact(total.missing_output_margin),
+            "total_usd": exact(total.cost + total.missing_output_cost),
+        }
+        if summary.estimates_output and total.missing_output
+        else None,
         "first": iso_or_none(total.first),
         "last": iso_or_none(total.last),
         "causes": [_cause(one) for one in total.ranked_causes],
@@ -86,30 +90,14 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "rewrites": [rewrite_object(one) for one in rewrites],
         "warm_start": {"calls": summary.warm_calls, "tokens": summary.warm_tokens},
         "copies": summary.copies,
-        "unwritten": _unwritten(summary.unwritten),
+        "unwritten": {  # beyond the calls in transcripts, by the client's own sums; in no other figure
+            "sessions": len({one.session for one in summary.unwritten}),
+            "usage": sum((one.usage for one in summary.unwritten), Usage()).wire(),
+            "cost_usd": exact(unwritten_cost(summary.unwritten)),
+        },
         "unpriced": [{"reason": reason, "calls": calls} for reason, calls in sorted(summary.unpriced.items())],
         "skipped": [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped],
     }
-
-
-def _estimated(total: BillRow) -> dict[str, Any] | None:
-    """The output that was billed and not recorded, from the recorded text of the answers. It is in no other figure."""
-    if not total.missing_output:
-        return None
-    return {
-        "calls": total.partial_outputs,
-        "missing_tokens": total.missing_output,
-        "missing_usd": exact(total.missing_output_cost),
-        "margin_usd": exact(total.missing_output_margin),
-        "total_usd": exact(total.cost + total.missing_output_cost),
-    }
-
-
-def _unwritten(found: Sequence[UnwrittenUsage]) -> dict[str, Any]:
-    """What sessions used beyond the calls in their transcripts, by the client's own sums. It is in no other figure."""
-    usage = sum((one.usage for one in found), Usage())
-    sessions = len({one.session for one in found})
-    return {"sessions": sessions, "usage": usage.wire(), "cost_usd": exact(unwritten_cost(found))}
 
 
 def row_object(row: BillRow) -> dict[str, Any]:
@@ -201,4 +189,4 @@ def _cause(total: CauseTotal) -> dict[str, Any]:
 def hit_rate(row: BillRow) -> float | None:
     """Tokens read ÷ input tokens; None without input."""
     rate = row.hit_rate
-    return None if rate is None else round(float(rate), RATE_DIGITS)
+    return None if rate is None else round(float(rate), 6)

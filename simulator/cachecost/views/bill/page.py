@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import groupby
 
 from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.advice import Advice
-from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, summarize
+from cachecost.analysis.bill.summary import PERIODS, BillRow, summarize
 from cachecost.analysis.bill.timeline import LONG_IDLE_S, TimelineCall, fold_timeline, session_timelines
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column
 from cachecost.base.version import __version__
@@ -22,6 +21,7 @@ from cachecost.views.bill.text import (
     accounted,
     agent_name,
     calls_table,
+    is_human,
     list_price_note,
     rewrite_words,
     what_came_before,
@@ -39,16 +39,12 @@ from cachecost.views.bill.words import (
     short_cause,
 )
 from cachecost.views.html.frame import render_page
-from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.columns import MOST, CallColumn, most_spots
+from cachecost.views.tables.table import Column, Table, word_column
+from cachecost.views.timeline.columns import HEIGHT, MOST, CallColumn, gap_path, limit_spots, step_path
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_key, timeline_view
 
-HEIGHT = 200
-"""Units of the highest bar."""
 FEWEST_UNITS = 6
 """Units that a picture is wide at least, so that a few bars are no walls."""
-GAPS_UP_TO = 140
-"""Bars that are wide enough for a gap between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,60 +84,26 @@ class BarChart:
         return round(100 * len(self.bars) / self.width)
 
 
-def bar_chart(
-    anchor: str,
-    title: str,
-    says: str,
-    bars: Sequence[StackedBar],
-    names: Sequence[tuple[str, str]],
-    axis: Sequence[str],
-    table: Table,
-) -> BarChart:
-    """The picture of these bars; `names` are the colour class and the name of each part, from the bottom up."""
-    highest = max((sum(bar.parts, ZERO) for bar in bars), default=ZERO)
-    return BarChart(
-        anchor,
-        title,
-        says,
-        max(len(bars), FEWEST_UNITS),
-        list(_part_paths(bars, names, highest)),
-        "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(bars))) if len(bars) <= GAPS_UP_TO else "",
-        bars,
-        dollars(highest),
-        axis,
-        table,
-    )
+TitledCalls = tuple[str, Sequence[TimelineCall]]
 
 
-def _part_paths(
-    bars: Sequence[StackedBar], names: Sequence[tuple[str, str]], highest: Decimal
-) -> Iterator[tuple[str, str, str]]:
-    """Class, path and name of the parts that occur, the uppermost first."""
-    for number in reversed(range(len(names))):
-        if any(bar.parts[number] > 0 for bar in bars):
-            tops = [(round(sum(bar.parts[: number + 1], ZERO) * HEIGHT / highest) if highest else 0) for bar in bars]
-            colour, name = names[number]
-            yield colour, _steps(tops), name
+def session_views(anchor: str, sessions: Sequence[TitledCalls], first: int) -> list[TimelineView]:
+    """The pictures of sessions with their titles, numbered from `first` on; the first is open.
 
-
-def _steps(heights: Sequence[int]) -> str:
-    """A closed step line from the ground up."""
-    path, end = f"M0 {HEIGHT}", 0
-    for value, run in groupby(heights):
-        end += len(list(run))
-        path += f"V{HEIGHT - value}H{end}"
-    return f"{path}V{HEIGHT}z"
-
-
-def session_timeline(
-    anchor: str, name: str, calls: Sequence[TimelineCall], spots: int, *, is_open: bool
-) -> TimelineView:
-    """The picture of a session. A person's words are not in it."""
-    columns = [billed_column(one) for one in calls]
-    times = list(dict.fromkeys(clock(one.call.start)[:16] for one in (calls[0], calls[-1]))) if calls else []
-    scale = TimelineScale(longest_prompt(columns), spots=spots)
-    says = session_sentence(calls)
-    return timeline_view(name, anchor, says, columns, scale, is_open=is_open, table=happenings_table(calls), axis=times)
+    Behind each are the rows of `bill --session` with what happened. A person's words are not in it.
+    """
+    views = []
+    for number, (title, calls) in enumerate(sessions):
+        columns = [billed_column(one) for one in calls]
+        times = list(dict.fromkeys(clock(one.call.start)[:16] for one in (calls[0], calls[-1]))) if calls else []
+        scale = TimelineScale(longest_prompt(columns), spots=limit_spots(len(sessions) - 1) if number else MOST)
+        groups = list(fold_timeline(calls))
+        words = [happening(group[0]) if len(group) == 1 else "each read all that was cached" for group in groups]
+        happened = Column("happened", "what happened", words, right=False)
+        table = Table([*calls_table(groups).columns, happened], "Call by call; times in UTC")
+        name, says = f"{anchor}-{number + first}", session_sentence(calls)
+        views.append(timeline_view(title, name, says, columns, scale, is_open=not number, table=table, axis=times))
+    return views
 
 
 def billed_column(one: TimelineCall) -> CallColumn:
@@ -162,9 +124,9 @@ def billed_column(one: TimelineCall) -> CallColumn:
         cost_by_layer={},
         is_priced=one.cost is not None,
     )
-    is_human = "human" in call.events and not one.agent_number
+
     place = " · ".join(filter(None, (clock(call.start), agent_name(one))))
-    timeline = CallTimeline(is_human=True) if is_human else EMPTY_TIMELINE
+    timeline = CallTimeline(is_human=True) if is_human(one) else EMPTY_TIMELINE
     idle = one.idle_s or 0.0
     pause = f"idle for {duration(idle)}" if idle >= LONG_IDLE_S else ""
     return CallColumn(
@@ -185,14 +147,6 @@ def session_sentence(calls: Sequence[TimelineCall]) -> str:
     return f"{words}, {dollars(again, CENTS)}{share} of it rewritten, {most} ({short_cause(worst.cause)})"
 
 
-def happenings_table(calls: Sequence[TimelineCall]) -> Table:
-    """The rows of `bill --session` with a column for what happened. A person's words are not in it."""
-    groups = list(fold_timeline(calls))
-    words = [happening(group[0]) if len(group) == 1 else "each read all that was cached" for group in groups]
-    columns = [*calls_table(groups).columns, Column("happened", "what happened", words, right=False)]
-    return Table(columns, "Call by call; times in UTC")
-
-
 def happening(one: TimelineCall) -> str:
     """What came before a call, and what it wrote again."""
     rewritten = rewrite_words(one.rewrite) if one.rewrite else ""
@@ -210,42 +164,48 @@ def days_chart(account: BillAccount, total: BillRow) -> BarChart | None:
         return None
     first, last = (datetime.fromtimestamp(at, account.zone).date() for at in (total.first, total.last))
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    by, keys = next(
-        found
-        for by in PERIODS
-        if len((found := (by, list(dict.fromkeys(day.strftime(PERIODS[by]) for day in days))))[1]) <= MOST_BARS
-        or by == "month"
-    )
-    summary = summarize(account, by)
+    keys_by = {by: list(dict.fromkeys(day.strftime(form) for day in days)) for by, form in PERIODS.items()}
+    by = next(by for by, keys in keys_by.items() if len(keys) <= MOST_BARS or by == "month")
+    keys, summary = keys_by[by], summarize(account, by)
     rows = {row.key: row for row in summary.rows}
-    bars = [_bar(key, rows.get(key)) for key in keys]
+    bars = []
+    for key in keys:
+        if row := rows.get(key):
+            again = f", {dollars(row.rewritten, CENTS)} of it rewritten" if row.rewritten else ""
+            says = f"{key}: {dollars(row.cost, CENTS)} in {count_text(row.calls, 'call')}{again}"
+            bars.append(StackedBar((row.necessary, row.rewritten), says))
+        else:
+            bars.append(StackedBar((ZERO, ZERO), f"{key}: no calls"))
+    highest = max(sum(bar.parts, ZERO) for bar in bars)
     most = max(summary.rows, key=lambda row: row.cost)
-    says = f"{count_text(len(rows), by)} with calls; the most expensive is {most.key} with {dollars(most.cost, CENTS)}"
-    return bar_chart(
+    return BarChart(
         "days-chart",
         f"Dollars a {by}",
-        says,
+        f"{count_text(len(rows), by)} with calls; the most expensive is {most.key} with {dollars(most.cost, CENTS)}",
+        max(len(bars), FEWEST_UNITS),
+        bar_parts(bars, highest),
+        gap_path(len(bars)),
         bars,
-        PARTS,
+        dollars(highest),
         [keys[0]] if len(keys) == 1 else [keys[0], keys[-1]],
         rows_table(summary, []),
     )
 
 
-def _bar(key: str, row: BillRow | None) -> StackedBar:
-    if row is None:
-        return StackedBar((ZERO, ZERO), f"{key}: no calls")
-    says = f"{key}: {dollars(row.cost, CENTS)} in {count_text(row.calls, 'call')}"
-    if row.rewritten:
-        says += f", {dollars(row.rewritten, CENTS)} of it rewritten"
-    return StackedBar((row.necessary, row.rewritten), says)
+def bar_parts(bars: Sequence[StackedBar], highest: Decimal) -> list[tuple[str, str, str]]:
+    """Class, path and name of the parts that occur, the uppermost first."""
+    found = []
+    for number, (colour, name) in reversed(list(enumerate(PARTS))):
+        if any(bar.parts[number] > 0 for bar in bars):
+            tops = [round(sum(bar.parts[: number + 1], ZERO) * HEIGHT / highest) if highest else 0 for bar in bars]
+            found.append((colour, step_path(tops), name))
+    return found
 
 
 TIMELINES = 8
 LONGEST_PROJECT = 60
 LATER = ("most", "calls", "hit_rate", "model")
 """Columns of the sessions that stand behind the dollars."""
-QUESTION = "What did these sessions cost, and what of it was spent re-caching content that was already cached?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,90 +225,51 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
     """The whole page. `again` is the command that makes it."""
     summary = replace(summarize(account), estimates_output=estimates_output)
     rows = summary.rows[:TIMELINES]
-    calls = session_timelines(account, [row.key for row in rows])
+    timeline_calls = session_timelines(account, [row.key for row in rows])
     projects, names = project_names(row.project for row in summary.rows), row_names(summary)
-    titles = [" · ".join(filter(None, (name, projects[row.project]))) for name, row in zip(names, rows, strict=False)]
-    spots = most_spots(len(rows) - 1)
-    timelines = [
-        session_timeline(
-            f"session-{number}", title, calls[row.key], MOST if number == 1 else spots, is_open=number == 1
-        )
-        for number, (row, title) in enumerate(zip(rows, titles, strict=True), 1)
+    titled = [
+        (" · ".join(filter(None, (name, projects[row.project]))), timeline_calls[row.key])
+        for name, row in zip(names, rows, strict=False)
     ]
-    lines = cause_lines(summary)
+    timelines = session_views("session", titled, 1)
+    total, lines = summary.total, cause_lines(summary)
     costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
     highest = max((one.cost for one in lines), default=ZERO)
     notes = note_cells(lines, account.rewrites)
+    widths = [f"{float(100 * one.cost / highest) if highest else 0.0:.1f}" for one in lines]
+    calls = f"{count_text(summary.sessions, 'session')} and {count_text(total.calls, 'call')}"
+    necessary, saving = "nothing was spent re-caching what was already cached", None
+    if total.rewritten:
+        necessary = f"{dollars(total.necessary)} of it was necessary"
+        share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
+        saving = dollars(total.rewritten), f"was spent re-caching content that was already cached{share}"
+    hit_rate = f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
+    changes = [
+        word_column("change", [one.change for one in advice]),
+        Column("saved", "saved", dollar_column([one.saved for one in advice])),
+        word_column("how", [how_words(one) for one in advice]),
+    ]
+    sessions = rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)
     return render_page(
         "bill.html",
-        title=" · ".join(filter(None, ("Bill", period(summary.total, account.zone)))),
-        question=QUESTION,
-        answer=_answer(summary),
-        saving=_rewritten(summary),
-        more=[f"{line.rstrip('.')}." for line in _facts(summary) if line],
+        title=" · ".join(filter(None, ("Bill", period(total, account.zone)))),
+        question="What did these sessions cost, and what of it was spent re-caching content that was already cached?",
+        answer=f"{dollars(total.cost)} in {calls}; {necessary}.",
+        saving=saving,
+        more=[f"{line.rstrip('.')}." for line in (class_words(total), hit_rate, *accounted(summary)) if line],
         causes=[
-            CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, f"{_share(one.cost, highest):.1f}", note)
-            for one, cost, tokens, note in zip(lines, costs, counts, notes, strict=True)
+            CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, width, note)
+            for one, cost, tokens, width, note in zip(lines, costs, counts, widths, notes, strict=True)
         ],
-        changes=_changes(advice) if advice else None,
-        days=days_chart(account, summary.total),
-        sessions=_cost_first(rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)),
+        changes=Table(changes, "Each alone, with everything else as it was") if advice else None,
+        days=days_chart(account, total),
+        # a narrow window shows the first columns: the answer comes before what may be compared
+        sessions=replace(
+            sessions, columns=sorted(sessions.columns, key=lambda one: LATER.index(one.key) if one.key in LATER else -1)
+        ),
         timelines=timelines,
         key=timeline_key(timelines),
-        note=list_price_note(summary.total),
+        note=list_price_note(total),
         again=again,
         version=__version__,
-    )
-
-
-def _answer(summary: BillSummary) -> str:
-    total = summary.total
-    calls, sessions = count_text(total.calls, "call"), count_text(summary.sessions, "session")
-    if not total.rewritten:
-        return f"{dollars(total.cost)} in {sessions} and {calls}; nothing was spent re-caching what was already cached."
-    return f"{dollars(total.cost)} in {sessions} and {calls}; {dollars(total.necessary)} of it was necessary."
-
-
-def _rewritten(summary: BillSummary) -> tuple[str, str] | None:
-    """What was rewritten in large type, and its words."""
-    total = summary.total
-    if not total.rewritten:
-        return None
-    share = f", {percent(total.rewritten / total.cost)} of the bill" if total.cost else ""
-    return dollars(total.rewritten), f"was spent re-caching content that was already cached{share}"
-
-
-def _facts(summary: BillSummary) -> Iterator[str]:
-    """What else is to be said of the total; some of it may be empty."""
-    yield class_words(summary.total)
-    yield _caching(summary)
-    yield from accounted(summary)
-
-
-def _caching(summary: BillSummary) -> str:
-    total = summary.total
-    return f"Cache hit rate {percent(total.hit_rate)}; {caching_words(total.saved_by_caching)}"
-
-
-def _changes(advice: Sequence[Advice]) -> Table:
-    """What to change, and what it would have saved."""
-    return Table(
-        [
-            Column("change", "change", [one.change for one in advice], right=False),
-            Column("saved", "saved", dollar_column([one.saved for one in advice])),
-            Column("how", "how", [how_words(one) for one in advice], right=False),
-        ],
-        "Each alone, with everything else as it was",
-    )
-
-
-def _share(part: Decimal, whole: Decimal) -> float:
-    """In percent."""
-    return float(100 * part / whole) if whole else 0.0
-
-
-def _cost_first(table: Table) -> Table:
-    """The answer before what may be compared: a narrow window shows the first columns."""
-    return replace(
-        table, columns=sorted(table.columns, key=lambda one: LATER.index(one.key) if one.key in LATER else -1)
     )

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from decimal import Decimal
 from pathlib import PurePath
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING
@@ -14,9 +13,19 @@ from typing import IO, TYPE_CHECKING
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.summary import BillRow, BillSummary, unwritten_cost
 from cachecost.analysis.bill.timeline import TimelineCall, fold_timeline
-from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column, tokens
+from cachecost.base.formatting import (
+    CENTS,
+    count_text,
+    dollar_column,
+    dollars,
+    duration,
+    percent,
+    range_text,
+    token_column,
+    tokens,
+)
 from cachecost.base.times import zone_name
-from cachecost.conversations.input_files import EVENTS, BilledCall
+from cachecost.conversations.input_files import EVENTS
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.words import (
     LIST_PRICES,
@@ -47,6 +56,7 @@ from cachecost.views.tables.table import (
     Table,
     fit_table,
     hidden_note,
+    word_column,
 )
 
 if TYPE_CHECKING:
@@ -161,13 +171,18 @@ def bill_lines(
         yield from plain(wrap_parts(f"  {split}", width, "    "))
     causes = fit_causes(causes_table(summary, rewrites), width) if rewrites else None
     if causes:
-        yield from plain(["", *wrap_line(rewritten_line(summary), width, "  ")])
+        yield from plain(["", *wrap_line(f"{_rewritten_words(summary.total)}:", width, "  ")])
         yield header_line(causes), "dim"
         notes = note_cells(cause_lines(summary), rewrites if prose_width(causes) else [])
         yield from plain(rows_with_prose(causes, notes))
     for line in accounted(summary):
         yield from plain(wrap_line(line, width, "  ", "    "))
-    rows = fit_rows(rows_table(summary, rewrites, most), width)
+    table = rows_table(summary, rewrites, most)
+    rows = fit_table(table, width)
+    if rows.room < 0 or rows.hidden:  # the lengths of pauses go before anything is hidden for them
+        shorter = [cell.partition(" (")[0] for column in table.columns if column.key == MOST for cell in column.cells]
+        columns = [replace(one, cells=shorter) if one.key == MOST else one for one in table.columns]
+        rows = fit_table(replace(table, columns=columns), width)
     yield "", ""
     yield header_line(rows), "dim"
     yield from plain(row_lines(rows))
@@ -179,7 +194,10 @@ def bill_lines(
         indent = " " * (len(line) - len(line.lstrip()))
         yield from plain(wrap_line(line.strip(), width, indent, f"{indent}  " if indent else ""))
     hidden = hidden_note([rows, *([causes] if causes else [])], "--csv F")
-    for line in filter(None, (hidden, next_options(summary))):
+    options = ["--by session|project|day|model|agent", "--html bill.html"]
+    if summary.by == "session":
+        options.insert(1, f"--session {row_names(summary)[0]} for its calls")
+    for line in filter(None, (hidden, " · ".join(options))):
         yield from plain(wrap_parts(line, width))
 
 
@@ -192,44 +210,21 @@ def fit_causes(table: Table, width: int) -> FittedTable:
     return replace(fitted, hidden=[*fitted.hidden, replace(notes, header=EXAMPLES, cells=[" " * NARROWEST_PROSE])])
 
 
-def fit_rows(table: Table, width: int) -> FittedTable:
-    """The rows, without the lengths of pauses where anything would be hidden for them."""
-    fitted = fit_table(table, width)
-    if fitted.room >= 0 and not fitted.hidden:
-        return fitted
-    shorter = [
-        replace(column, cells=[cell.partition(" (")[0] for cell in column.cells]) if column.key == MOST else column
-        for column in table.columns
-    ]
-    return fit_table(replace(table, columns=shorter), width)
-
-
-def next_options(summary: BillSummary) -> str:
-    """What to type next."""
-    parts = ["--by session|project|day|model|agent"]
-    if summary.by == "session" and summary.rows:
-        parts.append(f"--session {row_names(summary)[0]} for its calls")
-    return " · ".join([*parts, "--html bill.html"])
-
-
 def headline(summary: BillSummary) -> str:
     """The answer: what it cost, where it comes from, and what caching did."""
-    total = summary.total
-    days = period(total, summary.zone)
-    when = f", {days}" if days else ""
-    parts = [
-        f"{dollars(total.cost)} in {count_text(summary.sessions, 'session')}, {count_text(total.calls, 'call')}{when}",
-        f"cache hit rate {percent(total.hit_rate)}",
-    ]
-    if total.saved_by_caching:
-        parts.append(caching_words(total.saved_by_caching))
-    return " · ".join(parts)
+    calls = f"{count_text(summary.sessions, 'session')}, {count_text(summary.total.calls, 'call')}"
+    return _answer(summary.total, calls, period(summary.total, summary.zone))
 
 
-def rewritten_line(summary: BillSummary) -> str:
-    total = summary.total
+def _answer(total: BillRow, calls: str, times: str) -> str:
+    saved = caching_words(total.saved_by_caching) if total.saved_by_caching else ""
+    cost = f"{dollars(total.cost)} in {calls}{f', {times}' if times else ''}"
+    return " · ".join(filter(None, [cost, f"cache hit rate {percent(total.hit_rate)}", saved]))
+
+
+def _rewritten_words(total: BillRow) -> str:
     share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
-    return f"{dollars(total.rewritten)}{share} was spent re-caching content that was already cached:"
+    return f"{dollars(total.rewritten)}{share} was spent re-caching content that was already cached"
 
 
 def accounted(summary: BillSummary) -> Iterator[str]:
@@ -264,7 +259,6 @@ FILES_NAMED = 3
 BEGINNINGS = ("human", "clear", "resume")
 """Events that are told of a session's first call."""
 FOLDED = "Rows of several calls: each read all that was cached. --all-calls shows them one by one."
-Group = Sequence[TimelineCall]
 
 
 def print_session(
@@ -292,7 +286,12 @@ def session_lines(
     groups = list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
     fitted = fit_table(calls_table(groups, summary.zone), width, 0)
     yield from plain(wrap_parts(session_headline(summary), width))
-    for line in filter(None, [*facts(calls), class_words(summary.total), *_rewritten(summary), *accounted(summary)]):
+    facts = [f"{name}: {value}" for name, value in named_facts(calls)]
+    causes = ", ".join(
+        f"{cause_name(one.cause)} {dollars(one.cost, CENTS)} ({one.times:,} ×)" for one in summary.total.ranked_causes
+    )
+    rewritten = f"{_rewritten_words(summary.total)}: {causes}." if causes else ""
+    for line in filter(None, [*facts, class_words(summary.total), rewritten, *accounted(summary)]):
         yield from plain(wrap_line(line, width, "  ", "    "))
     yield "", ""
     yield header_line(fitted), "dim"
@@ -300,7 +299,9 @@ def session_lines(
     model = groups[0][0].call.model if groups else ""
     for group, row in zip(groups, row_lines(fitted), strict=True):
         first = group[0]
-        if (new_day := _day(first.call, summary.zone)) != day:
+        start = None if first.call.start is None else datetime.fromtimestamp(first.call.start, summary.zone)
+        new_day = f"{start.day} {start:%B %Y} ({zone_name(summary.zone)})" if start else ""
+        if new_day != day:
             day = new_day
             yield indent + day, "dim"
         if len(group) == 1:
@@ -315,25 +316,11 @@ def session_lines(
 
 def session_headline(summary: BillSummary) -> str:
     """What the session cost, when it was, and what caching did."""
-    total = summary.total
-    times = span(total, summary.zone)
-    when = f", {times}" if times else ""
-    parts = [
-        f"{dollars(total.cost)} in {count_text(total.calls, 'call')}{when}",
-        f"cache hit rate {percent(total.hit_rate)}",
-    ]
-    if total.saved_by_caching:
-        parts.append(caching_words(total.saved_by_caching))
-    return " · ".join(parts)
-
-
-def facts(calls: Sequence[TimelineCall]) -> Iterator[str]:
-    """The session's id, project, files, client and models."""
-    return (f"{name}: {value}" for name, value in named_facts(calls))
+    return _answer(summary.total, count_text(summary.total.calls, "call"), span(summary.total, summary.zone))
 
 
 def named_facts(calls: Sequence[TimelineCall]) -> Iterator[tuple[str, str]]:
-    """The same as pairs of name and value."""
+    """The session's id, project, files, client and models: (name, value)."""
     files = list(dict.fromkeys(one.file.path for one in calls))
     rest = len(files) - FILES_NAMED
     versions = list(dict.fromkeys(one.call.version for one in calls if one.call.version))
@@ -351,31 +338,27 @@ def named_facts(calls: Sequence[TimelineCall]) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _rewritten(summary: BillSummary) -> Iterator[str]:
-    total = summary.total
-    if not total.causes:
-        return
-    share = f" ({percent(total.rewritten / total.cost)})" if total.cost else ""
-    causes = ", ".join(
-        f"{cause_name(one.cause)} {dollars(one.cost, CENTS)} ({one.times:,} ×)" for one in total.ranked_causes
-    )
-    yield f"{dollars(total.rewritten)}{share} was spent re-caching content that was already cached: {causes}."
-
-
-def calls_table(groups: Sequence[Group], zone: tzinfo = UTC) -> Table:
+def calls_table(groups: Sequence[Sequence[TimelineCall]], zone: tzinfo = UTC) -> Table:
     """A row a call, or a run of calls in which nothing happened."""
     usages = [[one.call.tokens for one in group] for group in groups]
+    numbers = [range_text(f"{group[0].number:,}", f"{group[-1].number:,}") for group in groups]
+    starts = [group[0].call.start for group in groups]
+    times = ["" if start is None else f"{datetime.fromtimestamp(start, zone):%H:%M:%S}" for start in starts]
+    threads = [list(dict.fromkeys(map(agent_name, group))) for group in groups]
+    agents = [names[0] if len(names) == 1 else f"{len(names)} agents" for names in threads]
+    idle = [max((one.idle_s or 0.0 for one in group), default=0.0) for group in groups]
+    known = [[one.cost for one in group if one.cost is not None] for group in groups]
     again = [sum(one.rewrite.tokens for one in group if one.rewrite) for group in groups]
     again_cost = dollar_column([sum((one.dollars.rewritten for one in group), ZERO) for group in groups])
     columns = [
-        Column("number", "call", [_numbers(group) for group in groups]),
-        Column("time", "time", [_time(group[0].call, zone) for group in groups], rank=COMPARISON),
-        Column("agent", "agent", [_agents(group) for group in groups], right=False, rank=COUNT),
-        Column("idle", "idle", [_idle(group) for group in groups], rank=COMPARISON),
+        Column("number", "call", numbers),
+        Column("time", "time", times, rank=COMPARISON),
+        word_column("agent", agents, COUNT),
+        Column("idle", "idle", [duration(one) if one >= SHOWN_IDLE_S else "" for one in idle], rank=COMPARISON),
         Column("read", "read", token_column([sum(one[1] for one in group) for group in usages])),
         Column("written", "written", token_column([sum(one[2] + one[3] for one in group) for group in usages])),
         Column("uncached", "uncached", token_column([sum(one[0] for one in group) for group in usages]), rank=COUNT),
-        Column("cost", "cost", dollar_column([_cost(group) for group in groups])),
+        Column("cost", "cost", dollar_column([sum(costs, ZERO) if costs else None for costs in known])),
         Column(
             "rewritten", "rewritten", [cost if count else "" for cost, count in zip(again_cost, again, strict=True)]
         ),
@@ -384,72 +367,38 @@ def calls_table(groups: Sequence[Group], zone: tzinfo = UTC) -> Table:
     return Table([one for one in columns if one.key != "agent" or has_agents], "The session call by call")
 
 
-def _numbers(group: Group) -> str:
-    first, last = group[0].number, group[-1].number
-    return f"{first:,}" if first == last else f"{first:,}–{last:,}"
-
-
-def _time(call: BilledCall, zone: tzinfo) -> str:
-    return "" if call.start is None else f"{datetime.fromtimestamp(call.start, zone):%H:%M:%S}"
-
-
-def _day(call: BilledCall, zone: tzinfo) -> str:
-    if call.start is None:
-        return ""
-    day = datetime.fromtimestamp(call.start, zone)
-    return f"{day.day} {day:%B %Y} ({zone_name(zone)})"
-
-
 def agent_name(one: TimelineCall) -> str:
     """The thread of a call: "main", or the type of the sub-agent and its number in the session."""
     return f"{one.call.agent_type or 'agent'} {one.agent_number}" if one.agent_number else MAIN
 
 
-def _agents(group: Group) -> str:
-    names = list(dict.fromkeys(map(agent_name, group)))
-    return names[0] if len(names) == 1 else f"{len(names)} agents"
-
-
-def _idle(group: Group) -> str:
-    longest = max((one.idle_s or 0.0 for one in group), default=0.0)
-    return duration(longest) if longest >= SHOWN_IDLE_S else ""
-
-
-def _cost(group: Group) -> Decimal | None:
-    known = [one.cost for one in group if one.cost is not None]
-    return sum(known, ZERO) if known else None
+def is_human(one: TimelineCall) -> bool:
+    """Whether a person's message came before the call."""
+    return "human" in one.call.events and not one.agent_number
 
 
 def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: str = "") -> str:
     """What happened between a call and the one that it continues, in words; `model` is that of the session's start."""
     call, rewrite = one.call, one.rewrite
-    words = [_beginning(one, model)] if one.before is None else []
+    words = []
+    if one.before is None:
+        begins = f"{agent_name(one)} begins" if one.agent_number else ""
+        other = f" with {call.model}" if begins and call.model != model else ""
+        cached = f"{tokens(call.read)} tokens were cached before it" if one.cause == "warm_start" else ""
+        words.append(", ".join(filter(None, (begins + other, cached))))
     for event in call.events:
         if one.before is None and (one.agent_number or event not in BEGINNINGS):
             continue  # nothing was there that could have changed, and what a sub-agent was asked is no person's message
-        text = event_words(event, call, one.before)
+        text = EVENTS.get(event, event)
         if event == "human" and one.number in first_words:
             text = f"“{first_words[one.number]}”"
+        elif event == "model" and one.before is not None:
+            text = f"model changed from {one.before.model} to {call.model}"
+        elif event == "client" and one.before is not None:
+            text = f"the client was upgraded from {one.before.version} to {call.version}"
         if rewrite is None or text not in rewrite.words:
             words.append(text)
     return "; ".join(filter(None, words))
-
-
-def _beginning(one: TimelineCall, model: str) -> str:
-    """How a thread begins: a sub-agent, with its model if it is another, and what was cached before it."""
-    name = f"{agent_name(one)} begins" if one.agent_number else ""
-    other = f" with {one.call.model}" if name and one.call.model != model else ""
-    cached = f"{tokens(one.call.read)} tokens were cached before it" if one.cause == "warm_start" else ""
-    return ", ".join(filter(None, (name + other, cached)))
-
-
-def event_words(event: str, call: BilledCall, before: BilledCall | None) -> str:
-    """An event with what it changed, as far as the two calls show it."""
-    if before is not None and event == "model":
-        return f"model changed from {before.model} to {call.model}"
-    if before is not None and event == "client":
-        return f"the client was upgraded from {before.version} to {call.version}"
-    return EVENTS.get(event, event)
 
 
 def rewrite_words(rewrite: BilledRewrite) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
@@ -17,7 +17,7 @@ from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars,
 from cachecost.base.times import zone_name
 from cachecost.conversations.calls import BillTotal
 from cachecost.providers.usage import ZERO
-from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, shorten_middle
+from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, shorten_middle, word_column
 
 SHORT_ID = 8
 LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", ".log", ".har", ".yaml", ".yml", ".mitm", ".db", ".gz", ".zst")
@@ -135,7 +135,7 @@ def charged_words(row: BillRow | BillTotal) -> str:
     """What was charged by the answers' own account, and what list prices would say; empty where none says so."""
     if not row.charged_calls:
         return ""
-    calls = f"{count_text(row.charged_calls, 'answer')} {'says' if row.charged_calls == 1 else 'say'} what was charged"
+    calls = f"{count_text(row.charged_calls, 'answer', 'say')} what was charged"
     listed = f"; at list prices {dollars(row.listed)}" if row.listed not in (None, row.charged) else ""
     return f"{calls}: {dollars(row.charged)}, which counts here{listed}."
 
@@ -193,17 +193,9 @@ def cause_lines(summary: BillSummary) -> list[CauseLine]:
     lines = [CauseLine(cause_name(one.cause), (one,)) for one in alone]
     if has_sum:
         lines.append(CauseLine(CHANGED, changes))
-    return [line for top in sorted(lines, key=_rank) for line in _with_parts(top)]
-
-
-def _rank(line: CauseLine) -> tuple[Decimal, int, str]:
-    return (-line.cost, -line.tokens, line.name)
-
-
-def _with_parts(line: CauseLine) -> Iterator[CauseLine]:
-    yield line
-    if line.name == CHANGED:
-        yield from (CauseLine(cause_name(one.cause), (one,), is_part=True) for one in line.causes)
+    lines.sort(key=lambda line: (-line.cost, -line.tokens, line.name))
+    parts = [CauseLine(cause_name(one.cause), (one,), is_part=True) for one in changes]
+    return [one for line in lines for one in (line, *(parts if line.name == CHANGED else ()))]
 
 
 def causes_table(summary: BillSummary, rewrites: Sequence[BilledRewrite]) -> Table:
@@ -212,7 +204,7 @@ def causes_table(summary: BillSummary, rewrites: Sequence[BilledRewrite]) -> Tab
     indent = "  "
     return Table(
         [
-            Column("cause", "cause", [indent * one.is_part + one.name for one in lines], right=False),
+            word_column("cause", [indent * one.is_part + one.name for one in lines]),
             Column("times", "times", [f"{one.times:,} ×" for one in lines]),
             Column("cost", "cost", dollar_column([one.cost for one in lines])),
             Column("tokens", "tokens", token_column([one.tokens for one in lines]), rank=COUNT),
@@ -247,19 +239,21 @@ def rows_table(
 ) -> Table:
     """A row a session, project, day …"""
     rows, by = summary.rows[:most], summary.by
-    by_row = _rewrites_by_session(rewrites) if by == "session" else {}
+    by_session: dict[str, list[BilledRewrite]] = defaultdict(list)
+    for one in rewrites if by == "session" else ():
+        by_session[one.call.session or one.file.path].append(one)
     projects = project_names(row.project for row in summary.rows)
     heading = f"{by} ({zone_name(summary.zone)})" if by in PERIODS else by
     columns = [Column("key", heading, row_names(summary)[:most], right=False)]
     if by == "session":
         cells = [shorten_middle(projects[row.project], project_cells) for row in rows]
-        columns += [Column("project", "project", cells, right=False, rank=COMPARISON)] if any(cells) else []
+        columns += [word_column("project", cells, COMPARISON)] if any(cells) else []
     columns += [
         Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT),
         Column("hit_rate", "hit rate", percent_column([row.hit_rate for row in rows]), rank=COMPARISON),
         Column("cost", "cost", dollar_column([known_cost(row) for row in rows])),
         Column("rewritten", "rewritten", dollar_column([row.rewritten for row in rows])),
-        Column(MOST, "main cause", [main_cause(row, by_row.get(row.key, [])) for row in rows], right=False),
+        Column(MOST, "main cause", [main_cause(row, by_session.get(row.key, [])) for row in rows], right=False),
     ]
     if by != "model":
         columns.append(Column("model", "models", [", ".join(row.models) for row in rows], right=False, rank=DETAIL))
@@ -279,13 +273,6 @@ def row_names(summary: BillSummary) -> list[str]:
     elif summary.by == "project":
         names = project_names(row.key for row in summary.rows)
     return [names.get(row.key, row.key) or "unknown" for row in summary.rows]
-
-
-def _rewrites_by_session(rewrites: Sequence[BilledRewrite]) -> dict[str, list[BilledRewrite]]:
-    found: dict[str, list[BilledRewrite]] = defaultdict(list)
-    for one in rewrites:
-        found[one.call.session or one.file.path].append(one)
-    return found
 
 
 def main_cause(row: BillRow, rewrites: Sequence[BilledRewrite]) -> str:

@@ -1,12 +1,10 @@
 """How charts look, independent of the machine's matplotlib settings, and how they become bytes.
 
 The fonts are matplotlib's own DejaVu, drawn as outlines, so a chart looks the same in every viewer;
-ids are salted with a fixed word and nothing tells a date or a version, so the same figure is the
+ids are made with a fixed key and nothing states a date or a version, so the same figure is the
 same bytes. The background is white paper, since viewers differ in what they put behind a picture.
 
-matplotlib's SVG made part of a page: the page's colours, ids of its own, no more digits than are seen.
-
-matplotlib's SVG as a file of its own, for light and dark pages, with a title for who cannot see it.
+matplotlib's SVG becomes part of a page (`inline`) or a file of its own for light and dark pages (`standalone_svg`).
 """
 
 from __future__ import annotations
@@ -46,7 +44,6 @@ TITLE_SIZE = 12.5
 TITLE_LINES = 3
 TEXT_SIZE = 9.5
 SMALL_SIZE = 8.5
-PNG_DPI = 160
 POINTS_PER_INCH = 72
 
 SETTINGS: dict[str, Any] = {
@@ -89,7 +86,7 @@ def svg(figure: Figure) -> bytes:
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG at 160 dots an inch, the same bytes each time."""
-    return _figure_bytes(figure, "png", metadata={"Software": None}, dpi=PNG_DPI)
+    return _figure_bytes(figure, "png", metadata={"Software": None}, dpi=160)
 
 
 def text_width(text: str, size: float = TEXT_SIZE, *, bold: bool = False) -> float:
@@ -153,11 +150,13 @@ def _figure_bytes(figure: Figure, kind: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-FIXED = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
 VARIABLES = {
     **{colour: f"line{number}" for number, colour in enumerate(LINE_COLOURS)},
     **{colour: name for name, colour in CLASS_COLOURS.items()},
-    **FIXED,
+    INK: "ink",
+    MUTED: "muted",
+    RULE: "rule",
+    PAPER: "paper",
 }
 """Colour as matplotlib writes it, to the page's name for it."""
 COLOUR = re.compile("|".join(VARIABLES))
@@ -172,18 +171,14 @@ def inline(figure: Figure, name: str, says: str) -> Markup:
     text = svg(figure).decode("utf-8")
     text = text[text.index("<svg") :].strip()
     text = DROPPED.sub("", text)
+    # a tenth of a point in coordinates, also in those of glyphs, whose units are small
+    text = PLACED.sub(lambda found: found[1] + NUMBER.sub(r"\1", " ".join(found[2].split())), text)
     text = NAMED.sub(
-        lambda found: f"{found[1].removeprefix('xlink:')}{name}-{found[2].replace('DejaVuSans', 'g')}",
-        PLACED.sub(_short, text),
+        lambda found: f"{found[1].removeprefix('xlink:')}{name}-{found[2].replace('DejaVuSans', 'g')}", text
     )
     text = COLOUR.sub(lambda found: f"var(--{VARIABLES[found[0]]})", text)
     opening = Markup('<svg role="img" aria-label="{}" ').format(says)
     return opening + Markup(re.sub(r"\n\s*", "\n", text.removeprefix("<svg ")))
-
-
-def _short(found: re.Match[str]) -> str:
-    """A tenth of a point in coordinates, also in those of glyphs, whose units are small."""
-    return found[1] + NUMBER.sub(r"\1", " ".join(found[2].split()))
 
 
 def dark_style() -> str:

@@ -45,7 +45,10 @@ def badge_words(check: CheckObject, shows: str) -> tuple[str, str]:
             if ((one["scenario"], one["strategy"]) in named) is is_named:
                 found.setdefault(one["scenario"], one)
     sessions = list(found.values())
-    rate, cost = _rate(sessions), f"{_cost(sessions)} a session"
+    read, total = (sum(one[name] for one in sessions) for name in ("cache_read_input_tokens", "input_tokens"))
+    rate = percent(Decimal(read) / total) if total else UNKNOWN
+    mean = sum((Decimal(one["cost_usd"]) for one in sessions), Decimal(0)) / len(sessions) if sessions else None
+    cost = f"{dollars(mean)} a session"
     words = {
         "hit-rate": ("cache hit rate", rate),
         "cost": ("prompts", cost),
@@ -53,17 +56,6 @@ def badge_words(check: CheckObject, shows: str) -> tuple[str, str]:
     }
     label, value = words[shows]
     return label, value
-
-
-def _rate(sessions: list[CheckObject]) -> str:
-    read, total = (sum(one[name] for one in sessions) for name in ("cache_read_input_tokens", "input_tokens"))
-    return percent(Decimal(read) / total) if total else UNKNOWN
-
-
-def _cost(sessions: list[CheckObject]) -> str:
-    if not sessions:
-        return UNKNOWN
-    return dollars(sum((Decimal(one["cost_usd"]) for one in sessions), Decimal(0)) / len(sessions))
 
 
 def _width(text: str) -> int:

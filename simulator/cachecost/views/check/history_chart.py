@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -57,8 +56,24 @@ def history_svg(entries: Sequence[HistoryEntry]) -> str:
     """The text of the SVG file; the same entries give the same bytes."""
     histories = scenario_histories(entries)
     title = history_title(histories)
+    shown, is_named = histories[:MOST_SCENARIOS], len(histories) > 1
     with house_style():
-        figure = _figure(histories[:MOST_SCENARIOS], title)
+        head = MARGIN + title_height(title) + 0.15
+        height = head + ROW * max(1, len(shown)) + MARGIN - (0 if is_named else NAME)
+        figure = Figure(figsize=(WIDTH, height))
+        draw_title(figure, inert(title))
+        width = (WIDTH - 2 * MARGIN - GAP) / 2
+        for number, one in enumerate(shown):
+            top = height - head - ROW * number
+            if is_named:
+                name = cut(inert(f"{one.scenario}, {one.strategy}"), width)
+                figure.text(MARGIN / WIDTH, (top - 0.02) / height, name, size=TEXT_SIZE, weight="bold", va="top")
+            bottom = top - NAME * is_named - LABEL - PANEL
+            costs, rates = (
+                figure.add_axes((left / WIDTH, bottom / height, width / WIDTH, PANEL / height))
+                for left in (MARGIN, MARGIN + width + GAP)
+            )
+            _draw_history(costs, rates, one)
     return standalone_svg(figure, title)
 
 
@@ -67,18 +82,14 @@ def scenario_histories(entries: Sequence[HistoryEntry]) -> list[ScenarioHistory]
     by_scenario: dict[str, list[HistoryEntry]] = {}
     for entry in entries:
         by_scenario.setdefault(entry.scenario, []).append(entry)
-    return [_history(name, found) for name, found in by_scenario.items() if found[-1].strategies]
-
-
-def _history(name: str, entries: Sequence[HistoryEntry]) -> ScenarioHistory:
-    last = entries[-1].strategies
-    strategy = AS_RECORDED if AS_RECORDED in last else next(iter(last))
-    found = [one for one in entries if strategy in one.strategies][-MOST_COMMITS:]
-    return ScenarioHistory(name, strategy, list(map(_commit_name, found)), [one.strategies[strategy] for one in found])
-
-
-def _commit_name(entry: HistoryEntry) -> str:
-    return entry.commit[:7] if entry.commit else str(entry.day or "?")
+    histories = []
+    for name, found in by_scenario.items():
+        if last := found[-1].strategies:
+            strategy = AS_RECORDED if AS_RECORDED in last else next(iter(last))
+            own = [one for one in found if strategy in one.strategies][-MOST_COMMITS:]
+            commits = [one.commit[:7] if one.commit else str(one.day or "?") for one in own]
+            histories.append(ScenarioHistory(name, strategy, commits, [one.strategies[strategy] for one in own]))
+    return histories
 
 
 def history_title(histories: Sequence[ScenarioHistory]) -> str:
@@ -86,8 +97,15 @@ def history_title(histories: Sequence[ScenarioHistory]) -> str:
     if not histories:
         return "No costs have been accepted yet"
     if len(histories) == 1:
-        return _title_of_one(histories[0])
-    more, less = (sum(_change(one) * sign > 0 for one in histories) for sign in (1, -1))
+        one, first, last = histories[0], histories[0].figures[0], histories[0].figures[-1]
+        name = f"{one.scenario}, {one.strategy}: {dollars(last.cost)}"
+        rates = " → ".join(dict.fromkeys(percent(figures.hit_rate) for figures in (first, last)))
+        if len(one.figures) == 1:
+            return f"{name}, cache hit rate {rates} at {one.commits[0]}"
+        than = "as at" if first.cost == last.cost else "than at" if first.cost else "with"
+        return f"{name}, {change_text(change(last.cost, first.cost))} {than} {one.commits[0]}; cache hit rate {rates}"
+    changes = [one.figures[-1].cost - one.figures[0].cost for one in histories]
+    more, less = (sum(usd * sign > 0 for usd in changes) for sign in (1, -1))
     commits = len({name for one in histories for name in one.commits})
     return (
         f"{count_text(len(histories), 'scenario')} over {count_text(commits, 'commit')}: "
@@ -95,58 +113,15 @@ def history_title(histories: Sequence[ScenarioHistory]) -> str:
     )
 
 
-def _title_of_one(one: ScenarioHistory) -> str:
-    first, last = one.figures[0], one.figures[-1]
-    name = f"{one.scenario}, {one.strategy}"
-    if len(one.figures) == 1:
-        return f"{name}: {dollars(last.cost)}, cache hit rate {percent(last.hit_rate)} at {one.commits[0]}"
-    rates = dict.fromkeys(percent(figures.hit_rate) for figures in (first, last))
-    cost = f"{dollars(last.cost)}, {change_text(change(last.cost, first.cost))} {_than(first, last)}{one.commits[0]}"
-    return f"{name}: {cost}; cache hit rate {' → '.join(rates)}"
-
-
-def _than(first: HistoryFigures, last: HistoryFigures) -> str:
-    return "as at " if first.cost == last.cost else "than at " if first.cost else "with "
-
-
-def _change(one: ScenarioHistory) -> Decimal:
-    return one.figures[-1].cost - one.figures[0].cost
-
-
-# ---------------------------------------------------------------------------------------------- drawing
-
-
-def _figure(histories: Sequence[ScenarioHistory], title: str) -> Figure:
-    head = MARGIN + title_height(title) + 0.15
-    is_named = len(histories) > 1
-    height = head + ROW * max(1, len(histories)) + MARGIN - (0 if is_named else NAME)
-    figure = Figure(figsize=(WIDTH, height))
-    draw_title(figure, inert(title))
-    width = (WIDTH - 2 * MARGIN - GAP) / 2
-    for number, one in enumerate(histories):
-        top = height - head - ROW * number
-        if is_named:
-            name = cut(inert(f"{one.scenario}, {one.strategy}"), width)
-            figure.text(MARGIN / WIDTH, (top - 0.02) / height, name, size=TEXT_SIZE, weight="bold", va="top")
-        for left, draw in ((MARGIN, _draw_costs), (MARGIN + width + GAP, _draw_rates)):
-            bottom = top - NAME * is_named - LABEL - PANEL
-            axes = figure.add_axes((left / WIDTH, bottom / height, width / WIDTH, PANEL / height))
-            draw(axes, one)
-    return figure
-
-
-def _draw_costs(axes: Axes, one: ScenarioHistory) -> None:
+def _draw_history(left: Axes, right: Axes, one: ScenarioHistory) -> None:
     costs = [figures.cost for figures in one.figures]
-    _draw(axes, one.commits, list(map(float, costs)), "cost, USD", COST_COLOUR, lambda at: dollars(costs[at]))
+    _draw(left, one.commits, list(map(float, costs)), "cost, USD", COST_COLOUR, lambda at: dollars(costs[at]))
     highest = max(map(float, costs), default=0.0) or 1.0
-    axes.set_ylim(-0.4 * highest, 1.25 * highest)
-
-
-def _draw_rates(axes: Axes, one: ScenarioHistory) -> None:
+    left.set_ylim(-0.4 * highest, 1.25 * highest)
     rates = [figures.hit_rate for figures in one.figures]
     values = [float(rate) if rate is not None else float("nan") for rate in rates]
-    _draw(axes, one.commits, values, "cache hit rate", RATE_COLOUR, lambda at: percent(rates[at]))
-    axes.set_ylim(-0.4, 1.25)
+    _draw(right, one.commits, values, "cache hit rate", RATE_COLOUR, lambda at: percent(rates[at]))
+    right.set_ylim(-0.4, 1.25)
 
 
 def _draw(
@@ -166,14 +141,10 @@ def _draw(
     axes.tick_params(axis="x", length=0)
     for at in shown:
         if values[at] == values[at]:  # not unknown
-            offset = (0, ABOVE if _is_top(values, at) else BELOW)
+            highest = max(values[max(0, at - 1)], values[min(at + 1, len(values) - 1)])
+            is_top = values[at] >= highest - LEVEL * (max(values) - min(values))
+            offset = (0, ABOVE if is_top else BELOW)
             axes.annotate(words(at), (at, values[at]), offset, textcoords="offset points", ha="center", size=SMALL_SIZE)
-
-
-def _is_top(values: Sequence[float], at: int) -> bool:
-    """Whether the line comes from below, or from no more above than can be seen."""
-    beside = max(values[max(0, at - 1)], values[min(at + 1, len(values) - 1)])
-    return values[at] >= beside - LEVEL * (max(values) - min(values))
 
 
 def _labelled(values: Sequence[float]) -> list[int]:

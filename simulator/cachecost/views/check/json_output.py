@@ -7,18 +7,16 @@ from decimal import Decimal, localcontext
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from cachecost.base.formatting import exact
+from cachecost.base.formatting import exact, exact_or_none
 from cachecost.budgets.verdicts import exact_share
 
 if TYPE_CHECKING:
     from cachecost.budgets.check import BudgetResult, StrategyCost
-    from cachecost.budgets.prompt_changes import PromptChange, PromptComparison
+    from cachecost.budgets.prompt_changes import PromptChange
     from cachecost.budgets.source_lines import SourceLine
     from cachecost.budgets.verdicts import CostChange, Verdict
 
-FORMAT = 1
 DAYS_A_MONTH = 30
-DIGITS = 28
 NO_VOLUMES: Mapping[str, int] = {}
 NO_LINES: Mapping[tuple[str, ...], Any] = {}
 FIXED_BY_BASELINE = "max_regression"
@@ -37,32 +35,49 @@ def check_object(
     by the texts to search them by.
     """
     daily = [volumes.get(cost.scenario, sessions_per_day) for cost in result.costs]
+    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
+    accepted = [
+        result.files[one.scenario]
+        for one in result.budgets
+        if one.verdict != "pass"
+        and one.budget == FIXED_BY_BASELINE
+        and (one.scenario, one.strategy) not in incomplete
+        and one.scenario in result.files
+    ]
+    sets = "".join(f" --set {quote(text)}" for text in result.sets)
     check: dict[str, Any] = {
-        "format": FORMAT,
+        "format": 1,
         "verdict": result.verdict,
         "budgets": [_budget(verdict, lines) for verdict in result.budgets],
-        "strategies": [_strategy(cost) for cost in result.costs],
-        "accept": list(dict.fromkeys(_accept_commands(result))),
+        "strategies": [
+            {
+                "scenario": cost.scenario,
+                "strategy": cost.strategy,
+                "calls": cost.calls,
+                "errors": cost.errors,
+                "cost_usd": exact(cost.cost),
+                "baseline_usd": exact_or_none(cost.before),
+                "error_margin": cost.error_margin,
+            }
+            for cost in result.costs
+        ],
+        "accept": list(dict.fromkeys(f"cachecost check --update {file}{sets}" for file in accepted)),
         "sessions": list(map(_session, result.costs, daily)),
-        "prompt_changes": [_comparison(one, lines) for one in result.comparisons],
+        "prompt_changes": [
+            {
+                "scenario": one.scenario,
+                "strategy": one.strategy,
+                "cost_usd": exact(one.cost),
+                "changes": [_prompt_change(change, lines.get(change.search)) for change in one.changes],
+                "rest": {"cost_usd": exact(one.rest), "answers_usd": exact(one.answers)},
+            }
+            for one in result.comparisons
+        ],
     }
     if sessions_per_day is not None or volumes:
         both = zip(result.costs, daily, strict=True)
         check["project"] = [_projection(cost, sessions) for cost, sessions in both if sessions is not None]
     return check
-
-
-def _accept_commands(result: BudgetResult) -> list[str]:
-    """The commands that accept today's costs, where all calls have one."""
-    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
-    broken = [
-        one
-        for one in result.budgets
-        if one.verdict != "pass" and one.budget == FIXED_BY_BASELINE and (one.scenario, one.strategy) not in incomplete
-    ]
-    sets = "".join(f" --set {quote(text)}" for text in result.sets)
-    known = [result.files[one.scenario] for one in broken if one.scenario in result.files]
-    return [f"cachecost check --update {file}{sets}" for file in known]
 
 
 def _budget(verdict: Verdict, lines: Mapping[tuple[str, ...], SourceLine]) -> dict[str, Any]:
@@ -72,7 +87,7 @@ def _budget(verdict: Verdict, lines: Mapping[tuple[str, ...], SourceLine]) -> di
         "strategy": verdict.strategy,
         "budget": verdict.budget,
         "limit": exact(verdict.limit),
-        "actual": None if verdict.actual is None else _exact_rounded(verdict.actual),
+        "actual": _optional(verdict.actual),
         "verdict": verdict.verdict,
         "message": verdict.message,
         "file": place.file if place else None,
@@ -84,7 +99,7 @@ def _budget(verdict: Verdict, lines: Mapping[tuple[str, ...], SourceLine]) -> di
 
 def _exact_rounded(actual: Decimal) -> str:
     """An average or a share may have any number of digits; 28 are written."""
-    with localcontext(prec=DIGITS):
+    with localcontext(prec=28):
         return exact(+actual)
 
 
@@ -104,22 +119,16 @@ def _change(change: CostChange, line: SourceLine | None) -> dict[str, Any]:
     }
 
 
-def _strategy(cost: StrategyCost) -> dict[str, Any]:
-    return {
-        "scenario": cost.scenario,
-        "strategy": cost.strategy,
-        "calls": cost.calls,
-        "errors": cost.errors,
-        "cost_usd": exact(cost.cost),
-        "baseline_usd": None if cost.before is None else exact(cost.before),
-        "error_margin": cost.error_margin,
-    }
-
-
 def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]:
     volume, before = cost.volume, cost.before
     rates = cost.reads.rate, cost.reads_before.rate if cost.reads_before else None
     day, day_before = (None if one is None else volume.per_day(one, sessions_per_day) for one in (cost.cost, before))
+    found: dict[str, Any] | None = None
+    if sessions_per_day is not None and day is not None:
+        found = {"sessions_per_day": str(sessions_per_day), "from": "option", "days": None}
+    elif volume.days is not None and day is not None:
+        share = _exact_rounded(exact_share(volume.sessions, volume.days))
+        found = {"sessions_per_day": share, "from": "recording", "days": volume.days}
     return {
         "scenario": cost.scenario,
         "strategy": cost.strategy,
@@ -135,30 +144,12 @@ def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]
         "baseline_usd_per_day": _optional(day_before),
         "usd_per_month": _optional(day and day * DAYS_A_MONTH),
         "baseline_usd_per_month": _optional(day_before and day_before * DAYS_A_MONTH),
-        "volume": None if day is None else _volume(volume.sessions, volume.days, sessions_per_day),
+        "volume": found,
     }
-
-
-def _volume(sessions: int, days: int | None, sessions_per_day: int | None) -> dict[str, Any]:
-    """How many sessions a day, and where the number comes from: "option", or the "recording" of so many days."""
-    if sessions_per_day is not None:
-        return {"sessions_per_day": str(sessions_per_day), "from": "option", "days": None}
-    assert days is not None
-    return {"sessions_per_day": _exact_rounded(exact_share(sessions, days)), "from": "recording", "days": days}
 
 
 def _optional(amount: Decimal | None) -> str | None:
     return None if amount is None else _exact_rounded(amount)
-
-
-def _comparison(one: PromptComparison, lines: Mapping[tuple[str, ...], SourceLine]) -> dict[str, Any]:
-    return {
-        "scenario": one.scenario,
-        "strategy": one.strategy,
-        "cost_usd": exact(one.cost),
-        "changes": [_prompt_change(change, lines.get(change.search)) for change in one.changes],
-        "rest": {"cost_usd": exact(one.rest), "answers_usd": exact(one.answers)},
-    }
 
 
 def _prompt_change(change: PromptChange, line: SourceLine | None) -> dict[str, Any]:

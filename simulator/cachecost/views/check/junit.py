@@ -8,8 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from cachecost.base.formatting import inert_text
-from cachecost.views.check.change_words import change_lines, excerpt_lines, shown_comparisons
-from cachecost.views.check.text import change_words
+from cachecost.views.check.text import change_lines, change_words, excerpt_lines, shown_comparisons
 
 NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML file can hold, however they are written."""
@@ -20,7 +19,11 @@ CheckObject = Mapping[str, Any]
 def render(check: CheckObject) -> str:
     """The text of the XML file."""
     suites = Element("testsuites", {"name": "cachecost", **_counts(check["budgets"])})
-    prompt_lines = {one["scenario"]: _prompt_lines(one) for one in shown_comparisons(check)}
+    prompt_lines: dict[str, list[str]] = {}
+    for one in shown_comparisons(check):
+        lines = prompt_lines[one["scenario"]] = ["what changed in the prompts:"]
+        for change, line in change_lines(one):
+            lines += [line, *(f"  {text}" for text in excerpt_lines(change))]
     by_scenario: dict[str, list[CheckObject]] = {}
     for budget in check["budgets"]:
         by_scenario.setdefault(budget["scenario"], []).append(budget)
@@ -36,11 +39,6 @@ def _counts(budgets: Sequence[CheckObject]) -> dict[str, str]:
     states = [budget["verdict"] for budget in budgets]
     counts = {"failures": states.count("fail"), "errors": states.count("not_comparable")}
     return {"tests": str(len(states)), **{name: str(number) for name, number in counts.items()}}
-
-
-def _prompt_lines(comparison: CheckObject) -> list[str]:
-    lines = ([line, *(f"  {text}" for text in excerpt_lines(change))] for change, line in change_lines(comparison))
-    return ["what changed in the prompts:", *(line for group in lines for line in group)]
 
 
 def _add_case(suite: Element, budget: CheckObject, prompt_lines: Sequence[str]) -> None:

@@ -12,20 +12,24 @@ from textwrap import indent
 from typing import Any
 
 from cachecost.base.formatting import UNKNOWN, capitalized, change, count_text, dollars, percent
-from cachecost.views.check.change_words import (
+from cachecost.views.check.text import (
+    SIGNS,
     before_and_now,
+    change_words,
     cost_words,
     excerpt_lines,
     place_words,
+    projection_words,
     prompt_change_words,
+    ranked_budgets,
     ranked_changes,
     rates_before_and_now,
     rest_words,
     session_words,
     shown_comparisons,
     volume_words,
+    with_changes_once,
 )
-from cachecost.views.check.text import SIGNS, change_words, projection_words, ranked_budgets, with_changes_once
 from cachecost.views.tables.output import code_block, escape_comment, markdown_table, short
 from cachecost.views.tables.table import build_table
 
@@ -42,26 +46,34 @@ def render(check: CheckObject) -> str:
     if check["verdict"] == "pass" and not changed:
         return ""
     comparisons = shown_comparisons(check)
-    return "\n".join(
-        [
-            MARKER,
-            *_headline(check, changed),
-            *_broken_budgets(check, comparisons),
-            *_costs(check, changed),
-            *(line for one in comparisons for line in _prompt_changes(one)),
-            *_accept_commands(check),
-            *_volumes(check, changed),
-            *_details(check, comparisons),
-        ]
-    )
-
-
-# ------------------------------------------------------------------------------------------- the answer
+    compared = {one["scenario"] for one in comparisons}
+    broken = list(with_changes_once(ranked_budgets(check)))
+    lines = [MARKER, *_headline(check, changed)]
+    for one in broken:
+        budget, *causes = _budget_lines(one)
+        lines += [budget, *(causes if one["scenario"] not in compared else ())]
+    lines += [""] if broken else []
+    lines += _costs(check, changed)
+    for one in comparisons:
+        lines += _prompt_changes(one)
+    if check["accept"]:
+        lines += ["Accept it with:", "", *code_block(check["accept"]).splitlines(), ""]
+    keys = {(one["scenario"], one["strategy"]) for one in changed}
+    found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in keys and one["volume"]]
+    volumes = [projection_words(one) for one in check.get("project", ())]
+    volumes = volumes or [f"{one['scenario']}, {one['strategy']}: {volume_words(one)}" for one in found]
+    lines += _fold("What a month is made of", [f"- {escape_comment(line)}" for line in volumes])
+    folded = [one for one in broken if one["scenario"] in compared and one["changes"]]
+    lines += _fold("Calls that cost more", [line for one in folded for line in _budget_lines(one)])
+    return "\n".join(lines)
 
 
 def _headline(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
     lead = _lead_session(check, changed)
-    words = _budget_counts(check) if lead is None else f"{session_words(lead)}{_month(lead)}"
+    words = _budget_counts(check)
+    if lead is not None:
+        month = _month_words(lead)
+        words = f"{session_words(lead)}{f', {month} a month' if month else ''}"
     yield f"### {SIGNS[check['verdict']]} cachecost: {escape_comment(words).replace(chr(92) + '$', '$')}"
     yield ""
     if lead is not None:
@@ -79,23 +91,19 @@ def _lead_session(check: CheckObject, changed: Sequence[CheckObject]) -> CheckOb
     failed = {(one["scenario"], one["strategy"]) for one in check["budgets"] if one["verdict"] == "fail"}
     wanted = keys & failed or keys & limited or keys
     found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in wanted]
-    return max(found, key=_cost_change, default=None)
+    return max(found, key=lambda one: abs(Decimal(one["cost_usd"]) - Decimal(one["baseline_usd"])), default=None)
 
 
-def _cost_change(session: CheckObject) -> Decimal:
-    return abs(Decimal(session["cost_usd"]) - Decimal(session["baseline_usd"]))
-
-
-def _month(session: CheckObject) -> str:
-    if session["usd_per_month"] is None:
-        return ""
-    return f", {before_and_now(session['baseline_usd_per_month'], session['usd_per_month'])} a month"
+def _month_words(session: CheckObject) -> str:
+    """ "$245 → $943"; "" where a month is not known."""
+    month = session["usd_per_month"]
+    return "" if month is None else before_and_now(session["baseline_usd_per_month"], month)
 
 
 def _budget_counts(check: CheckObject) -> str:
     states = [one["verdict"] for one in check["budgets"]]
     if states and set(states) == {"pass"}:
-        return f"{count_text(len(states), 'budget')} {'holds' if len(states) == 1 else 'hold'}"
+        return count_text(len(states), "budget", "hold")
     parts = [
         f"{count_text(states.count('fail'), 'budget')} broken" if "fail" in states else "",
         f"{states.count('not_comparable')} not comparable" if "not_comparable" in states else "",
@@ -104,27 +112,10 @@ def _budget_counts(check: CheckObject) -> str:
     return ", ".join(filter(None, parts)) or "costs have changed"
 
 
-def _broken_budgets(check: CheckObject, comparisons: Sequence[CheckObject]) -> Iterator[str]:
-    """What broke, with the calls behind it where the changes of the prompts are not known."""
-    compared = {one["scenario"] for one in comparisons}
-    broken = list(with_changes_once(ranked_budgets(check)))
-    for one in broken:
-        yield _budget_line(one)
-        if one["scenario"] not in compared:
-            yield from _cause_lines(one)
-    if broken:
-        yield ""
-
-
-def _budget_line(one: CheckObject) -> str:
-    return f"- {SIGNS[one['verdict']]} **{escape_comment(one['scenario'])}**: {escape_comment(one['message'])}"
-
-
-def _cause_lines(one: CheckObject) -> Iterator[str]:
-    yield from (f"  - {escape_comment(change_words(cause))}" for cause in one["changes"])
-
-
-# --------------------------------------------------------------------------------------------- the costs
+def _budget_lines(one: CheckObject) -> list[str]:
+    """What broke, and the calls behind it."""
+    line = f"- {SIGNS[one['verdict']]} **{escape_comment(one['scenario'])}**: {escape_comment(one['message'])}"
+    return [line, *(f"  - {escape_comment(change_words(cause))}" for cause in one["changes"])]
 
 
 def _costs(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
@@ -133,42 +124,15 @@ def _costs(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
     sessions = {(one["scenario"], one["strategy"]): one for one in check["sessions"]}
     found = [(one, sessions[one["scenario"], one["strategy"]]) for one in changed]
     has_month = any(session["usd_per_month"] is not None for _, session in found)
-    headers = [
-        "scenario",
-        "strategy",
-        "baseline",
-        "now",
-        "change",
-        "cache hit rate",
-        *(["a month"] if has_month else []),
-    ]
-    rows = [[*_cost_cells(one, session), *([_month_cell(session)] if has_month else [])] for one, session in found]
+    headers = ["scenario", "strategy", "baseline", "now", "change", "cache hit rate", *["a month"] * has_month]
+    rows = []
+    for one, session in found:
+        now, before = Decimal(one["cost_usd"]), Decimal(one["baseline_usd"])
+        cells = [dollars(before), dollars(now), percent(change(now, before), signed=True)]
+        rates, month = rates_before_and_now(session) or UNKNOWN, _month_words(session) or UNKNOWN
+        rows.append([one["scenario"], one["strategy"], *cells, rates, *[month] * has_month])
     yield markdown_table(build_table("", headers, rows, words=2), escape_comment)
     yield ""
-
-
-def _cost_cells(cost: CheckObject, session: CheckObject) -> list[str]:
-    now, before = Decimal(cost["cost_usd"]), Decimal(cost["baseline_usd"])
-    share = percent(change(now, before), signed=True)
-    rates = rates_before_and_now(session) or UNKNOWN
-    return [cost["scenario"], cost["strategy"], dollars(before), dollars(now), share, rates]
-
-
-def _month_cell(session: CheckObject) -> str:
-    month = session["usd_per_month"]
-    return UNKNOWN if month is None else before_and_now(session["baseline_usd_per_month"], month)
-
-
-def _volumes(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
-    keys = {(one["scenario"], one["strategy"]) for one in changed}
-    found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in keys and one["volume"]]
-    lines = [projection_words(one) for one in check.get("project", ())]
-    lines = lines or [f"{one['scenario']}, {one['strategy']}: {volume_words(one)}" for one in found]
-    if lines:
-        yield from _fold("What a month is made of", [f"- {escape_comment(line)}" for line in lines])
-
-
-# ------------------------------------------------------------------------------------- what changed, and why
 
 
 def _prompt_changes(comparison: CheckObject) -> Iterator[str]:
@@ -179,10 +143,8 @@ def _prompt_changes(comparison: CheckObject) -> Iterator[str]:
     if rest := rest_words(comparison):
         yield f"- {escape_comment(rest)}"
     yield ""
-    if folded := changes[SHOWN:]:
-        yield from _fold(
-            count_text(len(folded), "more change"), [line for one in folded for line in _change_lines(one)]
-        )
+    folded = changes[SHOWN:]
+    yield from _fold(count_text(len(folded), "more change"), [line for one in folded for line in _change_lines(one)])
 
 
 def _change_lines(one: CheckObject) -> Iterator[str]:
@@ -193,20 +155,6 @@ def _change_lines(one: CheckObject) -> Iterator[str]:
         yield from indent(code_block(list(map(short, lines)), "diff"), "  ").splitlines()
 
 
-def _accept_commands(check: CheckObject) -> Iterator[str]:
-    if check["accept"]:
-        yield from ("Accept it with:", "", *code_block(check["accept"]).splitlines(), "")
-
-
-def _details(check: CheckObject, comparisons: Sequence[CheckObject]) -> Iterator[str]:
-    """The calls behind budgets of scenarios whose changes are listed above."""
-    compared = {one["scenario"] for one in comparisons}
-    broken = [one for one in with_changes_once(ranked_budgets(check)) if one["scenario"] in compared and one["changes"]]
-    if broken:
-        yield from _fold(
-            "Calls that cost more", [line for one in broken for line in (_budget_line(one), *_cause_lines(one))]
-        )
-
-
-def _fold(summary: str, lines: Sequence[str]) -> Iterator[str]:
-    yield from ("<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>", "")
+def _fold(summary: str, lines: Sequence[str]) -> list[str]:
+    """The lines behind their summary; none where there are none."""
+    return ["<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>", ""] if lines else []

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import PurePath
 from textwrap import wrap
 from typing import IO, Any
 
 from cachecost.account.causes import causes
-from cachecost.base.formatting import count_text, dollar_column, dollars, exact, percent, rough_dollars, short_session
+from cachecost.base.formatting import count_text, dollar_column, dollars, exact, margin_text, percent, short_session
 from cachecost.base.times import seconds
 from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import AS_RECORDED
 from cachecost.views.bill.text import wrap_line
+from cachecost.views.bill.words import clock
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.streams import print_lines, report_console
@@ -31,6 +31,7 @@ from cachecost.views.tables.table import (
     fit_table,
     hidden_note,
     render_table,
+    word_column,
 )
 from cachecost.views.timeline.picture import TimelineView, timeline_key
 
@@ -43,20 +44,8 @@ def call_name(finding: Finding, explanation: Explanation) -> str:
     place = f"{PurePath(finding.file).name}:{finding.line}" if finding.file and finding.line else ""
     if finding.session:
         name = f"session {short_session(finding.session)} call {finding.session_call}"
-        return ", ".join(
-            filter(
-                None,
-                (
-                    name,
-                    (
-                        f"{datetime.fromtimestamp(seconds(finding.timestamp), UTC):%Y-%m-%d %H:%M}"
-                        if finding.timestamp
-                        else ""
-                    ),
-                    place,
-                ),
-            )
-        )
+        time = seconds(finding.timestamp) if finding.timestamp else None
+        return ", ".join(filter(None, (name, clock(time)[:16], place)))
     has_several = len({one.file for one in explanation.findings}) > 1
     return ", ".join(filter(None, (f"call {finding.call}", place if has_several else "")))
 
@@ -91,21 +80,14 @@ def group_findings(explanation: Explanation) -> list[CauseGroup]:
     return _by_code((*explanation.findings, *explanation.not_explained))
 
 
-def group_notes(explanation: Explanation) -> list[CauseGroup]:
-    """What was paid again and no fix makes cheaper, by code."""
-    return _by_code(explanation.notes)
-
-
 def _by_code(findings: Iterable[Finding]) -> list[CauseGroup]:
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
-    groups = [CauseGroup(sorted(found, key=_expensive_first)) for found in by_code.values()]
+    groups = [
+        CauseGroup(sorted(found, key=lambda one: (-one.cost, -one.paid_again, one.call))) for found in by_code.values()
+    ]
     return sorted(groups, key=lambda group: (-group.cost, -group.paid_again, group.example.code))
-
-
-def _expensive_first(finding: Finding) -> tuple[Decimal, Decimal, int]:
-    return -finding.cost, -finding.paid_again, finding.call
 
 
 def findings_table(explanation: Explanation) -> Table:
@@ -113,19 +95,15 @@ def findings_table(explanation: Explanation) -> Table:
     groups = group_findings(explanation)
     examples = [group.example for group in groups]
     columns = [
-        _words_column("cause", [f"{one.code} {causes()[one.cause].name}" for one in examples]),
-        _words_column("most expensive example", [f"call {one.call}: {one.message}" for one in examples], DETAIL),
-        _words_column("fix", [one.fix for one in examples], DETAIL),
-        _words_column("paid again", [str(one.layer) for one in examples], COMPARISON),
-        _words_column("calls", [call_numbers(group.findings) for group in groups], COUNT),
+        word_column("cause", [f"{one.code} {causes()[one.cause].name}" for one in examples]),
+        word_column("most expensive example", [f"call {one.call}: {one.message}" for one in examples], DETAIL),
+        word_column("fix", [one.fix for one in examples], DETAIL),
+        word_column("paid again", [str(one.layer) for one in examples], COMPARISON),
+        word_column("calls", [call_numbers(group.findings) for group in groups], COUNT),
         Column("times", "times", [f"{len(group.findings):,}" for group in groups], rank=COMPARISON),
         Column("avoidable", "avoidable", dollar_column([group.cost for group in groups])),
     ]
     return Table(columns, f"What “{explanation.strategy}” pays more than it must")
-
-
-def _words_column(header: str, cells: list[str], rank: int = 0) -> Column:
-    return Column(header, header, cells, right=False, rank=rank)
 
 
 def call_numbers(findings: Sequence[Finding]) -> str:
@@ -134,13 +112,21 @@ def call_numbers(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{number:,}" for number in numbers[:CALLS_SHOWN]) + more
 
 
-FORMAT = 1
-
-
 def explanation_object(explanation: Explanation) -> dict[str, Any]:
-    """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`."""
+    """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`.
+
+    Where the calls have bills, necessary + avoidable + not explained = billed, exactly.
+    """
+    bill: dict[str, Any] = {}
+    if explanation.billed is not None and explanation.necessary is not None:
+        bill = {
+            "billed_usd": exact(explanation.billed),
+            "necessary_usd": exact(explanation.necessary),
+            "not_explained_usd": exact(explanation.not_explained_usd),
+            "not_explained": [_finding(finding) for finding in explanation.not_explained],
+        }
     return {
-        "format": FORMAT,
+        "format": 1,
         "strategy": explanation.strategy,
         "calls": explanation.calls,
         "cost_usd": exact(explanation.cost),
@@ -149,22 +135,10 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in explanation.findings],
         "notes": [_finding(note) for note in explanation.notes],
         **({} if explanation.lower_bound is None else {"lower_bound_usd": exact(explanation.lower_bound)}),
-        **_bill(explanation),
+        **bill,
         "tokens": {"source": explanation.token_source, "error_margin": explanation.error_margin},
         "warm_start": {"calls": explanation.warm.calls, "tokens": explanation.warm.tokens},
         "other_assumptions": list(explanation.flips),
-    }
-
-
-def _bill(explanation: Explanation) -> dict[str, Any]:
-    """Where the calls have bills: necessary + avoidable + not explained = billed, exactly."""
-    if explanation.billed is None or explanation.necessary is None:
-        return {}
-    return {
-        "billed_usd": exact(explanation.billed),
-        "necessary_usd": exact(explanation.necessary),
-        "not_explained_usd": exact(explanation.not_explained_usd),
-        "not_explained": [_finding(finding) for finding in explanation.not_explained],
     }
 
 
@@ -222,67 +196,35 @@ def print_explanation(explanation: Explanation, stream: IO[str], arguments: str 
         print_lines(console, filter(None, [hidden_note([table], "--csv F")]))
     print_lines(console, closing(explanation))
     if arguments:
+        known = {}
+        if explanation.lower_bound is not None:
+            fixed = "with these fixes " if explanation.bounds_fixed_requests else ""
+            known["optimize"] = f"cheapest breakpoints; {fixed}no plan is below {dollars(explanation.lower_bound)}"
         is_scenario = bool(explanation.strategy) and explanation.strategy != AS_RECORDED
-        print_lines(console, [see_also("explain", arguments, _known(explanation), is_scenario)])
-
-
-def _known(explanation: Explanation) -> dict[str, str]:
-    """What is known of the other commands' answers."""
-    if explanation.lower_bound is None:
-        return {}
-    fixed = "with these fixes " if explanation.bounds_fixed_requests else ""
-    return {"optimize": f"cheapest breakpoints; {fixed}no plan is below {dollars(explanation.lower_bound)}"}
+        print_lines(console, [see_also("explain", arguments, known, is_scenario)])
 
 
 def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator[str]:
     """The answer: what it cost, what of that was avoidable, and how many causes make most of it."""
     name = f"{explanation.strategy}   " if explanation.strategy else ""
-    if explanation.billed is not None:
-        yield _billed_line(explanation, explanation.billed, groups)
+    if (billed := explanation.billed) is not None:
+        amounts = ((explanation.avoidable, "avoidable"), (explanation.not_explained_usd, "not explained"))
+        parts = [f"{dollars(usd)} {word} ({percent(usd / billed)})" for usd, word in amounts if usd]
+        found = count_text(len(groups), "cause") if groups else "no avoidable cost"
+        yield " · ".join([f"{dollars(billed)} billed", *parts, found])
         return
     if not groups:
         yield f"{name}{dollars(explanation.cost)} · no avoidable cost with these prompts, breakpoints and times"
         return
     share = percent(explanation.avoidable / explanation.cost) if explanation.cost else percent(0)
     causes = count_text(len(groups), "cause")
-    count, part = _main_causes(groups, explanation.avoidable)
-    if count < len(groups):
-        causes = f"{count_text(count, 'cause')} {'makes' if count == 1 else 'make'} {percent(part)} of it"
+    part = ZERO
+    for count, group in enumerate(groups[:-1], 1):
+        part += group.cost
+        if part >= MOST * explanation.avoidable:
+            causes = f"{count_text(count, 'cause', 'make')} {percent(part / explanation.avoidable)} of it"
+            break
     yield f"{name}{dollars(explanation.cost)} · {dollars(explanation.avoidable)} avoidable ({share}) · {causes}"
-
-
-def _billed_line(explanation: Explanation, billed: Decimal, groups: Sequence[CauseGroup]) -> str:
-    """As above, of what was billed."""
-    parts = [f"{dollars(billed)} billed"]
-    for amount, word in ((explanation.avoidable, "avoidable"), (explanation.not_explained_usd, "not explained")):
-        if amount:
-            parts.append(f"{dollars(amount)} {word} ({percent(amount / billed)})")
-    parts.append(count_text(len(groups), "cause") if groups else "no avoidable cost")
-    return " · ".join(parts)
-
-
-def _main_causes(groups: Sequence[CauseGroup], avoidable: Decimal) -> tuple[int, Decimal]:
-    """How many causes, from the most expensive on, make most of it, and what share."""
-    sum_so_far = ZERO
-    for number, group in enumerate(groups, 1):
-        sum_so_far += group.cost
-        if sum_so_far >= MOST * avoidable:
-            return number, sum_so_far / avoidable
-    return len(groups), Decimal(1)
-
-
-def _note_line(group: CauseGroup) -> str:
-    """What was paid again although no change known at the time would have saved it."""
-    first = group.example
-    where = "call" if len(group.findings) == 1 else "calls"
-    name = f"{first.code}  {causes()[first.cause].name}"
-    paid = f"{dollars(group.paid_again)} paid again; {_why(first)}"
-    return f"note        {name}: {where} {call_numbers(group.findings)}, {paid}"
-
-
-def _why(finding: Finding) -> str:
-    """Why something that was paid again was not avoidable."""
-    return causes()[finding.cause].not_avoidable
 
 
 def closing(explanation: Explanation) -> Iterator[str]:
@@ -295,21 +237,21 @@ def closing(explanation: Explanation) -> Iterator[str]:
             if rest
             else "Every call has an avoidable cost."
         )
-    yield from map(_note_line, group_notes(explanation))
+    for group in _by_code(explanation.notes):  # what was paid again and no fix makes cheaper
+        cause = causes()[group.example.cause]
+        where = "call" if len(group.findings) == 1 else "calls"
+        yield (
+            f"note        {group.example.code}  {cause.name}: {where} {call_numbers(group.findings)}, "
+            f"{dollars(group.paid_again)} paid again; {cause.not_avoidable}"
+        )
     if explanation.warm.calls:
         yield explanation.warm.sentence
     if explanation.token_source:
-        error_margin = Decimal(str(explanation.error_margin))
-        has_error = error_margin and explanation.findings
-        error = (
-            f" ±{percent(error_margin)} → ±{rough_dollars(explanation.avoidable * error_margin)}" if has_error else ""
-        )
-        yield f"tokens      {explanation.token_source}{error}"
+        margin = Decimal(str(explanation.error_margin)) if explanation.findings else ZERO
+        error = margin_text(margin, explanation.avoidable * margin)
+        yield f"tokens      {explanation.token_source} {error}".rstrip()
     for sentence in explanation.flips:
         yield f"assumption  {sentence}"
-
-
-SIMULATED = "simulated"
 
 
 def explain_page(
@@ -320,35 +262,28 @@ def explain_page(
     `timelines` are those of each explanation.
     """
     shown = [*timelines, *[()] * (len(explanations) - len(timelines))]
-    sections = [
-        _section(number, explanation, views)
-        for number, (explanation, views) in enumerate(zip(explanations, shown, strict=True), 1)
-    ]
+    sections = []
+    for number, (explanation, views) in enumerate(zip(explanations, shown, strict=True), 1):
+        groups = group_findings(explanation)
+        sentences = [" ".join(line.split()) for line in headline(explanation, groups)]
+        after = [" ".join(line.split()) for line in closing(explanation) if line]
+        table = findings_table(explanation) if groups else None
+        sections.append(Section(f"part-{number}", explanation.strategy or "simulated", sentences, table, after, views))
+    if len(sections) == 1:
+        answer = sections[0].sentences.pop(0)
+    else:
+        low, *_, high = sorted(explanations, key=lambda explanation: explanation.avoidable)
+        answer = (
+            f"Avoidable cost is lowest with “{low.strategy}” ({dollars(low.avoidable)}) "
+            f"and highest with “{high.strategy}” ({dollars(high.avoidable)})."
+        )
     return render_page(
         "analysis.html",
         title=source,
         question="Which cost was avoidable, and why?",
-        answer=sections[0].sentences.pop(0) if len(sections) == 1 else _comparison(explanations),
+        answer=answer,
         sections=sections,
         key=timeline_key([view for views in timelines for view in views]),
         again=again,
         version=__version__,
-    )
-
-
-def _section(number: int, explanation: Explanation, timelines: Sequence[TimelineView]) -> Section:
-    groups = group_findings(explanation)
-    sentences = [" ".join(line.split()) for line in headline(explanation, groups)]
-    after = [" ".join(line.split()) for line in closing(explanation) if line]
-    table = findings_table(explanation) if groups else None
-    return Section(f"part-{number}", explanation.strategy or SIMULATED, sentences, table, after, timelines)
-
-
-def _comparison(explanations: Sequence[Explanation]) -> str:
-    """The strategies with the least and with the most avoidable cost."""
-    ranked = sorted(explanations, key=lambda explanation: explanation.avoidable)
-    low, high = ranked[0], ranked[-1]
-    return (
-        f"Avoidable cost is lowest with “{low.strategy}” ({dollars(low.avoidable)}) "
-        f"and highest with “{high.strategy}” ({dollars(high.avoidable)})."
     )

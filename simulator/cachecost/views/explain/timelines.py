@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.bill.timeline import call_class_costs, session_timelines
 from cachecost.base.structs import replace
-from cachecost.conversations.calls import Call, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.rows import CallRow, Cost
+from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import SimulatedCall
-from cachecost.views.bill.page import session_timeline
+from cachecost.views.bill.page import session_views
 from cachecost.views.bill.words import project_names, session_names
-from cachecost.views.timeline.columns import MOST, CallColumn, most_spots, rewritten_by_call
+from cachecost.views.timeline.columns import CallColumn, rewritten_by_call
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_view, usage_sentence
 
 MOST_SESSIONS = 4
@@ -37,16 +37,9 @@ def account_timelines(number: int, account: BillAccount) -> list[TimelineView]:
     keys = sorted(paid, key=lambda key: (-paid[key], key))[:MOST_SESSIONS]
     calls, folders = session_timelines(account, keys), project_names(projects.values())
     names = session_names(paid)
-    return [
-        session_timeline(
-            f"timeline-{number}-{place}",
-            " · ".join(filter(None, (names[key], folders[projects[key]]))),
-            calls[key],
-            most_spots(len(keys) - 1) if place else MOST,
-            is_open=not place,
-        )
-        for place, key in enumerate(keys)
-    ]
+    titles = [" · ".join(filter(None, (names[key], folders[projects[key]]))) for key in keys]
+    titled = [(title, calls[key]) for title, key in zip(titles, keys, strict=True)]
+    return session_views(f"timeline-{number}", titled, 0)
 
 
 def workload_timeline(
@@ -54,11 +47,19 @@ def workload_timeline(
 ) -> list[TimelineView]:
     """The calls of a log or of a strategy, in order; `made` are their replay, which knows where breakpoints stand."""
     again = rewritten_by_call(explanation)
-    bills = _bills(calls) if explanation.billed is not None else [None] * len(calls)
-    columns = [
-        _column(place, call, one, bill, prices, again)
-        for place, (call, one, bill) in enumerate(zip(calls, made, bills, strict=True), 1)
-    ]
+    bills: Sequence[BilledCall | None] = [None] * len(calls)
+    if explanation.billed is not None:
+        bills = RecordedSessions("").add_all(call for call in calls if not call.is_simulated)
+    columns = []
+    for place, (call, one, bill) in enumerate(zip(calls, made, bills, strict=True), 1):
+        number = call.number or place
+        row = replace(one.row, call=number)
+        if bill:
+            costs = call_class_costs(bill, prices)
+            is_exact = bill.usage == row.usage  # only then is known how what was billed divides among layers
+            row = replace(row, usage=bill.usage, cost=Cost(**costs), is_priced=bool(costs), error=None)
+            row = row if is_exact else replace(row, by_layer={}, cost_by_layer={})
+        columns.append(CallColumn(row, one.timeline, rewritten=again.get(number, ZERO)))
     if not columns:
         return []
     usage = sum((column.row.usage for column in columns[1:]), columns[0].row.usage)
@@ -67,28 +68,3 @@ def workload_timeline(
     says += " billed" if explanation.billed is not None else " simulated"
     scale = TimelineScale(longest_prompt(columns))
     return [timeline_view(explanation.strategy or "calls", f"timeline-{number}-0", says, columns, scale)]
-
-
-def _bills(calls: Sequence[Call]) -> list[BilledCall | None]:
-    return RecordedSessions("").add_all(call for call in calls if isinstance(call, RecordedCall))
-
-
-def _column(
-    place: int,
-    call: Call,
-    made: SimulatedCall,
-    bill: BilledCall | None,
-    prices: CallPrices,
-    rewritten: Mapping[int, Decimal],
-) -> CallColumn:
-    number = call.number or place
-    row = replace(made.row, call=number)
-    again = rewritten.get(number, ZERO)
-    return CallColumn(_billed_row(row, bill, prices) if bill else row, made.timeline, rewritten=again)
-
-
-def _billed_row(row: CallRow, bill: BilledCall, prices: CallPrices) -> CallRow:
-    """The row with what was billed; how that divides among layers is known where the replay is exact."""
-    costs = call_class_costs(bill, prices)
-    billed = replace(row, usage=bill.usage, cost=Cost(**costs), is_priced=bool(costs), error=None)
-    return billed if bill.usage == row.usage else replace(billed, by_layer={}, cost_by_layer={})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cachecost.base.atomic_files import write_text, write_whole
@@ -14,7 +14,7 @@ from cachecost.ledger.results import Evidence, Fidelity, Judgement
 from cachecost.views.bound_units import bind_units_in_markdown
 from cachecost.views.charts.palette import LINE_COLOURS, MUTED, RULE
 from cachecost.views.charts.style import MARGIN, SMALL_SIZE, WIDTH, draw_title, house_style, inline, svg
-from cachecost.views.fidelity.scores import GROUPS, score
+from cachecost.views.fidelity.scores import GROUPS, Score
 from cachecost.views.fidelity.text import (
     anthropic_judgements,
     assumption_table,
@@ -54,39 +54,25 @@ def residual_figure(fidelity: Fidelity, title: str) -> Figure:
         figure = Figure(figsize=(WIDTH, HEIGHT))
         top = draw_title(figure, title) if title else 0.0
         axes = figure.add_axes((0.09, 0.13, 0.88, 1 - 0.13 - (top + MARGIN + 0.2) / HEIGHT))
-        _draw(axes, fidelity)
-        return figure
-
-
-def _draw(axes: Axes, fidelity: Fidelity) -> None:
-    for kind, (colour, marker) in KINDS.items():
-        points = [one for one in fidelity.judgements if one.kind == kind and one.billed.total_input]
-        if points:
-            axes.scatter(
-                [one.billed.total_input for one in points],
-                [signed_error(one) for one in points],
-                c=colour,
-                marker=marker,
-                s=16,
-                linewidths=1.0,
-                alpha=0.75,
-                label=f"{kind}, {len(points):,}",
-            )
-    axes.axhline(0, color=RULE, linewidth=1, zorder=0)
-    axes.set_xscale("log")
-    axes.set_xticks(TICKS, [f"{tick:,}" for tick in TICKS])
-    axes.set_xlim(*_reach(fidelity))
-    axes.minorticks_off()
-    axes.set_yscale("symlog", linthresh=LOWER_BOUND_HEADING)
-    axes.set_ylim(-1.2, 1.2)
-    axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100%", "−10%", "−1%", "0", "+1%", "+10%", "+100%"])
-    axes.set_xlabel("billed input tokens of the call", color=MUTED)
-    axes.legend(loc="upper left", bbox_to_anchor=(0, 1.13), ncols=len(KINDS), frameon=False, fontsize=SMALL_SIZE)
-
-
-def _reach(fidelity: Fidelity) -> tuple[float, float]:
-    lengths = [one.billed.total_input for one in fidelity.judgements if one.billed.total_input] or [1]
-    return min(lengths) / 1.5, max(lengths) * 1.5
+        with_input = [one for one in fidelity.judgements if one.billed.total_input]
+        for kind, (colour, marker) in KINDS.items():
+            points = [one for one in with_input if one.kind == kind]
+            if points:
+                lengths, errors = [one.billed.total_input for one in points], list(map(signed_error, points))
+                look: dict[str, Any] = {"c": colour, "marker": marker, "s": 16, "linewidths": 1.0, "alpha": 0.75}
+                axes.scatter(lengths, errors, label=f"{kind}, {len(points):,}", **look)
+        axes.axhline(0, color=RULE, linewidth=1, zorder=0)
+        axes.set_xscale("log")
+        axes.set_xticks(TICKS, [f"{tick:,}" for tick in TICKS])
+        reach = [one.billed.total_input for one in with_input] or [1]
+        axes.set_xlim(min(reach) / 1.5, max(reach) * 1.5)
+        axes.minorticks_off()
+        axes.set_yscale("symlog", linthresh=LOWER_BOUND_HEADING)
+        axes.set_ylim(-1.2, 1.2)
+        axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100%", "−10%", "−1%", "0", "+1%", "+10%", "+100%"])
+        axes.set_xlabel("billed input tokens of the call", color=MUTED)
+        axes.legend(loc="upper left", bbox_to_anchor=(0, 1.13), ncols=len(KINDS), frameon=False, fontsize=SMALL_SIZE)
+    return figure
 
 
 def signed_error(one: Judgement) -> float:
@@ -108,7 +94,7 @@ def write_evidence(
 ) -> Path:
     """report.md, residuals.svg and result.json in `folder`; each whole or not at all. Raises OSError, InputError."""
     folder.mkdir(parents=True, exist_ok=True)
-    title = headline(score("all", anthropic_judgements(fidelity)))
+    title = headline(Score("all", anthropic_judgements(fidelity)))
     write_whole(folder / PICTURE, svg(residual_figure(fidelity, title)))
     write_whole(folder / RESULT, (json.dumps(fidelity_object(fidelity), indent=1) + "\n").encode())
     text = bind_units_in_markdown(evidence_markdown(fidelity, evidence, claims, PICTURE, again))
@@ -118,7 +104,7 @@ def write_evidence(
 
 def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence] = ()) -> str:
     """The page as text, the same bytes each time."""
-    title = headline(score("all", anthropic_judgements(fidelity)))
+    title = headline(Score("all", anthropic_judgements(fidelity)))
     return render_page(
         "fidelity.html",
         headline=title,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePath
 from statistics import median
 
 from cachecost.analysis.fidelity.validation import is_held_out
-from cachecost.base.formatting import count_text, percent
+from cachecost.base.formatting import count_text, margin_text, percent
 from cachecost.ledger.results import Fidelity, Judgement, is_thin
 from cachecost.providers.usage import ZERO
 
-IN_TRANSCRIPTS = ", transcripts"
 Key = Callable[[Judgement], Iterable[str]]
 GROUPS: dict[str, Key] = {
     "project": lambda one: [one.client],
@@ -31,7 +30,6 @@ class Dollars:
     billed: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Score:
     """Calls of a group: how many hits and cold starts were knowable, and exactly right.
 
@@ -42,25 +40,23 @@ class Score:
     began, `cold_written` cold starts that were billed a write.
     """
 
-    name: str
-    calls: int
-    hits: int
-    exact_hits: int
-    cold: int
-    exact_cold: int
-    unknown: int
-    median: float
-    p95: float
-    predicted_usd: Decimal | None
-    billed_usd: Decimal | None
-    ranges: int = 0
-    held: int = 0
-    late: int = 0
-    warm: int = 0
-    cold_written: int = 0
-    known: Dollars = Dollars()
-    not_known: Dollars = Dollars()
-    coverage: float = 0.0
+    def __init__(self, name: str, judgements: Sequence[Judgement]) -> None:
+        hits, cold, unknown = ([one for one in judgements if one.kind == kind] for kind in ("hit", "cold", "unknown"))
+        ranges = [one for one in judgements if one.has_range]
+        errors = sorted(one.token_error for one in judgements)
+        self.name, self.calls, self.unknown = name, len(judgements), len(unknown)
+        self.hits, self.exact_hits = len(hits), sum(one.exact for one in hits)
+        self.cold, self.exact_cold = len(cold), sum(one.exact for one in cold)
+        self.cold_written = sum(one.billed.write > 0 for one in cold)
+        self.median, self.p95 = percentile(errors, 50), percentile(errors, 95)
+        self.ranges, self.held = len(ranges), sum(one.holds for one in ranges)
+        self.coverage = sum(one.coverage for one in ranges) / len(ranges) if ranges else 0.0
+        self.late = sum(one.cause == "visibility_lag" for one in judgements)
+        self.warm = sum(one.cause == "warm_start" for one in unknown)
+        whole = _dollars(judgements)
+        self.predicted_usd, self.billed_usd = whole.predicted, whole.billed
+        self.not_known = _dollars(unknown)
+        self.known = _dollars([one for one in judgements if one.kind != "unknown"])
 
     @property
     def knowable(self) -> int:
@@ -102,45 +98,14 @@ def first_cold_starts(judgements: Sequence[Judgement]) -> int:
     return sum(one.kind == "cold" for one in first.values())
 
 
-def score(name: str, judgements: Sequence[Judgement]) -> Score:
-    """The score of some judgements together."""
-    hits = [one for one in judgements if one.kind == "hit"]
-    cold = [one for one in judgements if one.kind == "cold"]
-    unknown = [one for one in judgements if one.kind == "unknown"]
-    errors = sorted(one.token_error for one in judgements)
-    ranges = [one for one in judgements if one.has_range]
-    whole = _dollars(judgements)
-    return Score(
-        name,
-        len(judgements),
-        len(hits),
-        sum(one.exact for one in hits),
-        len(cold),
-        sum(one.exact for one in cold),
-        len(unknown),
-        percentile(errors, 50),
-        percentile(errors, 95),
-        whole.predicted,
-        whole.billed,
-        len(ranges),
-        sum(one.holds for one in ranges),
-        sum(one.cause == "visibility_lag" for one in judgements),
-        sum(one.cause == "warm_start" for one in unknown),
-        sum(one.billed.write > 0 for one in cold),
-        _dollars([one for one in judgements if one.kind != "unknown"]),
-        _dollars(unknown),
-        sum(one.coverage for one in ranges) / len(ranges) if ranges else 0.0,
-    )
-
-
 def scores(fidelity: Fidelity, key: Key) -> list[Score]:
     """A score for each group, the largest group first, equals by name. Transcripts are groups of their own."""
     groups: dict[str, list[Judgement]] = {}
     is_mixed = bool(fidelity.requests and fidelity.transcripts)
     for one in fidelity.judgements:
         for name in key(one):
-            groups.setdefault(f"{name}{IN_TRANSCRIPTS}" if is_mixed and one.is_identity else name, []).append(one)
-    made = [score(name, group) for name, group in groups.items()]
+            groups.setdefault(f"{name}, transcripts" if is_mixed and one.is_identity else name, []).append(one)
+    made = [Score(name, group) for name, group in groups.items()]
     return sorted(made, key=lambda each: (-each.calls, each.name))
 
 
@@ -161,7 +126,6 @@ def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
 FITTED, HELD_OUT = "fitted", "held out"
 PARTS: dict[str, bool] = {FITTED: False, HELD_OUT: True}
 """Whether a recording of this part is held out."""
-SERVER_TOOLS = "server tools"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,21 +163,21 @@ class Coverage:
         return is_thin(self.fitted[1] + self.held_out[1], self.clients)
 
 
-def of_part(judgements: Iterable[Judgement], part: str) -> list[Judgement]:
+def select_part(judgements: Iterable[Judgement], part: str) -> list[Judgement]:
     """The judgements of the recordings in a part (`PARTS`)."""
     return [one for one in judgements if is_held_out(PurePath(one.source).name) == PARTS[part]]
 
 
 def host_parts(fidelity: Fidelity) -> list[HostPart]:
     """Two rows for each host that was recorded, fitted and held out; transcripts have rows of their own."""
-    kinds = sorted({(one.host, one.is_identity) for one in fidelity.judgements})
-    return [_host_part(host, part, identity, fidelity.judgements) for host, identity in kinds for part in PARTS]
-
-
-def _host_part(host: str, part: str, is_identity: bool, judgements: Sequence[Judgement]) -> HostPart:
-    own = of_part((one for one in judgements if (one.host, one.is_identity) == (host, is_identity)), part)
-    files, clients = {one.source for one in own}, {one.client for one in own}
-    return HostPart(host, part, len(files), len(clients), score(host, own), is_identity)
+    rows = []
+    for host, is_identity in sorted({(one.host, one.is_identity) for one in fidelity.judgements}):
+        judgements = [one for one in fidelity.judgements if (one.host, one.is_identity) == (host, is_identity)]
+        for part in PARTS:
+            own = select_part(judgements, part)
+            files, clients = {one.source for one in own}, {one.client for one in own}
+            rows.append(HostPart(host, part, len(files), len(clients), Score(host, own), is_identity))
+    return rows
 
 
 def coverages(fidelity: Fidelity) -> list[Coverage]:
@@ -222,30 +186,26 @@ def coverages(fidelity: Fidelity) -> list[Coverage]:
     Of a margin: calls of one pass whose whole prompt, with no length from a bill, is billed within it. The results of
     server tools and what an explicit cache object holds are in no request: calls with them tell nothing of a counter.
     """
-    return [*_ranges(fidelity.judgements), *_margins(fidelity.estimates)]
-
-
-def _ranges(judgements: Sequence[Judgement]) -> Iterator[Coverage]:
-    ranged = [one for one in judgements if one.has_range]
+    found = []
+    ranged = [one for one in fidelity.judgements if one.has_range]
     for host, share in sorted({(one.host, one.coverage) for one in ranged}):
         own = [one for one in ranged if (one.host, one.coverage) == (host, share)]
         stated = f"{percent(share)} of calls" if 0 < share < 1 else "from nothing to the ideal"
-        yield _coverage(f"{host}: tokens read", stated, own, lambda one: one.holds)
-
-
-def _margins(estimates: Sequence[Judgement]) -> Iterator[Coverage]:
+        found.append(_coverage(f"{host}: tokens read", stated, own, lambda one: one.holds))
     measured = [
-        one for one in estimates if one.error_margin and one.way != "named" and SERVER_TOOLS not in one.features
+        one
+        for one in fidelity.estimates
+        if one.error_margin and one.way != "named" and "server tools" not in one.features
     ]
     for tokenizer in sorted({one.tokenizer for one in measured}):
         own = [one for one in measured if one.tokenizer == tokenizer]
-        stated = f"±{percent(median(one.error_margin for one in own))} (median) in 9 of 10"
-        yield _coverage(
-            f"{tokenizer}: tokens of a prompt", stated, own, lambda one: one.token_error <= one.error_margin
-        )
+        stated = f"{margin_text(median(one.error_margin for one in own))} (median) in 9 of 10"
+        what = f"{tokenizer}: tokens of a prompt"
+        found.append(_coverage(what, stated, own, lambda one: one.token_error <= one.error_margin))
+    return found
 
 
 def _coverage(what: str, stated: str, judgements: Sequence[Judgement], holds: Callable[[Judgement], bool]) -> Coverage:
-    parts = {part: of_part(judgements, part) for part in PARTS}
+    parts = {part: select_part(judgements, part) for part in PARTS}
     fitted, held_out = ((sum(map(holds, parts[part])), len(parts[part])) for part in (FITTED, HELD_OUT))
     return Coverage(what, stated, fitted, held_out, len({one.client for one in judgements}))

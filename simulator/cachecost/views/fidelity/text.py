@@ -1,26 +1,21 @@
-"""A validation as JSON: the object of `validate --json`, and a row a call."""
+"""A validation as JSON, as tables and sentences that all views share, as Markdown, and for the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
-
-from rich.console import Console
 
 from cachecost.base.formatting import count_text, dollar_change, dollars, exact_or_none, percent, short_session
 from cachecost.ledger.results import FEW_CALLS, Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.hosts import hosts
 from cachecost.views.fidelity.scores import (
     GROUPS,
-    Coverage,
-    HostPart,
     Score,
     basis_in_words,
     coverages,
     first_cold_starts,
     host_parts,
-    score,
     scores,
 )
 from cachecost.views.streams import REPORT_WIDTH, report_console
@@ -47,7 +42,6 @@ WAYS = {
     "none": "no cache",
 }
 """How a host matches prefixes, by `matching` of its rules."""
-DOCUMENTED = "nothing recorded: documented only"
 EXACT_SHARE = 0.95
 """Of a host's knowable hits and cold starts: from here on its reads count as predicted exactly."""
 HELD_SHARE = 0.9
@@ -61,7 +55,7 @@ class HostScore:
     recorded the judged calls, `models` how many they were of."""
 
     host: str
-    way: str
+    matching: str
     score: Score
     worst: int = 0
     reads: int = 0
@@ -75,63 +69,59 @@ class HostScore:
         """What the recordings say of the host's rules, in words. Ends with "(thin)" where `is_thin` says so."""
         judged = self.score.calls - self.score.unknown
         thin = " (thin)" if is_thin(judged, self.clients) else ""
-        of = f"{count_text(self.models, 'model')}, {count_text(self.clients, 'client')}"
-        if not judged:
-            return "nothing knowable recorded: documented only" if self.score.calls else DOCUMENTED
-        return f"{self._finding}; {of}{thin}"
-
-    @property
-    def _finding(self) -> str:
+        basis = f"{count_text(self.models, 'model')}, {count_text(self.clients, 'client')}{thin}"
         totals = self.score
+        if not judged:
+            return "nothing knowable recorded: documented only" if totals.calls else "nothing recorded: documented only"
+        held = f"the range holds in {totals.held:,} of {totals.ranges:,}"
         if totals.ranges and not totals.knowable:
-            return f"the range holds in {totals.held:,} of {totals.ranges:,} calls, {self.reads:,} of them with reads"
+            return f"{held} calls, {self.reads:,} of them with reads; {basis}"
         if totals.right == totals.knowable:
-            return "confirmed"
+            return f"confirmed; {basis}"
         missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
-        ranges = f"; the range holds in {totals.held:,} of {totals.ranges:,}" if totals.ranges else ""
-        return f"right in {totals.right:,} of {totals.knowable:,}{missed}{ranges}"
+        ranges = f"; {held}" if totals.ranges else ""
+        return f"right in {totals.right:,} of {totals.knowable:,}{missed}{ranges}; {basis}"
 
 
 def host_scores(fidelity: Fidelity) -> list[HostScore]:
     """A row for each host and way of caching that was recorded, then the hosts of which nothing was."""
     kinds = sorted({(one.host, one.way, one.is_identity) for one in fidelity.judgements})
-    rows = [_host_score(*kind, fidelity.judgements) for kind in kinds]
+    rows = []
+    for kind in kinds:
+        host, matching, is_identity = kind
+        own = [one for one in fidelity.judgements if (one.host, one.way, one.is_identity) == kind]
+        judged = [one for one in own if one.kind != "unknown"]
+        off = (
+            0 if (one.holds if one.kind == "range" else one.exact) else abs(one.billed.read - one.predicted.read)
+            for one in judged
+        )
+        rows.append(
+            HostScore(
+                host,
+                matching,
+                Score(host, own),
+                max(off, default=0),
+                sum(one.billed.read > 0 for one in judged),
+                sum(one.kind == "cold" and not one.exact for one in judged),
+                is_identity,
+                len({one.client for one in judged}),
+                len({one.model_name for one in judged}),
+            )
+        )
     recorded = {host for host, _, _ in kinds}
-    return [*rows, *(HostScore(host, "", score(host, [])) for host in hosts() if host not in recorded)]
-
-
-def _host_score(host: str, way: str, is_identity: bool, judgements: Sequence[Judgement]) -> HostScore:
-    own = [one for one in judgements if (one.host, one.way, one.is_identity) == (host, way, is_identity)]
-    judged = [one for one in own if one.kind != "unknown"]
-    return HostScore(
-        host,
-        way,
-        score(host, own),
-        max((_off(one) for one in judged), default=0),
-        sum(one.billed.read > 0 for one in judged),
-        sum(one.kind == "cold" and not one.exact for one in judged),
-        is_identity,
-        len({one.client for one in judged}),
-        len({one.model_name for one in judged}),
-    )
-
-
-def _off(one: Judgement) -> int:
-    if one.kind == "range":
-        return 0 if one.holds else abs(one.billed.read - one.predicted.read)
-    return 0 if one.exact else abs(one.billed.read - one.predicted.read)
+    return [*rows, *(HostScore(host, "", Score(host, [])) for host in hosts() if host not in recorded)]
 
 
 def exactness_sentences(fidelity: Fidelity) -> list[str]:
     """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
     recorded = sorted({one.host for one in fidelity.main})
-    totals = [score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
+    totals = [Score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
     exact = {one.name: _share(one.right, one.knowable) for one in totals if one.right >= EXACT_SHARE * one.knowable > 0}
     ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
     neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
     found = {
-        f"At least {EXACT_SHARE:.0%} of the knowable hits and cold starts are exact": exact,
-        f"Reads have a range, which holds in at least {HELD_SHARE:.0%} of the calls": ranged,
+        f"At least {percent(EXACT_SHARE)} of the knowable hits and cold starts are exact": exact,
+        f"Reads have a range, which holds in at least {percent(HELD_SHARE)} of the calls": ranged,
         "Recorded calls show neither": neither,
     }
     lists = {words: ", ".join(f"{host}{share}" for host, share in hosts.items()) for words, hosts in found.items()}
@@ -155,42 +145,36 @@ def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
 def basis_sentence(fidelity: Fidelity) -> str:
     """What the first figures rest on."""
     own = anthropic_judgements(fidelity)
-    totals, trivial = score("own", own), first_cold_starts(own)
+    totals, trivial = Score("own", own), first_cold_starts(own)
     unit = "step" if own and own[0].is_identity else "request"
     counted = f"Counted are {unit}s, not sessions: {count_text(len(own), unit)} ({basis_in_words(own)})"
     apart = f", of which {totals.unknown:,} read what no recorded call can have written" if totals.unknown else ""
     with_hits = count_text(len({one.source for one in own if one.kind == "hit"}), "recording")
     hits = f" The hits are in {with_hits}." if totals.hits else ""
-    opens = f"{count_text(trivial, 'cold start')} {'opens' if trivial == 1 else 'open'} a recording"
-    first = f" {opens}: there no hit can be predicted." if trivial else ""
+    opens = f" {count_text(trivial, 'cold start', 'open')} a recording: there no hit can be predicted."
+    first = opens if trivial else ""
     return f"{counted}{apart}.{hits}{first}"
 
 
 def other_scores_sentence(fidelity: Fidelity) -> str:
     """The scores of transcripts and of the other hosts, a sentence each; "" where there are none."""
-    return " ".join(filter(None, (_of_transcripts(fidelity), _of_other_hosts(fidelity))))
-
-
-def _of_transcripts(fidelity: Fidelity) -> str:
-    if not fidelity.transcripts or not fidelity.requests:
-        return ""
-    totals = score("transcripts", fidelity.transcripts)
-    return (
-        f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known,"
-        f" {totals.exact_hits:,} of {totals.hits:,} reads and {totals.exact_cold:,} of {totals.cold:,} cold starts"
-        " follow from the step before."
-    )
-
-
-def _of_other_hosts(fidelity: Fidelity) -> str:
+    sentences = []
+    if fidelity.transcripts and fidelity.requests:
+        totals = Score("transcripts", fidelity.transcripts)
+        basis = f"In transcripts ({basis_in_words(fidelity.transcripts)}), where only usages are known"
+        sentences.append(f"{basis}, {_right_words(totals, 'reads')} follow from the step before.")
     others = [one for one in fidelity.main if one.host != "anthropic"]
-    if not others or len(others) == len(fidelity.main):
-        return ""
-    totals = score("others", others)
-    names = ", ".join(sorted({one.host for one in others}))
-    ranges = f"; {totals.held:,} of {totals.ranges:,} ranges hold" if totals.ranges else ""
-    hits = f"{totals.exact_hits:,} of {totals.hits:,} hits and {totals.exact_cold:,} of {totals.cold:,} cold starts"
-    return f"On other hosts ({names}) {hits} are exactly right{ranges}."
+    if others and len(others) < len(fidelity.main):
+        totals = Score("others", others)
+        names = ", ".join(sorted({one.host for one in others}))
+        ranges = f"; {totals.held:,} of {totals.ranges:,} ranges hold" if totals.ranges else ""
+        sentences.append(f"On other hosts ({names}) {_right_words(totals)} are exactly right{ranges}.")
+    return " ".join(sentences)
+
+
+def _right_words(totals: Score, hits: str = "hits") -> str:
+    cold = f"{totals.exact_cold:,} of {totals.cold:,} cold starts"
+    return f"{totals.exact_hits:,} of {totals.hits:,} {hits} and {cold}"
 
 
 SCORE_HEADERS = (
@@ -211,7 +195,21 @@ MOST_ROWS, LONGEST_NAME = 20, 40
 
 def score_table(fidelity: Fidelity, group: str) -> Table:
     """The scores of each project, model or feature (`GROUPS`)."""
-    rows = list(map(_score_cells, scores(fidelity, GROUPS[group])))
+    rows = [
+        (
+            row.name,
+            f"{row.calls:,}",
+            f"{row.exact_hits:,} of {row.hits:,}",
+            f"{row.exact_cold:,} of {row.cold:,}",
+            f"{row.unknown:,}",
+            percent(row.median),
+            percent(row.p95),
+            dollars(row.known.billed),
+            dollar_change(row.off_usd),
+            dollars(row.not_known.billed) if row.unknown else "",
+        )
+        for row in scores(fidelity, GROUPS[group])
+    ]
     table = build_table(f"Predicted against billed, by {group}", (group, *SCORE_HEADERS), rows)
     return _ranked(table, RANKS)
 
@@ -234,24 +232,59 @@ def short_score_table(fidelity: Fidelity, group: str) -> Table:
 
 def host_table(fidelity: Fidelity, *, recorded_only: bool = False) -> Table:
     """The scores host by host; `recorded_only` leaves out the hosts of which nothing was recorded."""
-    rows = [_host_cells(row) for row in host_scores(fidelity) if row.score.calls or not recorded_only]
+    rows: list[tuple[str, ...]] = []
+    for row in host_scores(fidelity):
+        score = row.score
+        if score.calls:
+            cells = (
+                _in_transcripts(WAYS[row.matching], row.is_identity),
+                row.standing,
+                f"{score.calls:,}",
+                _count_of(score.exact_hits, score.hits),
+                _count_of(score.exact_cold, score.cold),
+                score.ranges_in_words if score.ranges else "",
+                f"{score.unknown:,}",
+                f"{row.worst:,}",
+            )
+            rows.append((row.host, *cells))
+        elif not recorded_only:
+            rows.append((row.host, "", row.standing, "0", "", "", "", "", ""))
     caption = "Predicted against billed, by host; worst is tokens off"
     return _ranked(build_table(caption, ("host", *HOST_HEADERS), rows, words=3), HOST_RANKS)
 
 
 def part_table(fidelity: Fidelity) -> Table:
     """The scores host by host, on recordings that fits may use and on those that are held out."""
-    rows = [_part_cells(row) for row in host_parts(fidelity)]
+    rows = [
+        (
+            _in_transcripts(row.host, row.is_identity),
+            row.part,
+            f"{row.files:,}",
+            f"{row.clients:,}",
+            f"{row.score.calls:,}",
+            _count_of(row.score.exact_hits, row.score.hits),
+            _count_of(row.score.exact_cold, row.score.cold),
+            f"{row.score.cold_written:,}" if row.score.cold else "",
+            _count_of(row.score.held, row.score.ranges),
+            f"{row.score.unknown:,}",
+            percent(row.score.p95),
+            dollars(row.score.known.billed) if row.score.known.billed is not None else "",
+            dollar_change(row.score.off_usd) if row.score.off_usd is not None else "",
+            "thin" if row.is_thin else "",
+        )
+        for row in host_parts(fidelity)
+    ]
     caption = "Predicted against billed, by host, on fitted and on held-out recordings"
     return build_table(caption, ("host", *PART_HEADERS), rows, words=2)
 
 
 def coverage_table(fidelity: Fidelity) -> Table:
     """How often each range and each error margin holds."""
-    rows = [
-        (each.what, each.stated, _share_of(*each.fitted), _share_of(*each.held_out), "thin" if each.is_thin else "")
-        for each in coverages(fidelity)
-    ]
+    rows = []
+    for one in coverages(fidelity):
+        parts = (one.fitted, one.held_out)
+        shares = [f"{held:,} of {calls:,} ({percent(held / calls)})" if calls else "" for held, calls in parts]
+        rows.append((one.what, one.stated, *shares, "thin" if one.is_thin else ""))
     return build_table("How often ranges and error margins hold", COVERAGE_HEADERS, rows, words=2)
 
 
@@ -273,75 +306,17 @@ def difference_table(fidelity: Fidelity) -> Table:
 
 def evidence_table(evidence: Iterable[Evidence]) -> Table:
     """The rules, and where each was seen in recorded bills."""
-    rows = [(one.rule, one.words, one.standing, ", ".join(one.models), _places(one.contradicted)) for one in evidence]
+    rows = []
+    for one in evidence:
+        more = len(one.contradicted) - MOST_PLACES
+        places = ", ".join([*one.contradicted[:MOST_PLACES], *[f"and {more:,} more"] * (more > 0)])
+        rows.append((one.rule, one.words, one.standing, ", ".join(one.models), places))
     headers = ("rule", "what it says", "standing", "models", "contradicted by")
     return build_table("Each rule, and in how many recorded calls it was seen", headers, rows, words=5)
 
 
-def _places(contradicted: Sequence[str]) -> str:
-    more = len(contradicted) - MOST_PLACES
-    return ", ".join([*contradicted[:MOST_PLACES], *[f"and {more:,} more"] * (more > 0)])
-
-
-def _score_cells(row: Score) -> tuple[str, ...]:
-    """Name, then `SCORE_HEADERS`. Dollars: of knowable calls, then of others."""
-    return (
-        row.name,
-        f"{row.calls:,}",
-        f"{row.exact_hits:,} of {row.hits:,}",
-        f"{row.exact_cold:,} of {row.cold:,}",
-        f"{row.unknown:,}",
-        percent(row.median) if row.median else "0%",
-        percent(row.p95) if row.p95 else "0%",
-        dollars(row.known.billed),
-        dollar_change(row.off_usd),
-        dollars(row.not_known.billed) if row.unknown else "",
-    )
-
-
-def _host_cells(row: HostScore) -> tuple[str, ...]:
-    """Host, then `HOST_HEADERS`."""
-    score = row.score
-    if not score.calls:
-        return (row.host, "", row.standing, "0", "", "", "", "", "")
-    return (
-        row.host,
-        f"{WAYS[row.way]}{', in transcripts' if row.is_identity else ''}",
-        row.standing,
-        f"{score.calls:,}",
-        _count_of(score.exact_hits, score.hits),
-        _count_of(score.exact_cold, score.cold),
-        score.ranges_in_words if score.ranges else "",
-        f"{score.unknown:,}",
-        f"{row.worst:,}",
-    )
-
-
-def _part_cells(row: HostPart) -> tuple[str, ...]:
-    """Host, then `PART_HEADERS`."""
-    score = row.score
-    name = f"{row.host}, in transcripts" if row.is_identity else row.host
-    return (
-        name,
-        row.part,
-        f"{row.files:,}",
-        f"{row.clients:,}",
-        f"{score.calls:,}",
-        _count_of(score.exact_hits, score.hits),
-        _count_of(score.exact_cold, score.cold),
-        f"{score.cold_written:,}" if score.cold else "",
-        _count_of(score.held, score.ranges),
-        f"{score.unknown:,}",
-        percent(score.p95) if score.p95 else "0%",
-        dollars(score.known.billed) if score.known.billed is not None else "",
-        dollar_change(score.off_usd) if score.off_usd is not None else "",
-        "thin" if row.is_thin else "",
-    )
-
-
-def _share_of(right: int, whole: int) -> str:
-    """ "19 of 20 (95%)"; "" of none."""
-    return f"{right:,} of {whole:,} ({percent(right / whole) if right else '0%'})" if whole else ""
+def _in_transcripts(name: str, is_identity: bool) -> str:
+    return f"{name}, in transcripts" if is_identity else name
 
 
 def _count_of(right: int, whole: int) -> str:
@@ -352,14 +327,44 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
     """The object of `validate --json` (docs/reference/output-formats.md), with the breakdowns."""
     return {
         "format": 1,
-        **_score(score("all", fidelity.main)),
+        **_score(Score("all", fidelity.main)),
         "judged": "requests" if fidelity.requests else "transcripts",
-        "transcripts": _score(score("transcripts", fidelity.transcripts)) if fidelity.transcripts else None,
+        "transcripts": _score(Score("transcripts", fidelity.transcripts)) if fidelity.transcripts else None,
         "mismatches": [_mismatch(one) for one in fidelity.mismatches],
         "token_source": fidelity.token_source,
-        "hosts": [_host(each) for each in host_scores(fidelity)] if has_other_hosts(fidelity) else [],
-        "parts": [_part(each) for each in host_parts(fidelity)] if fidelity.is_evidence else [],
-        "coverage": [_coverage(each) for each in coverages(fidelity)] if fidelity.is_evidence else [],
+        "hosts": [
+            {
+                "host": row.host,
+                "matching": row.matching or None,
+                **_counts(row.score),
+                "worst_tokens": row.worst,
+                "standing": row.standing,
+            }
+            for row in (host_scores(fidelity) if has_other_hosts(fidelity) else ())
+        ],
+        "parts": [
+            {
+                "host": row.host,
+                "part": row.part.replace(" ", "_"),
+                "transcripts": row.is_identity,
+                "files": row.files,
+                "clients": row.clients,
+                "thin": row.is_thin,
+                **_score(row.score),
+                "ranges": {"judged": row.score.ranges, "hold": row.score.held},
+            }
+            for row in (host_parts(fidelity) if fidelity.is_evidence else ())
+        ],
+        "coverage": [
+            {
+                "what": row.what,
+                "stated": row.stated,
+                "fitted": {"holds": row.fitted[0], "calls": row.fitted[1]},
+                "held_out": {"holds": row.held_out[0], "calls": row.held_out[1]},
+                "thin": row.is_thin,
+            }
+            for row in (coverages(fidelity) if fidelity.is_evidence else ())
+        ],
         "by": {
             name: [{"name": each.name, **_score(each)} for each in scores(fidelity, key)]
             for name, key in GROUPS.items()
@@ -398,13 +403,21 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
     }
 
 
+def _counts(totals: Score) -> dict[str, Any]:
+    """Of ranges, `stated` is the share of the calls in which they are to hold, `observed` that in which they do."""
+    shares = {"stated": totals.coverage, "observed": totals.held / totals.ranges} if totals.ranges else {}
+    return {
+        "calls": totals.calls,
+        "hits": {"knowable": totals.hits, "exact": totals.exact_hits},
+        "cold": {"knowable": totals.cold, "exact": totals.exact_cold},
+        "ranges": {"judged": totals.ranges, "hold": totals.held, **shares},
+        "unknown_earlier_writes": totals.unknown,
+    }
+
+
 def _score(each: Score) -> dict[str, Any]:
     return {
-        "calls": each.calls,
-        "hits": {"knowable": each.hits, "exact": each.exact_hits},
-        "cold": {"knowable": each.cold, "exact": each.exact_cold},
-        "ranges": _ranges(each),
-        "unknown_earlier_writes": each.unknown,
+        **_counts(each),
         "token_error": {"median": each.median, "p95": each.p95},
         "billed_usd": exact_or_none(each.billed_usd),
         "predicted_usd": exact_or_none(each.predicted_usd),
@@ -418,45 +431,6 @@ def _score(each: Score) -> dict[str, Any]:
         "warm_starts": each.warm,
         "cold_billed_a_write": each.cold_written,
     }
-
-
-def _ranges(totals: Score) -> dict[str, Any]:
-    """`stated` is the share of the calls in which their ranges are to hold, `observed` that in which they do."""
-    shares = {"stated": totals.coverage, "observed": totals.held / totals.ranges} if totals.ranges else {}
-    return {"judged": totals.ranges, "hold": totals.held, **shares}
-
-
-def _host(row: HostScore) -> dict[str, Any]:
-    totals = row.score
-    return {
-        "host": row.host,
-        "matching": row.way or None,
-        "calls": totals.calls,
-        "hits": {"knowable": totals.hits, "exact": totals.exact_hits},
-        "cold": {"knowable": totals.cold, "exact": totals.exact_cold},
-        "ranges": _ranges(totals),
-        "unknown_earlier_writes": totals.unknown,
-        "worst_tokens": row.worst,
-        "standing": row.standing,
-    }
-
-
-def _part(row: HostPart) -> dict[str, Any]:
-    whole = {
-        "host": row.host,
-        "part": row.part.replace(" ", "_"),
-        "transcripts": row.is_identity,
-        "files": row.files,
-        "clients": row.clients,
-        "thin": row.is_thin,
-    }
-    return {**whole, **_score(row.score), "ranges": {"judged": row.score.ranges, "hold": row.score.held}}
-
-
-def _coverage(each: Coverage) -> dict[str, Any]:
-    parts = {"fitted": each.fitted, "held_out": each.held_out}
-    counts = {part: {"holds": holds, "calls": calls} for part, (holds, calls) in parts.items()}
-    return {"what": each.what, "stated": each.stated, **counts, "thin": each.is_thin}
 
 
 INTRODUCTION = """\
@@ -497,7 +471,7 @@ def evidence_markdown(
     fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], picture: str, again: str
 ) -> str:
     """The page in Markdown; `picture` is the residual chart's file, `again` the command that makes the page."""
-    whole = score("all", anthropic_judgements(fidelity))
+    whole = Score("all", anthropic_judgements(fidelity))
     more = " ".join(filter(None, (basis_sentence(fidelity), other_scores_sentence(fidelity))))
     parts = [
         "# Predicted against billed",
@@ -519,9 +493,10 @@ def evidence_markdown(
         parts += [f"## By {name}", markdown_table(score_table(fidelity, name))]
     if fidelity.readings:
         parts += ["## Which assumption the bills support", ASSUMPTIONS, markdown_table(assumption_table(fidelity))]
+    differences = difference_table(fidelity)
     parts += [
         "## Every call that differs, or cannot be known",
-        _table_or_none(difference_table(fidelity)),
+        markdown_table(differences) if differences.rows else "None.",
         "## How it was made",
         f"Token counts: {fidelity.token_source}.",
         f"```sh\n{again}\n```",
@@ -529,17 +504,13 @@ def evidence_markdown(
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
-def _table_or_none(table: Table) -> str:
-    return markdown_table(table) if table.rows else "None."
-
-
 def headline(whole: Score) -> str:
     """The score in one sentence. Of cold starts that were billed no write, most sent nothing to be cached."""
-    hits = f"{whole.exact_hits:,} of {whole.hits:,} hits"
     wrote = f" ({whole.cold_written:,} with a billed write)" if whole.cold_written < whole.cold else ""
-    cold = f"{whole.exact_cold:,} of {whole.cold:,} cold starts{wrote}"
-    off, most = (percent(share) if share else "0%" for share in (whole.median, whole.p95))
-    return f"{hits} and {cold} are exactly right; prompts are {off} off at the median, {most} at the 95th percentile."
+
+    off, most = map(percent, (whole.median, whole.p95))
+    right = f"{_right_words(whole)}{wrote} are exactly right"
+    return f"{right}; prompts are {off} off at the median, {most} at the 95th percentile."
 
 
 MOST_MISMATCHES = 20
@@ -548,12 +519,31 @@ MOST_MISMATCHES = 20
 def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
     """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
     console = report_console(stream, REPORT_WIDTH)
-    _print_headlines(console, fidelity)
-    tables = [fit_table(table, console.width) for table in _tables(fidelity)]
+    # requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two
+    calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
+    steps = f"{count_text(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
+    parts = [(calls, fidelity.requests), (steps, fidelity.transcripts)]
+    for words, judgements in parts if fidelity.judgements else parts[:1]:
+        if judgements or not fidelity.judgements:
+            console.print(f"{words}\n", markup=False)
+            for line in score_lines(Score("all", judgements)):
+                console.print(f"  {line}", markup=False)
+            console.print()
+    shown = [short_score_table(fidelity, group) for group in GROUPS]
+    shown += [host_table(fidelity, recorded_only=True)] if has_other_hosts(fidelity) else []
+    shown += [assumption_table(fidelity)] if fidelity.readings else []
+    tables = [fit_table(table, console.width) for table in shown]
     for table in tables:
         console.print()
         console.print(render_table(table))
-    _print_mismatches(console, fidelity)
+    wrong = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
+    if wrong:
+        console.print()
+    for one in wrong[:MOST_MISMATCHES]:
+        place = f"{one.source}:{one.line}" + (f" session {short_session(one.session)}" if one.session else "")
+        console.print(f"  {one.kind:8} {place} {one.model}: {one.reason}", markup=False, soft_wrap=True)
+    if len(wrong) > MOST_MISMATCHES:
+        console.print(f"  … and {len(wrong) - MOST_MISMATCHES:,} more (--json has all)", markup=False)
     for where, why in fidelity.not_judged[:MOST_MISMATCHES]:
         console.print(f"  not judged: {where} {why}", markup=False, soft_wrap=True)
     console.print(f"  tokens   {fidelity.token_source}", markup=False)
@@ -561,18 +551,11 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
         console.print(f"  {note}", markup=False, soft_wrap=True)
 
 
-def _tables(fidelity: Fidelity) -> Iterator[Table]:
-    yield from (short_score_table(fidelity, group) for group in GROUPS)
-    if has_other_hosts(fidelity):
-        yield host_table(fidelity, recorded_only=True)
-    if fidelity.readings:
-        yield assumption_table(fidelity)
-
-
 def score_lines(whole: Score) -> list[str]:
     """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
     wrote = f"{whole.cold_written:,} billed a write"
-    late = f"; {_late_words(whole.late)} probably visibility lag" if whole.late else ""
+    misses = "1 miss is" if whole.late == 1 else f"{whole.late:,} misses are"
+    late = f"; {misses} probably visibility lag" if whole.late else ""
     warm = f"; {count_text(whole.warm, 'warm start')}" if whole.warm else ""
     known, not_known = whole.known, whole.not_known
     apart = f"; {dollars(not_known.billed)} more billed for the unknown" if whole.unknown else ""
@@ -584,33 +567,3 @@ def score_lines(whole: Score) -> list[str]:
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
         *([f"ranges     {whole.ranges_in_words} hold"] if whole.ranges else []),
     ]
-
-
-def _late_words(late: int) -> str:
-    return "1 miss is" if late == 1 else f"{late:,} misses are"
-
-
-def _print_headlines(console: Console, fidelity: Fidelity) -> None:
-    """Requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two."""
-    calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
-    steps = f"{count_text(len(fidelity.transcripts), 'step')} of transcripts judged by their usages alone"
-    parts = ((calls, fidelity.requests), (steps, fidelity.transcripts))
-    for words, judgements in parts:
-        if judgements or not fidelity.judgements:
-            console.print(f"{words}\n", markup=False)
-            for line in score_lines(score("all", judgements)):
-                console.print(f"  {line}", markup=False)
-            console.print()
-        if not fidelity.judgements:
-            return
-
-
-def _print_mismatches(console: Console, fidelity: Fidelity) -> None:
-    wrong = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
-    if wrong:
-        console.print()
-    for one in wrong[:MOST_MISMATCHES]:
-        where = f"{one.source}:{one.line}" + (f" session {short_session(one.session)}" if one.session else "")
-        console.print(f"  {one.kind:8} {where} {one.model}: {one.reason}", markup=False, soft_wrap=True)
-    if len(wrong) > MOST_MISMATCHES:
-        console.print(f"  … and {len(wrong) - MOST_MISMATCHES:,} more (--json has all)", markup=False)

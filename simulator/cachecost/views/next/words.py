@@ -85,20 +85,14 @@ def expired_words(state: SessionState, now: float) -> str:
 
 def message_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
     """Before a message: "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
-    again = tokens(rewritten_tokens(state, message))
-    return (
-        f"{expired_words(state, now)}: this message writes {again} tokens again, {dollars(message.cost)}"
-        f"{_compact_first(compaction)}"
-    )
+    again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
+    return f"{expired_words(state, now)}: this message {again}{_compact_first(compaction)}"
 
 
 def resume_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
     """Before the first message of a resumed session."""
-    again = tokens(rewritten_tokens(state, message))
-    return (
-        f"{expired_words(state, now)}: the next message of this session writes {again} tokens again, "
-        f"{dollars(message.cost)}{_compact_first(compaction)}"
-    )
+    again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
+    return f"{expired_words(state, now)}: the next message of this session {again}{_compact_first(compaction)}"
 
 
 def compaction_warning(state: SessionState, compaction: CompactionPrice, now: float) -> str:
@@ -178,14 +172,18 @@ def line_fields(
     state: SessionState, message: NextMessage, now: float, clock: ClockText, others: Mapping[str, str]
 ) -> dict[str, str]:
     """The values of the fields; `others` are those that the client states."""
-    until = state.warm_until
+    until, cached = state.warm_until, tokens(state.cached_tokens)
+    cache = "nothing cached"
+    if state.cached_tokens and until is not None:
+        is_warm = now < until
+        cache = f"{cached} warm until {clock(until)}" if is_warm else f"{cached} expired {duration(now - until)} ago"
     return {
         "hit_rate": percent(state.hit_rate),
-        "cache": _cache(state, until, now, clock),
+        "cache": cache,
         "price": price_words(message),
         "next": dollars(message.cost),
         "cold": dollars(message.cold.cost),
-        "cached": tokens(state.cached_tokens),
+        "cached": cached,
         "warm_until": clock(until) if until is not None else "",
         "left": duration(max(0.0, until - now)) if until is not None else "",
         "cost": dollars(state.cost),
@@ -194,10 +192,3 @@ def line_fields(
         "ttl": state.ttl,
         **others,
     }
-
-
-def _cache(state: SessionState, until: float | None, now: float, clock: ClockText) -> str:
-    if not state.cached_tokens or until is None:
-        return "nothing cached"
-    cached = tokens(state.cached_tokens)
-    return f"{cached} warm until {clock(until)}" if now < until else f"{cached} expired {duration(now - until)} ago"

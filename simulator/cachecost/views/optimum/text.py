@@ -10,7 +10,6 @@ from textwrap import shorten, wrap
 from typing import IO, Any
 
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.optimum.optimum import Optimum
@@ -20,22 +19,73 @@ from cachecost.base.formatting import (
     change,
     change_text,
     count_text,
+    dollar_column,
     dollars,
     duration,
     exact,
+    margin_text,
     percent,
-    rough_dollars,
+    percent_column,
     tokens,
 )
 from cachecost.base.version import __version__
-from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import Breakpoint, Request, place_as_sent, wire_path
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
-from cachecost.views.optimum.tables import cheapest_groups, plan_table, short_plan_table
-from cachecost.views.streams import REPORT_WIDTH, inert_console, report_console, stream_look, styled_stream
-from cachecost.views.tables.table import INDENT, fit_table, hidden_note, render_table
+from cachecost.views.streams import (
+    REPORT_WIDTH,
+    inert_console,
+    report_console,
+    stream_look,
+    styled_stream,
+    without_end_blanks,
+)
+from cachecost.views.tables.table import INDENT, Column, Table, facts_grid, fit_table, hidden_note, render_table
+
+MOST_ROWS = 8
+KNOWN = {"none", "automatic", "system-only", "progressive", "base", "claude-code"}
+PLAN, LOWER_BOUND = "this plan", "lower bound for these prompts"
+
+
+def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
+    """Strategies by their cost, the cheapest first; of those of the same cost the best known one comes first."""
+    groups: dict[Decimal, list[str]] = {}
+    for preset in sorted((preset for preset in optimum.presets if not preset.refused), key=lambda preset: preset.usd):
+        groups.setdefault(preset.usd, []).append(preset.name)
+    return [(sorted(names, key=lambda name: name.partition("@")[0] not in KNOWN), usd) for usd, names in groups.items()]
+
+
+def plan_table(optimum: Optimum, is_short: bool = False) -> Table:
+    """The plan, every strategy that could run, the cheapest first, then the lower bounds.
+
+    Where it `is_short`, strategies of the same cost share a row, and only the cheapest and known ones are shown.
+    """
+    costs = [(preset.name, preset.usd) for preset in optimum.presets if not preset.refused]
+    if is_short:
+        costs = [
+            ((names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more of the same cost"), usd)
+            for number, (names, usd) in enumerate(cheapest_groups(optimum))
+            if number < MOST_ROWS or set(names) & KNOWN
+        ]
+    recorded = [] if optimum.recorded_usd is None else [(optimum.first, optimum.recorded_usd)]
+    rows = [(PLAN, optimum.usd), *sorted([*costs, *recorded], key=lambda row: row[1])]
+    bounds = [(LOWER_BOUND, optimum.lower_bound_usd)]
+    if optimum.with_pings and optimum.lower_bound.usd != optimum.lower_bound_usd:
+        bounds.append((f"{LOWER_BOUND}, without keep-alives", optimum.lower_bound.usd))
+    blank = [""] * len(bounds)
+    above = percent_column([change(usd, optimum.lower_bound_usd) for _, usd in rows], signed=True)
+    shares = [change(optimum.usd, usd) for _, usd in rows]
+    saved = percent_column([-share if share else None for share in shares])
+    columns = [
+        Column("name", "strategy", [name for name, _ in (*rows, *bounds)], right=False),
+        Column("cost", "cost", dollar_column([usd for _, usd in (*rows, *bounds)])),
+        Column("over", "above lower bound", [*above, *blank]),
+        Column("saved", "saved by this plan", [*saved, *blank]),
+    ]
+    return Table(columns, "Dollars for these calls", strong=frozenset({0}))
+
 
 END = "the end of the last message"
 EARLIER = "the end of what an earlier call sent"
@@ -63,25 +113,19 @@ class Habit:
 def plan_words(plan: Sequence[PlanStep]) -> str:
     """One sentence: what to do."""
     real = [step for step in plan if not step.sent.is_extra]
-    habits = habits_of(real)
-    parts = [_habit_words(habit, len(real)) for habit in habits.values() if _matters(habit, len(real))]
-    others = [habit for habit in habits.values() if habit.place != EARLIER and not _matters(habit, len(real))]
-    rare = sum(habit.breakpoints for habit in others)
-    if rare:
+    habits = count_habits(real)
+    elsewhere = [habit for habit in habits.values() if habit.place != EARLIER]
+    parts = [_habit_words(habit, len(real)) for habit in elsewhere if habit.calls * 50 >= len(real)]
+    if rare := sum(habit.breakpoints for habit in elsewhere if habit.calls * 50 < len(real)):
         parts.append(f"{count_text(rare, 'more breakpoint')} elsewhere")
     if EARLIER in habits:
         parts.append(f"and {EARLIER}, in {habits[EARLIER].calls:,} calls, so that it is found and stays")
-    uncached = sum(not step.breakpoints for step in real)
     if not parts:
         return "Place no breakpoint: no block is read again soon enough to pay for its write."
-    sentence = "Place breakpoints at " + "; ".join(parts) + "."
-    if uncached:
-        sentence += f" {count_text(uncached, 'call')} without a breakpoint."
-    return sentence + "".join(f" {words}" for words in extra_words(plan))
-
-
-def _matters(habit: Habit, calls: int) -> bool:
-    return habit.place != EARLIER and habit.calls * 50 >= calls
+    sentences = [f"Place breakpoints at {'; '.join(parts)}."]
+    if uncached := sum(not step.breakpoints for step in real):
+        sentences.append(f"{count_text(uncached, 'call')} without a breakpoint.")
+    return " ".join([*sentences, *extra_words(plan)])
 
 
 def _habit_words(habit: Habit, calls: int) -> str:
@@ -108,31 +152,24 @@ def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
         yield f"Send {count_text(warms, 'pre-warming call')} before parallel ones."
 
 
-def habits_of(real: Sequence[PlanStep]) -> dict[str, Habit]:
+def count_habits(real: Sequence[PlanStep]) -> dict[str, Habit]:
     """Where the calls are marked, the beginning of the prompt first."""
     tree = BlockTree([step.sent for step in real])
     found: dict[str, Habit] = {}
     for number, step in enumerate(real):
         request = build_call(step).request
         for breakpoint, placed in zip(request.breakpoints, step.breakpoints, strict=True):
-            habit = found.setdefault(place_of(request, breakpoint), Habit(place_of(request, breakpoint)))
+            habit = found.setdefault(place_words(request, breakpoint), Habit(place_words(request, breakpoint)))
             habit.numbers.add(number)
             gaps = habit.hours if breakpoint.ttl == "1h" else habit.fives
-            gaps.append(_gap(tree, step, placed.prefix) if breakpoint.layer is Layer.MESSAGES else NO_GAP)
+            node = tree.nodes.get(placed.prefix) if breakpoint.layer is Layer.MESSAGES else None
+            later = (tail.event.start - step.sent.start for tail in (node and node.above) or ())
+            gaps.append(next((gap for gap in later if gap > 0), NO_GAP))
     order = ("tool", "system", "the end of what", END)
     return dict(sorted(found.items(), key=lambda item: next((n for n, part in enumerate(order) if part in item[0]), 2)))
 
 
-def _gap(tree: BlockTree, step: PlanStep, prefix: Prefix) -> float:
-    """Seconds until the next call that contains what was marked."""
-    node = tree.nodes.get(prefix)
-    for tail in node.above if node is not None and node.above is not None else ():
-        if tail.event.start > step.sent.start:
-            return tail.event.start - step.sent.start
-    return NO_GAP
-
-
-def place_of(request: Request, breakpoint: Breakpoint) -> str:
+def place_words(request: Request, breakpoint: Breakpoint) -> str:
     """A breakpoint's place in words."""
     number = place_as_sent(request, breakpoint)[2] + 1
     if breakpoint.layer is Layer.TOOLS:
@@ -152,7 +189,11 @@ def print_brief(optimum: Optimum, title: str, arguments: str, stream: IO[str], i
     """Print to `stream`; what does not fit the plan's lines is left to --full."""
     console = report_console(stream, REPORT_WIDTH)
     width = min(console.width, REPORT_WIDTH)
-    for line in _plan_lines(plan_words(optimum.plan), width):
+    lines = wrap(plan_words(optimum.plan), width)
+    if len(lines) > PLAN_LINES:
+        rest = shorten(" ".join(lines[PLAN_LINES - 1 :]), width, placeholder=" … (--full: all)")
+        lines = [*lines[: PLAN_LINES - 1], rest]
+    for line in lines:
         console.print(Text(line, "bold"), soft_wrap=True)
     for line in brief_lines(optimum, title, arguments, is_scenario):
         console.print(Text(line), soft_wrap=True)
@@ -164,9 +205,15 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
     calls = count_text(len(optimum.plan) - len(optimum.extras), "call")
     less = change_text(change(optimum.usd, now))
     yield f"{dollars(now)} {name} · {dollars(optimum.usd)} with this plan: {less}   {title}, {calls}"
-    yield f"saves too  {' · '.join(_alternatives(optimum, now)) or 'no built-in strategy is cheaper'}"
+    also = []
+    for names, usd in [(names, usd) for names, usd in cheapest_groups(optimum) if usd < now][:MOST_ALTERNATIVES]:
+        more = f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""
+        also.append(f"{names[0]}{more} {dollars(usd)}, {change_text(change(usd, now))}")
+    yield f"saves too  {' · '.join(also) or 'no built-in strategy is cheaper'}"
     yield f"bound      {_bound(optimum)}"
-    yield f"sure       {_certainty(optimum)}"
+    about = " ".join(filter(None, (optimum.token_source, _margin_words(optimum))))
+    depends = f"depends on {', '.join(optimum.depends_on)} (--full)"
+    yield f"sure       {about}; {depends if optimum.depends_on else 'holds under every tried assumption'}"
     yield f"next       cachecost optimize {arguments} --emit DIR: requests, strategy and client code; --full: the table"
     yield see_also("optimize", arguments, is_scenario=is_scenario)
 
@@ -185,22 +232,6 @@ def cost_now(optimum: Optimum) -> tuple[str, Decimal]:
     return "now (no breakpoints, simulated)", none.usd
 
 
-def _plan_lines(words: str, width: int) -> list[str]:
-    lines = wrap(words, width)
-    if len(lines) <= PLAN_LINES:
-        return lines
-    rest = shorten(" ".join(lines[PLAN_LINES - 1 :]), width, placeholder=" … (--full: all)")
-    return [*lines[: PLAN_LINES - 1], rest]
-
-
-def _alternatives(optimum: Optimum, now: Decimal) -> Iterator[str]:
-    """The cheapest strategies that save, those of the same cost as one."""
-    groups = [(names, usd) for names, usd in cheapest_groups(optimum) if usd < now]
-    for names, usd in groups[:MOST_ALTERNATIVES]:
-        more = f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""
-        yield f"{names[0]}{more} {dollars(usd)}, {change_text(change(usd, now))}"
-
-
 def _bound(optimum: Optimum) -> str:
     gap = change(optimum.usd, optimum.lower_bound_usd)
     limit = dollars(optimum.lower_bound_usd)
@@ -212,12 +243,9 @@ def _bound(optimum: Optimum) -> str:
     return f"no legal plan for these requests costs less than {limit}{above}"
 
 
-def _certainty(optimum: Optimum) -> str:
+def _margin_words(optimum: Optimum) -> str:
     margin = Decimal(str(optimum.error_margin))
-    about = f" ±{percent(margin)} → ±{rough_dollars(optimum.usd * margin)} on each figure" if margin else ""
-    if not optimum.depends_on:
-        return f"{optimum.token_source}{about}; holds under every tried assumption"
-    return f"{optimum.token_source}{about}; depends on {', '.join(optimum.depends_on)} (--full)"
+    return f"{margin_text(margin, optimum.usd * margin)} on each figure" if margin else ""
 
 
 def optimum_object(found: Optimum) -> dict[str, Any]:
@@ -230,7 +258,10 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
         "best": {
             "cost_usd": exact(found.usd),
             "words": plan_words(found.plan),
-            "plan": [_step(step) for step in found.plan],
+            "plan": [
+                {"start": call.start, "purpose": call.purpose, "breakpoints": breakpoint_objects(call.request)}
+                for call in map(build_call, found.plan)
+            ],
         },
         "lower_bound_usd": exact(found.lower_bound_usd),
         "lower_bound_without_pings_usd": exact(found.lower_bound.usd),
@@ -255,12 +286,9 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
     }
 
 
-def _step(step: PlanStep) -> dict[str, Any]:
-    call = build_call(step)
-    breakpoints = [
-        {"path": wire_path(call.request, breakpoint), "ttl": breakpoint.ttl} for breakpoint in call.request.breakpoints
-    ]
-    return {"start": call.start, "purpose": call.purpose, "breakpoints": breakpoints}
+def breakpoint_objects(request: Request) -> list[dict[str, str]]:
+    """The breakpoints of a request by path, with their TTLs."""
+    return [{"path": wire_path(request, one), "ttl": one.ttl} for one in request.breakpoints]
 
 
 def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
@@ -275,13 +303,13 @@ def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
     for sentence in answer(optimum):
         console.print(Text(sentence, "bold"), width=prose)
     console.print()
-    fitted = fit_table(short_plan_table(optimum), width)
+    fitted = fit_table(plan_table(optimum, is_short=True), width)
     console.print(render_table(fitted))
     console.print()
-    console.print(_facts(optimum, prose))
+    console.print(facts_grid(facts(optimum), prose))
     if note := hidden_note([fitted], "--csv F"):
         console.print(Padding(Text(note), (0, 0, 0, INDENT)))
-    styled_stream(stream).write("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()))
+    styled_stream(stream).write(without_end_blanks(page.getvalue()))
 
 
 def answer(optimum: Optimum) -> Iterator[str]:
@@ -290,75 +318,49 @@ def answer(optimum: Optimum) -> Iterator[str]:
     before = optimum.recorded_usd if optimum.recorded_usd is not None else optimum.best_preset.usd
     name = optimum.first if optimum.recorded_usd is not None else optimum.best_preset.name
     less = change_text(change(optimum.usd, before))
-    yield f"That costs {dollars(optimum.usd)} instead of {dollars(before)} ({name}): {less}. {_proof(optimum)}"
-
-
-def _proof(optimum: Optimum) -> str:
     gap = change(optimum.usd, optimum.lower_bound_usd)
+    proof = f"No legal plan costs less than {dollars(optimum.lower_bound_usd)}; this one is {percent(gap)} above that."
     if optimum.is_optimal:
-        return "This plan is provably optimal."
-    if gap is not None and gap <= 0:
-        return "It is at the lower bound, but not under every assumption."
-    return f"No legal plan costs less than {dollars(optimum.lower_bound_usd)}; this one is {percent(gap)} above that."
-
-
-def _facts(optimum: Optimum, width: int) -> Padding:
-    grid = Table.grid(padding=(0, 3, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    for label, sentence in facts(optimum):
-        grid.add_row(Text(label), Text(sentence))
-    holder = Table.grid()
-    holder.add_column(width=width - 2)
-    holder.add_row(grid)
-    return Padding(holder, (0, 0, 0, 2))
+        proof = "This plan is provably optimal."
+    elif gap is not None and gap <= 0:
+        proof = "It is at the lower bound, but not under every assumption."
+    yield f"That costs {dollars(optimum.usd)} instead of {dollars(before)} ({name}): {less}. {proof}"
 
 
 def facts(optimum: Optimum) -> Iterator[tuple[str, str]]:
     """How sure it is, and what else changes: (label, sentence)."""
-    error_margin = Decimal(str(optimum.error_margin))
-    about = (
-        f": ±{percent(error_margin)} → ±{rough_dollars(optimum.usd * error_margin)} on each figure"
-        if error_margin
-        else ""
-    )
-    yield "tokens", f"{optimum.token_source}{about}"
-    yield "rules", _rules(optimum)
+    yield "tokens", ": ".join(filter(None, (optimum.token_source, _margin_words(optimum))))
+    if optimum.depends_on:
+        costs = "; ".join(
+            f"with {one.switch}={one.value} it costs {dollars(one.plan_usd)}, a preset {dollars(one.preset_usd)}"
+            for one in optimum.assumptions
+            if not one.is_cheaper
+        )
+        yield "rules", f"the plan depends on assumptions, so it is not called optimal: {costs}"
+    else:
+        yield "rules", "no compared preset is cheaper than this plan under any other assumption"
     for name, load in optimum.loads.items():
         yield (
             "prefill" if name == "plan" else "",
             f"{name}: {percent(load.mean_share)} of a prompt is not read (95th percentile {percent(load.p95_share)}); "
             f"at most {tokens(load.peak_per_minute)} input tokens a minute count against a rate limit",
         )
-    yield "seconds", _seconds(optimum)
+    fit = optimum.fit
+    if fit is None:
+        yield "seconds", "not supported by the data: the recording has no times to the first token"
+    elif not fit.is_supported:
+        yield "seconds", f"not supported by the data ({fit.calls} calls with a time, r² {fit.r2:.2f})"
+    else:
+        saved = optimum.loads[optimum.first].unread_tokens - optimum.loads["plan"].unread_tokens
+        yield (
+            "seconds",
+            f"first token after {fit.base_s:.2f} s + {fit.per_token_s * 1000:.3f} s per 1,000 unread tokens "
+            f"(r² {fit.r2:.2f}, {fit.calls} calls): {saved * fit.per_token_s:+.1f} s saved in all",
+        )
     if optimum.refused:
         yield "left out", f"{len(optimum.refused):,} calls that failed, are refused, or could not be evaluated"
     if optimum.answers_usd:
         yield "answers", f"{dollars(optimum.answers_usd)} of each figure is output, the same in every plan"
-
-
-def _rules(optimum: Optimum) -> str:
-    if not optimum.depends_on:
-        return "no compared preset is cheaper than this plan under any other assumption"
-    worse = [reading for reading in optimum.assumptions if not reading.is_cheaper]
-    costs = "; ".join(
-        f"with {one.switch}={one.value} it costs {dollars(one.plan_usd)}, a preset {dollars(one.preset_usd)}"
-        for one in worse
-    )
-    return f"the plan depends on assumptions, so it is not called optimal: {costs}"
-
-
-def _seconds(optimum: Optimum) -> str:
-    fit = optimum.fit
-    if fit is None:
-        return "not supported by the data: the recording has no times to the first token"
-    if not fit.is_supported:
-        return f"not supported by the data ({fit.calls} calls with a time, r² {fit.r2:.2f})"
-    saved = optimum.loads[optimum.first].unread_tokens - optimum.loads["plan"].unread_tokens
-    return (
-        f"first token after {fit.base_s:.2f} s + {fit.per_token_s * 1000:.3f} s per 1,000 unread tokens "
-        f"(r² {fit.r2:.2f}, {fit.calls} calls): {saved * fit.per_token_s:+.1f} s saved in all"
-    )
 
 
 def optimum_page(source: str, optimum: Optimum, again: str) -> str:

@@ -1,8 +1,6 @@
-"""The row of a call: its fields, as `replay --json` and calls.csv write them.
+"""The row of a call: its fields, as `replay --json` and calls.csv write them, with the rank of its strategy.
 
 It imports nothing heavy: a row is made for every call of a long log.
-
-The rows of strategies that are compared: each has the rank of its strategy.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from operator import attrgetter
 from typing import Any, TextIO
 
@@ -31,30 +30,12 @@ def _usd(row: CallRow, amount: Decimal) -> str | None:
     return exact(amount) if row.is_priced else None
 
 
-def _tokens_of(name: str) -> Field:
-    field = USAGE_FIELDS.get(name, name)
-    return lambda row: getattr(row.usage, field)
+def _usd_field(amount: Callable[[CallRow], Decimal]) -> Field:
+    return lambda row: _usd(row, amount(row))
 
 
-def _cost_of(name: str) -> Field:
-    return lambda row: _usd(row, getattr(row.cost, name))
-
-
-def _layer_cost_of(layer: Layer) -> Field:
-    return lambda row: _usd(row, row.cost_by_layer.get(layer, ZERO))
-
-
-def _usage_or_error(row: CallRow) -> dict[str, Any]:
-    if row.error is None:
-        return {"usage": row.usage.wire()}
-    return {"error": {"type": row.error_type or REFUSED, "message": row.error}}
-
-
-def _cost_range(row: CallRow) -> dict[str, Any]:
-    """The least and the most that the call can cost, where hits are best effort."""
-    if row.cost_if_missed is None:
-        return {}
-    return {"cost_range_usd": [_usd(row, row.cost.total), exact(row.cost_if_missed)]}
+def _layer_cost(layer: Layer, row: CallRow) -> Decimal:
+    return row.cost_by_layer.get(layer, ZERO)
 
 
 FIELDS: dict[str, Field] = {
@@ -66,7 +47,7 @@ FIELDS: dict[str, Field] = {
     "turn": attrgetter("turn"),
     "inquiry": attrgetter("inquiry"),
     "output_is_recorded": attrgetter("output_is_recorded"),
-    "cost_usd": lambda row: _usd(row, row.cost.total),
+    "cost_usd": _usd_field(attrgetter("cost.total")),
     "cause": attrgetter("cause"),
     "error": attrgetter("error"),
     **{name: attrgetter(name) for name in ("session", "project", "agent")},
@@ -74,31 +55,34 @@ FIELDS: dict[str, Field] = {
     "line": lambda row: row.line or None,
 }
 """The fields of a call, by the key that JSON and CSV share."""
-JSON_GROUPS: tuple[Callable[[CallRow], dict[str, Any]] | str, ...] = (
-    *("call", "timestamp", "model", "strategy", _usage_or_error, "cost_usd", _cost_range),
+JSON_BEFORE = ("call", "timestamp", "model", "strategy")
+JSON_AFTER = (
     *("cause", "output_is_recorded", "purpose", "turn", "inquiry"),
     *("session", "project", "agent", "file", "line"),
 )
+"""Fields of the JSON before and after what a call used and costs."""
 CSV_FIELDS: dict[str, Field] = {
     **{name: FIELDS[name] for name in ("strategy", "call")},
     "timestamp": lambda row: row.timestamp or datetime.fromtimestamp(row.start, UTC).isoformat(),
     **{name: FIELDS[name] for name in ("model", "purpose", "turn", "inquiry")},
-    **{name: _tokens_of(name) for name in TOKEN_CLASSES},
-    **{f"{name}_usd": _cost_of(name) for name in COST_CLASSES},
-    **{f"{layer}_usd": _layer_cost_of(layer) for layer in Layer},
+    **{name: attrgetter(f"usage.{USAGE_FIELDS.get(name, name)}") for name in TOKEN_CLASSES},
+    **{f"{name}_usd": _usd_field(attrgetter(f"cost.{name}")) for name in COST_CLASSES},
+    **{f"{layer}_usd": _usd_field(partial(_layer_cost, layer)) for layer in Layer},
     **{name: FIELDS[name] for name in ("cost_usd", "cause", "error")},
 }
 
 
 def call_object(row: CallRow) -> dict[str, Any]:
     """The call as docs/reference/output-formats.md describes it; one with an error has `error` in place of `usage`."""
-    fields: dict[str, Any] = {"format": FORMAT}
-    for part in JSON_GROUPS:
-        if isinstance(part, str):
-            fields[part] = FIELDS[part](row)
-        else:
-            fields |= part(row)
-    return fields
+    fields: dict[str, Any] = {"format": FORMAT, **{name: FIELDS[name](row) for name in JSON_BEFORE}}
+    if row.error is None:
+        fields["usage"] = row.usage.wire()
+    else:
+        fields["error"] = {"type": row.error_type or REFUSED, "message": row.error}
+    fields["cost_usd"] = _usd(row, row.cost.total)
+    if row.cost_if_missed is not None:  # the least and the most, where hits are best effort
+        fields["cost_range_usd"] = [fields["cost_usd"], exact(row.cost_if_missed)]
+    return fields | {name: FIELDS[name](row) for name in JSON_AFTER}
 
 
 def write_call_csv(rows: Iterable[CallRow], stream: TextIO) -> None:
@@ -111,11 +95,9 @@ def write_call_csv(rows: Iterable[CallRow], stream: TextIO) -> None:
 
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(CSV_FIELDS)
-    writer.writerows([_inert(field(row)) for field in CSV_FIELDS.values()] for row in rows)
-
-
-def _inert(cell: object) -> object:
-    return inert_cell(cell) if isinstance(cell, str) else cell
+    for row in rows:
+        cells = [field(row) for field in CSV_FIELDS.values()]
+        writer.writerow([inert_cell(cell) if isinstance(cell, str) else cell for cell in cells])
 
 
 def ranked_objects(ledgers: Sequence[Ledger]) -> Iterator[dict[str, Any]]:

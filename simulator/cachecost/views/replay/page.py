@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cachecost.analysis.comparison.ranking import rank_sentences
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summarise
-from cachecost.base.formatting import change, change_text, count_text, dollars, percent, tokens
+from cachecost.base.formatting import change, change_text, count_text, dollars, percent, range_text, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation
@@ -43,28 +43,24 @@ def replay_page(
     first = ledgers[0].strategy
     comparison = Comparison("", host, models, day, rules, list(ledgers), first)
     summary = summarise(comparison)
-    return run_page(
-        RunResult(
-            log,
-            "What does this recording cost, call by call?",
-            " · ".join(
-                [
-                    count_text(len(ledgers[0].rows), "call"),
-                    *([f"billed {dollars(billed.dollars)} for {count_text(billed.calls, 'call')}"] if billed else []),
-                    models,
-                    " to ".join(str(day) for day in dict.fromkeys((min(days), max(days)))),
-                ]
-            ),
-            _verdict(summary, billed),
-            [comparison],
-            [Assumption(text) for text in (*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND)],
-            versions={"cachecost": __version__, "prices": prices},
-            explanations=list(explanations),
-        ),
-        again,
-        _billed_row(summary, billed) if billed else None,
-        with_ranks=True,
+    about = [
+        count_text(len(ledgers[0].rows), "call"),
+        f"billed {dollars(billed.dollars)} for {count_text(billed.calls, 'call')}" if billed else "",
+        models,
+        range_text(str(min(days)), str(max(days)), " to "),
+    ]
+    assumed = [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND]
+    result = RunResult(
+        log,
+        "What does this recording cost, call by call?",
+        " · ".join(filter(None, about)),
+        _verdict(summary, billed),
+        [comparison],
+        list(map(Assumption, assumed)),
+        versions={"cachecost": __version__, "prices": prices},
+        explanations=list(explanations),
     )
+    return run_page(result, again, _billed_row(summary, billed) if billed else None, with_ranks=True)
 
 
 def _billed_row(summary: Summary, billed: Billed) -> BilledRow:

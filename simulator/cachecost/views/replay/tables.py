@@ -58,31 +58,60 @@ def sum_table(ledgers: Sequence[Ledger], billed: Billed | None, summary: Summary
     """The bill, then a row a ledger; in tokens where no price is known. The ranks are those of the `summary`."""
     rows = [_SumRow(BILLED, billed.calls, billed.usage, billed.dollars)] if billed else []
     rows += map(_sum_row, ledgers)
-    is_priced = all(ledger.is_priced for ledger in ledgers)
-    if is_priced:
-        columns = [*_priced_columns(rows, ledgers[0].ttls), *_bound_columns(rows, ledgers)]
-    else:
-        columns = _unpriced_columns(rows)
-    names = [*[BILLED] * (billed is not None), *(_shown_name(ledger, summary) for ledger in ledgers)]
-    compared = [*[""] * (billed is not None), *(ledger.strategy for ledger in ledgers)]
-    ranks = [rank_column(summary, compared)] if summary else []
-    return Table([Column("name", "strategy", names, right=False), *columns, *ranks])
-
-
-def _shown_name(ledger: Ledger, summary: Summary | None) -> str:
-    line = summary.line(ledger.strategy) if summary else None
-    return shown_name(line) if line else ledger.strategy
+    first = [BILLED] * (billed is not None)
+    lines = [summary.line(ledger.strategy) if summary else None for ledger in ledgers]
+    names = [shown_name(line) if line else ledger.strategy for ledger, line in zip(ledgers, lines, strict=True)]
+    columns = [
+        Column("name", "strategy", [*first, *names], right=False),
+        Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT),
+    ]
+    if _are_priced(ledgers):
+        short, long = ledgers[0].ttls
+        places = dollar_places(amount for row in rows for amount in (row.cost, row.most))
+        costs = [f"{REFUSED} " * row.refused + dollar_range(row.cost, row.most, places) for row in rows]
+        columns += [
+            _token_column("read", rows, lambda usage: usage.read),
+            _token_column(f"write {short}", rows, lambda usage: usage.write_5m),
+            _token_column(f"write {long}", rows, lambda usage: usage.write_1h),
+            _token_column("uncached", rows, lambda usage: usage.input_tokens),
+            _token_column("output", rows, lambda usage: usage.output_tokens),
+            Column("cost", "cost", point_aligned(costs)),
+        ]
+        if have_own_bounds(ledgers):  # a bound that all share is a line under the table
+            over = percent_column([row.above_lower_bound for row in rows], signed=True)
+            cells = ["" if row.name == BILLED else cell for row, cell in zip(rows, over, strict=True)]
+            columns.append(Column("lower_bound", "above lower bound", cells, rank=LOWER_BOUND))
+    else:  # in tokens: a server of your own computes what it does not find, and storage is free
+        columns += [
+            _token_column("prefill saved", rows, lambda usage: usage.read),
+            _token_column("prefill to do", rows, lambda usage: usage.unread),
+            Column("share", "cache hit rate", percent_column([row.cache_hit_rate for row in rows])),
+            _token_column("output", rows, lambda usage: usage.output_tokens),
+            Column("cost", "cost", [UNKNOWN] * len(rows), rank=ZERO_CLASS),
+        ]
+    if summary:
+        columns.append(rank_column(summary, [*[""] * len(first), *(ledger.strategy for ledger in ledgers)]))
+    return Table(columns)
 
 
 def cause_table(ledger: Ledger, header: str) -> Table:
     """What calls cost, by cause, the most expensive first; where no price is known, the tokens to compute."""
-    causes = _rows_by_cause(ledger)
+    groups: dict[str, list[CallRow]] = {}
+    for row in ledger.rows:
+        if row.cause is not None:
+            groups.setdefault(row.cause, []).append(row)
+    is_priced = ledger.is_priced  # looks at every row
+    weights = {
+        cause: sum((row.cost.total if is_priced else Decimal(row.usage.unread)) for row in rows)
+        for cause, rows in groups.items()
+    }
+    causes = dict(sorted(groups.items(), key=lambda item: (-weights[item[0]], item[0])))
     usages = [sum((row.usage for row in rows), Usage()) for rows in causes.values()]
     columns = [
         Column("cause", header, list(causes), right=False),
         Column("calls", "calls", [f"{len(rows):,}" for rows in causes.values()]),
     ]
-    if not ledger.is_priced:
+    if not is_priced:
         to_do = [usage.unread for usage in usages]
         columns.append(Column("saved", "prefill saved", token_column([usage.read for usage in usages])))
         columns.append(Column("to do", "prefill to do", token_column(to_do)))
@@ -125,68 +154,10 @@ def _sum_row(ledger: Ledger) -> _SumRow:
     return _SumRow(ledger.strategy, count, ledger.usage, cost, ledger.most, over, refused)
 
 
-def _priced_columns(rows: Sequence[_SumRow], ttls: tuple[str, str]) -> list[Column]:
-    short, long = ttls
-    costs = point_aligned(_costs(rows))
-    return [
-        _call_column(rows),
-        _token_column("read", rows, lambda usage: usage.read),
-        _token_column(f"write {short}", rows, lambda usage: usage.write_5m),
-        _token_column(f"write {long}", rows, lambda usage: usage.write_1h),
-        _token_column("uncached", rows, lambda usage: usage.input_tokens),
-        _token_column("output", rows, lambda usage: usage.output_tokens),
-        Column("cost", "cost", costs),
-    ]
-
-
-def _bound_columns(rows: Sequence[_SumRow], ledgers: Sequence[Ledger]) -> list[Column]:
-    """How far each strategy is above its own lower bound; a bound that all share is a line under the table."""
-    if not have_own_bounds(ledgers):
-        return []
-    over = percent_column([row.above_lower_bound for row in rows], signed=True)
-    cells = ["" if row.name == BILLED else cell for row, cell in zip(rows, over, strict=True)]
-    return [Column("lower_bound", "above lower bound", cells, rank=LOWER_BOUND)]
-
-
-def _unpriced_columns(rows: Sequence[_SumRow]) -> list[Column]:
-    """As `_priced_columns`, in tokens: a server of your own computes what it does not find, and storage is free."""
-    return [
-        _call_column(rows),
-        _token_column("prefill saved", rows, lambda usage: usage.read),
-        _token_column("prefill to do", rows, lambda usage: usage.unread),
-        Column("share", "cache hit rate", percent_column([row.cache_hit_rate for row in rows])),
-        _token_column("output", rows, lambda usage: usage.output_tokens),
-        Column("cost", "cost", [UNKNOWN] * len(rows), rank=ZERO_CLASS),
-    ]
-
-
-def _call_column(rows: Sequence[_SumRow]) -> Column:
-    return Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT)
-
-
 def _token_column(name: str, rows: Sequence[_SumRow], count: Callable[[Usage], int]) -> Column:
     """A class of tokens; one that is zero everywhere may be hidden, one that counts never."""
     counts = [None if row.usage is None else count(row.usage) for row in rows]
     return Column(name, name, token_column(counts), rank=ANSWER if any(counts) else ZERO_CLASS)
-
-
-def _costs(rows: Sequence[_SumRow]) -> list[str]:
-    places = dollar_places(amount for row in rows for amount in (row.cost, row.most))
-    return [f"{REFUSED} " * row.refused + dollar_range(row.cost, row.most, places) for row in rows]
-
-
-def _rows_by_cause(ledger: Ledger) -> dict[str, list[CallRow]]:
-    """The rows that have a cause, the most expensive cause first."""
-    groups: dict[str, list[CallRow]] = {}
-    for row in ledger.rows:
-        if row.cause is not None:
-            groups.setdefault(row.cause, []).append(row)
-    is_priced = ledger.is_priced  # looks at every row
-    weights = {
-        cause: sum((row.cost.total if is_priced else Decimal(row.usage.unread)) for row in rows)
-        for cause, rows in groups.items()
-    }
-    return dict(sorted(groups.items(), key=lambda item: (-weights[item[0]], item[0])))
 
 
 def _share_column(amounts: Sequence[Decimal], whole: Decimal) -> Column:
@@ -218,7 +189,17 @@ def print_ledgers(
         return
     console.print(f"{title}   {count_text(calls or len(ledgers[0].rows), 'call')}", markup=False, soft_wrap=True)
     if ranked:
-        ledgers = sorted(ledgers, key=_rank if _are_priced(ledgers) else _rank_by_tokens)
+        # the cheapest first, after those that ask what was asked those that do not, last those with refused calls
+        is_priced = _are_priced(ledgers)
+        ledgers = sorted(
+            ledgers,
+            key=lambda one: (
+                one.errors,
+                not one.inquiries,
+                one.cost.total if is_priced else one.usage.unread,
+                one.strategy,
+            ),
+        )
     summary = summarise_ledgers(ledgers) if are_strategies and len(ledgers) > 1 else None
     sums = fit_table(sum_table(ledgers, billed, summary), console.width, NARROWEST_NAME)
     console.print(render_table(sums))
@@ -235,9 +216,11 @@ def print_ledgers(
 
 def _print_details(console: Console, ledgers: Sequence[Ledger], with_causes: bool) -> None:
     """The causes of each ledger, and why calls have no usage: once where that is the same for all."""
-    everywhere = _common_errors(ledgers)
-    _print_warm_start(console, ledgers)
-    for sentence in [note for ledger in ledgers if ledger.strategy == AS_RECORDED for note in ledger.notes]:
+    first, *others = (_errors(ledger.rows) for ledger in ledgers)
+    everywhere = {pair for pair in first.items() if others and all(pair in other.items() for other in others)}
+    warm = next(filter(None, (warm_reads(ledger.rows).sentence for ledger in ledgers)), "")
+    notes = [note for ledger in ledgers if ledger.strategy == AS_RECORDED for note in ledger.notes]
+    for sentence in filter(None, (warm, *notes)):
         _print_note(console, sentence)
     for ledger in ledgers:
         if with_causes:
@@ -248,45 +231,19 @@ def _print_details(console: Console, ledgers: Sequence[Ledger], with_causes: boo
             if (reason, count) not in everywhere:
                 name = f"{ledger.strategy}: " if len(ledgers) > 1 else ""
                 _print_note(console, f"{name}{count_text(count, 'call')} without usage: {reason}")
-    _print_missing(console, ledgers, everywhere)
-
-
-def _print_missing(console: Console, ledgers: Sequence[Ledger], everywhere: dict[tuple[str, int], None]) -> None:
-    for reason, count in everywhere:
-        _print_note(console, f"{count_text(count, 'call')} without usage: {reason}")
-    if silent := max(map(_without_output, ledgers)):
+    for reason, count in first.items():
+        if (reason, count) in everywhere:
+            _print_note(console, f"{count_text(count, 'call')} without usage: {reason}")
+    silent = max(
+        sum(row.error is None and bool(row.cause) and not row.output_is_recorded for row in ledger.rows)
+        for ledger in ledgers
+    )
+    if silent:
         _print_note(console, f"{count_text(silent, 'call')} without recorded output: 0 output tokens counted")
-
-
-def _without_output(ledger: Ledger) -> int:
-    return sum(1 for row in ledger.rows if row.error is None and row.cause and not row.output_is_recorded)
-
-
-def _print_warm_start(console: Console, ledgers: Sequence[Ledger]) -> None:
-    sentences = (warm_reads(ledger.rows).sentence for ledger in ledgers)
-    if sentence := next(filter(None, sentences), ""):
-        _print_note(console, sentence)
-
-
-def _common_errors(ledgers: Sequence[Ledger]) -> dict[tuple[str, int], None]:
-    """The reasons, with the number of calls, that all of several ledgers share."""
-    if len(ledgers) < 2:
-        return {}
-    first, *others = (dict.fromkeys(_errors(ledger.rows).items()) for ledger in ledgers)
-    return {pair: None for pair in first if all(pair in other for other in others)}
 
 
 def _print_note(console: Console, text: str) -> None:
     console.print(f"  {text}", markup=False, soft_wrap=True)
-
-
-def _rank(ledger: Ledger) -> tuple[object, ...]:
-    """The cheapest first, after those that ask what was asked those that do not, last those with refused calls."""
-    return ledger.errors, not ledger.inquiries, ledger.cost.total, ledger.strategy
-
-
-def _rank_by_tokens(ledger: Ledger) -> tuple[object, ...]:
-    return ledger.errors, not ledger.inquiries, ledger.usage.unread, ledger.strategy
 
 
 def _are_priced(ledgers: Sequence[Ledger]) -> bool:

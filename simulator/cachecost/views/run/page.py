@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -15,7 +15,6 @@ from cachecost.analysis.comparison.summary import (
     CLASS_FIELDS,
     CLASS_NAMES,
     TTL_NAMES,
-    StrategyLine,
     Summary,
     apart_sentences,
     bold_words,
@@ -31,28 +30,37 @@ from cachecost.analysis.comparison.summary import (
 from cachecost.analysis.comparison.verdict import seeds_sentence
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
 from cachecost.ledger.findings import Explanation
-from cachecost.ledger.results import RunResult
+from cachecost.ledger.results import Ledger, RunResult
+from cachecost.providers.usage import ZERO
 from cachecost.views.charts.style import inline
 from cachecost.views.explain.text import findings_table, group_findings, headline
 from cachecost.views.html.frame import render_page
-from cachecost.views.run.files import SHOWN, anchors_of, providers_title, question_variants, run_timelines
-from cachecost.views.run.line_charts import area_figure, cumulative_figure
-from cachecost.views.run.provider_chart import compares_providers, providers_figure
+from cachecost.views.run.charts import area_figure, compares_providers, cumulative_figure, group_name, providers_figure
 from cachecost.views.run.tables import (
     assumption_table,
     cumulative_table,
     layer_table,
     name_strategies,
     parts_table,
+    providers_title,
     published_figure_table,
     question_table,
+    question_variants,
     strategy_table,
     variant_costs,
     variant_table,
 )
 from cachecost.views.tables.output import lower_bound_sentence, rank_column
 from cachecost.views.tables.table import Column, Table
-from cachecost.views.timeline.picture import TimelineView, timeline_key
+from cachecost.views.timeline.columns import (
+    MOST,
+    draw_paths,
+    ledger_columns,
+    limit_columns,
+    limit_spots,
+    rewritten_by_call,
+)
+from cachecost.views.timeline.picture import TimelineScale, TimelineView, timeline_key, timeline_view, usage_sentence
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 BILLED = "billed"
@@ -107,7 +115,14 @@ def run_page(
     main = summaries[0]
     timelines = run_timelines(main, result.explanations)
     columns = _columns(main, with_ranks)
-    rows = _rows(main, columns, anchors_of(timelines), billed)
+    anchors = {name: view.anchor for view in timelines for name in (view.members or (view.name,))}
+    rows = _rows(main, columns, anchors, billed)
+    opened = sorted(timelines, key=lambda view: not view.is_open)
+    questions = question_variants(summaries)
+    variants = [variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else []
+    variants += [questions] if questions else []
+
+    providers, *charts = _charts(summaries)
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(
         "run.html",
@@ -124,21 +139,21 @@ def run_page(
         error_margins=[*token_sentences(main), *filter(None, [seeds_sentence(main, result.seeds).removesuffix(".")])],
         lower_bound=lower_bound_sentence(main.comparison.ledgers),
         refusals=refusal_sentences(main),
-        apart=apart_sentences(main),
+        compared_apart=apart_sentences(main),
         bold=bold_words(main),
         questions=question_table(main) if main.has_questions else None,
         class_names=main.class_names,
-        timelines=_open_first(timelines)[:SHOWN],
-        more_timelines=_open_first(timelines)[SHOWN:],
-        strip_key=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), TTL_NAMES)),
-        providers=_providers(summaries),
-        charts=[*_cumulative(main), *_parts(main)],
+        timelines=opened[:SHOWN],
+        more_timelines=opened[SHOWN:],
+        timeline_legend=timeline_key(timelines, next((ledger.ttls for ledger in main.comparison.ledgers), TTL_NAMES)),
+        providers=providers,
+        charts=charts,
         layers=layer_table(main) if main.lines else None,
-        findings=[_finding_section(explanation) for explanation in result.explanations],
-        variants=_variants(summaries),
+        findings=list(map(_finding_section, result.explanations)),
+        variants=variants,
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
-        rests=summary_sentence(result.assumptions),
+        assumption_sentence=summary_sentence(result.assumptions),
         assumed=assumption_groups(result.assumptions),
         first_assumed=first_assumptions(result.assumptions),
         assumptions=assumption_table(main.comparison.rules, main.comparison.host),
@@ -146,6 +161,11 @@ def run_page(
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
     )
+
+
+def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
+    groups = group_findings(explanation)
+    return next(headline(explanation, groups)), findings_table(explanation) if groups else None
 
 
 def _saving(summary: Summary) -> tuple[str, str] | None:
@@ -159,102 +179,86 @@ def _saving(summary: Summary) -> tuple[str, str] | None:
     return change_text(best.vs_first), f"{best.answer} instead of {first.answer}: {join_names(summary.winners)}"
 
 
-def _open_first(timelines: Sequence[TimelineView]) -> list[TimelineView]:
-    return sorted(timelines, key=lambda view: not view.is_open)
-
-
 def _rows(
     summary: Summary, columns: Sequence[Column], anchors: Mapping[str, str], billed: BilledRow | None
 ) -> list[StrategyRow]:
-    amounts = [_length(line, summary) for line in summary.lines]
-    largest = max([*amounts, *([billed.cost] if billed else [])], default=Decimal(0))
-    first = [_billed_row(billed, columns, largest)] if billed and summary.is_priced else []
-    return first + [
-        StrategyRow(
-            line.name,
-            anchors.get(line.name, "strategies"),
-            [(column.key, column.cells[number].strip()) for column in columns],
-            _bar(line, largest, summary),
-            line in summary.best_lines,
-            bool(line.refused) or line.is_apart,
-            APART if line.is_apart else "",
-        )
-        for number, line in enumerate(summary.lines)
+    """A row a strategy, after that of the bill; a bar is in USD, or in tokens where no price is known."""
+    is_priced = summary.is_priced
+    names = CLASS_NAMES if is_priced else summary.class_names
+    parts = [
+        line.cost.by_class()
+        if is_priced
+        else {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
+        for line in summary.lines
     ]
-
-
-def _billed_row(billed: BilledRow, columns: Sequence[Column], largest: Decimal) -> StrategyRow:
-    cells = [(column.key, billed.cells.get(column.key, "")) for column in columns]
-    width = f"{billed.cost / largest * 100:.2f}" if largest else "0"
-    return StrategyRow(BILLED, "", cells, [(BILLED, width, f"billed {dollars(billed.cost)}")], False, False)
+    amounts = [
+        line.cost.total if is_priced else sum(found.values(), ZERO)
+        for line, found in zip(summary.lines, parts, strict=True)
+    ]
+    largest = max([*amounts, *([billed.cost] if billed else [])], default=ZERO)
+    rows = []
+    if billed and is_priced:
+        cells = [(column.key, billed.cells.get(column.key, "")) for column in columns]
+        width = f"{billed.cost / largest * 100:.2f}" if largest else "0"
+        bar = [(BILLED, width, f"billed {dollars(billed.cost)}")]
+        rows.append(StrategyRow(BILLED, "", cells, bar, False, False))
+    for number, (line, found) in enumerate(zip(summary.lines, parts, strict=True)):
+        bar = [
+            (
+                name,
+                f"{amount / largest * 100:.2f}",
+                f"{names[name]} {dollars(amount) if is_priced else tokens(int(amount))}",
+            )
+            for name, amount in found.items()
+            if amount > largest * HAIRLINE
+        ]
+        rows.append(
+            StrategyRow(
+                line.name,
+                anchors.get(line.name, "strategies"),
+                [(column.key, column.cells[number].strip()) for column in columns],
+                bar,
+                line in summary.best_lines,
+                bool(line.refused) or line.is_apart,
+                APART if line.is_apart else "",
+            )
+        )
+    return rows
 
 
 def _columns(summary: Summary, with_ranks: bool) -> list[Column]:
     """The columns of every other view, what it costs first: that is what a narrow page shows."""
-    if not summary.lines:
+    lines = summary.lines
+    if not lines:
         return []
-    margins = Column("error_margin", "error margin", _error_margins(summary.lines))
-    ranks = (
-        [rank_column(summary, [line.name for line in summary.lines])] if with_ranks and len(summary.lines) > 1 else []
-    )
-    columns = [*strategy_table(summary).columns[1:], *ranks, margins]
+    places = lines[0].places
+    errors = [dollars(None if line.total is None else line.error, places) for line in lines]
+    errors = [cell if cell.startswith(("<", UNKNOWN)) else f"±{cell}" for cell in errors]
+    ranks = [rank_column(summary, [line.name for line in lines])] if with_ranks and len(lines) > 1 else []
+    columns = [*strategy_table(summary).columns[1:], *ranks, Column("error_margin", "error margin", errors)]
     return sorted(columns, key=lambda column: FIRST.index(column.key) if column.key in FIRST else len(FIRST))
 
 
-def _error_margins(lines: Sequence[StrategyLine]) -> list[str]:
-    """In the precision of the costs: "±$0.04", "<$0.01"."""
-    places = next((line.places for line in lines), None)
-    cells = [dollars(None if line.total is None else line.error, places) for line in lines]
-    return [cell if cell.startswith(("<", UNKNOWN)) else f"±{cell}" for cell in cells]
-
-
-def _length(line: StrategyLine, summary: Summary) -> Decimal:
-    """How long the bar of a line is: in USD, or in tokens where no price is known."""
-    return line.cost.total if summary.is_priced else sum(_tokens_by_class(line, summary).values(), Decimal(0))
-
-
-def _tokens_by_class(line: StrategyLine, summary: Summary) -> dict[str, Decimal]:
-    return {name: Decimal(getattr(line.usage, CLASS_FIELDS[name])) for name in summary.classes}
-
-
-def _bar(line: StrategyLine, largest: Decimal, summary: Summary) -> list[tuple[str, str, str]]:
-    parts = line.cost.by_class() if summary.is_priced else _tokens_by_class(line, summary)
-    names = CLASS_NAMES if summary.is_priced else summary.class_names
-    return [
-        (name, f"{amount / largest * 100:.2f}", f"{names[name]} {_amount(amount, summary)}")
-        for name, amount in parts.items()
-        if amount > largest * HAIRLINE
-    ]
-
-
-def _amount(amount: Decimal, summary: Summary) -> str:
-    return dollars(amount) if summary.is_priced else tokens(int(amount))
-
-
-def _providers(summaries: Sequence[Summary]) -> ChartView | None:
-    """What it costs on each provider, where the variants are several; their table stands below."""
-    if not compares_providers(summaries):
-        return None
-    title = providers_title(summaries)
-    picture = inline(providers_figure(summaries, headed=False), "providers", title)
-    return ChartView("providers", title, picture, question_variants(summaries) or variant_costs(summaries))
-
-
-def _cumulative(summary: Summary) -> list[ChartView]:
-    if not summary.is_priced or not any(line.cost.total for line in summary.lines):
-        return []
-    title = cumulative_title(summary)
-    picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
-    return [ChartView("cumulative", title, picture, cumulative_table(summary))]
-
-
-def _parts(summary: Summary) -> list[ChartView]:
+def _charts(summaries: Sequence[Summary]) -> list[ChartView | None]:
+    """What each provider costs, where they are several, else None; then dollars so far, where there are prices: of all
+    strategies, and of the first and the best by token class and layer.
+    """
+    summary, charts = summaries[0], list[ChartView | None]()
+    if compares_providers(summaries):
+        title = providers_title(summaries)
+        picture = inline(providers_figure(summaries, headed=False), "providers", title)
+        charts.append(ChartView("providers", title, picture, question_variants(summaries) or variant_costs(summaries)))
+    else:
+        charts.append(None)
     if not summary.is_priced:
-        return []
+        return charts
+    if any(line.cost.total for line in summary.lines):
+        title = cumulative_title(summary)
+        picture = inline(cumulative_figure(summary, headed=False), "cumulative", title)
+        charts.append(ChartView("cumulative", title, picture, cumulative_table(summary)))
     shown = dict.fromkeys(line.name for line in (summary.first, summary.best) if line is not None and line.cost.total)
     ledgers = {ledger.strategy: ledger for ledger in summary.comparison.ledgers}
     top = max((float(ledgers[name].cost.total) for name in shown), default=0.0) * 1.03
-    charts = []
     for number, name in enumerate(shown, 1):
         title = f"“{name}”: dollars so far by token class, and by layer of the prompt"
         picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)
@@ -262,14 +266,32 @@ def _parts(summary: Summary) -> list[ChartView]:
     return charts
 
 
-def _variants(summaries: Sequence[Summary]) -> list[Table]:
-    """The tables that set the variants side by side; none where there is one alone."""
-    if len(summaries) < 2:
-        return []
-    questions = question_variants(summaries)
-    return [variant_table(summaries), variant_costs(summaries), *([questions] if questions else [])]
+SHOWN = 6
+"""Pictures that have a place of their own; further ones are folded away together."""
 
 
-def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
-    groups = group_findings(explanation)
-    return next(iter(headline(explanation, groups))), findings_table(explanation) if groups else None
+def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) -> list[TimelineView]:
+    """The first and the best strategy open, then the others in their order; `explanations` tell what was rewritten."""
+    ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
+    shown = [line.name for line in (summary.first, summary.best) if line is not None]
+    order = sorted(ledgers, key=lambda one: shown.index(one.strategy) if one.strategy in shown else len(shown))
+    longest = max((row.usage.total_input for ledger in ledgers for row in ledger.rows), default=0)
+    rewritten = {one.strategy: rewritten_by_call(one) for one in explanations}
+    groups: dict[tuple[object, ...], list[Ledger]] = {}  # those whose columns are the same to the eye
+    for ledger in order:
+        paths = draw_paths(ledger_columns(ledger, MOST), longest)
+        groups.setdefault((len(ledger.rows), *paths.states, paths.refused), []).append(ledger)
+    others = len(groups) - len(set(shown))
+    anchors = {line.name: f"strip-{number + 1}" for number, line in enumerate(summary.lines)}
+    views = []
+    for group in groups.values():
+        ledger, names = group[0], [one.strategy for one in group]
+        is_open = ledger.strategy in shown
+        scale = (
+            TimelineScale(longest) if is_open else TimelineScale(longest, limit_columns(others), limit_spots(others))
+        )
+        calls = ledger_columns(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
+        says = usage_sentence(len(ledger.rows), ledger.usage, ledger.cost.total if ledger.is_priced else None)
+        view = timeline_view(group_name(names), anchors[ledger.strategy], says, calls, scale, is_open=is_open)
+        views.append(replace(view, members=names))
+    return views

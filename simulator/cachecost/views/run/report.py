@@ -1,11 +1,12 @@
-"""What machines read of a run: one JSON object of sums, one CSV row a call. Dollars with all their digits."""
+"""A run as JSON and CSV with all digits of its dollars, as Markdown, in the terminal, and as a folder of files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from io import StringIO
+from itertools import pairwise
 from json import dumps
 from pathlib import Path
 from shutil import rmtree
@@ -13,8 +14,6 @@ from tempfile import mkdtemp
 from typing import IO, Any
 
 from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.comparison.assumptions import (
@@ -41,44 +40,40 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import seeds_sentence
-from cachecost.base.formatting import count_text, encodable, exact, inert_text
-from cachecost.ledger.results import Assumption, Comparison, PublishedFigure, RunResult, TriedValue
-from cachecost.ledger.rows import QUESTIONS, LessInput
+from cachecost.base.formatting import count_text, encodable, exact, exact_or_none, inert_text
+from cachecost.ledger.results import Assumption, Comparison, RunResult
+from cachecost.ledger.rows import QUESTIONS
 from cachecost.providers.usage import ZERO
 from cachecost.scenario.models import plain
 from cachecost.views.bound_units import bind_units_in_markdown
-from cachecost.views.charts.palette import ERROR_STYLE
+from cachecost.views.charts.palette import CLASS_COLOURS, ERROR_STYLE
 from cachecost.views.replay.call_rows import FORMAT, write_call_csv
-from cachecost.views.run.files import (
-    CALLS,
-    CUMULATIVE,
-    DOLLARS,
-    OURS,
-    PAGE,
-    PROVIDERS,
-    QUESTION,
-    REPORT,
-    RESULT,
-    TITLE,
-    dollar_bar,
-    legend,
-    providers_title,
-    question_variants,
-)
+from cachecost.views.run.files import CALLS, CUMULATIVE, DOLLARS, OURS, PAGE, PROVIDERS, QUESTION, REPORT, RESULT
 from cachecost.views.run.tables import (
+    QUESTION_TITLE,
     cause_table,
     layer_table,
     name_strategies,
+    providers_title,
     published_figure_table,
     question_table,
+    question_variants,
     strategy_table,
-    terminal_variant_table,
     variant_costs,
     variant_table,
 )
-from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream
+from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream, without_end_blanks
 from cachecost.views.tables.output import escape_markdown, lower_bound_sentence, markdown_table, picture_link
-from cachecost.views.tables.table import GAP, INDENT, REFUSED, FittedTable, fit_table, hidden_note, render_table
+from cachecost.views.tables.table import (
+    GAP,
+    REFUSED,
+    FittedTable,
+    facts_grid,
+    fit_table,
+    hidden_note,
+    indented,
+    render_table,
+)
 
 
 def run_json(result: RunResult) -> str:
@@ -99,7 +94,15 @@ def run_object(result: RunResult) -> dict[str, Any]:
         "verdict": result.verdict,
         **_comparison(result.main),
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
-        "published_figures": [_published_figure(published_figure) for published_figure in result.published_figures],
+        "published_figures": [
+            {
+                "source": one.source,
+                "says": one.says,
+                "exact_share" if one.is_share else "exact_usd": exact(one.exact),
+                "how": one.how,
+            }
+            for one in result.published_figures
+        ],
         "seeds": [{"seed": int(each.variant.split()[-1]), **_comparison(each)} for each in result.seeds],
         "assumptions": [_assumption(one) for one in result.assumptions],
         "versions": dict(sorted(result.versions.items())),
@@ -116,6 +119,11 @@ def calls_csv(result: RunResult) -> str:
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     summary = summarise(comparison)
     names = [ledger.strategy for ledger in comparison.ledgers]
+    lead, found = None, best_and_next(summary.lines)
+    if found is not None and summary.is_priced:  # of the cheapest strategy over the next
+        best, second = found
+        margin = error_of_difference(best, second)
+        lead = {"over": second.name, "usd": exact(second.effort - best.effort), "error_usd": exact(margin)}
     return {
         "host": comparison.host,
         "model": comparison.model,
@@ -126,11 +134,12 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "best": summary.best.name if summary.best else None,
         "tied": list(summary.winners) if len(summary.winners) > 1 else [],
         "tied_with": [name for name in summary.winners if summary.best and name != summary.best.name],
-        "lead": _lead(summary),
+        "lead": lead,
     }
 
 
 def _strategy(line: StrategyLine) -> dict[str, Any]:
+    less = line.less
     return {
         "name": line.name,
         "calls": line.calls,
@@ -138,9 +147,9 @@ def _strategy(line: StrategyLine) -> dict[str, Any]:
         "usage": line.usage.wire(),
         **_dollars(line),
         "vs_first": None if line.vs_first is None else exact(round(line.vs_first, 6)),
-        "lower_bound_usd": None if line.lower_bound is None else exact(line.lower_bound),
+        "lower_bound_usd": exact_or_none(line.lower_bound),
         "inquiries": line.questions,
-        "cost_per_inquiry_usd": None if line.question is None else exact(line.question),
+        "cost_per_inquiry_usd": exact_or_none(line.question),
         "refusals": [{"type": each.kind, "message": each.reason, "calls": each.calls} for each in line.refusals],
         "token_source": line.token_source,
         "token_error_margin": line.error_margin,
@@ -148,31 +157,17 @@ def _strategy(line: StrategyLine) -> dict[str, Any]:
         "compared_apart": line.is_apart,
         "described_in": line.described_in,
         "own_assumptions": line.assumes,
-        "sees_less": None if line.less is None else _less(line.less),
+        "sees_less": less  # what it leaves out of the calls that the compared one makes too
+        and {
+            "calls": less.calls,
+            "of": "questions" if less.what == QUESTIONS else "main",
+            "mean_tokens": less.tokens,
+            "mean_tokens_compared": less.compared_tokens,
+            "calls_under_1000_tokens": less.small,
+            "questions_not_asked": less.unasked,
+            "leaves_out": less.words,
+        },
     }
-
-
-def _less(less: LessInput) -> dict[str, Any]:
-    """What a strategy leaves out of the calls that the compared one makes too."""
-    return {
-        "calls": less.calls,
-        "of": "questions" if less.what == QUESTIONS else "main",
-        "mean_tokens": less.tokens,
-        "mean_tokens_compared": less.compared_tokens,
-        "calls_under_1000_tokens": less.small,
-        "questions_not_asked": less.unasked,
-        "leaves_out": less.words,
-    }
-
-
-def _lead(summary: Summary) -> dict[str, str] | None:
-    """The lead of the cheapest strategy over the next, and its error margin; None without a next, or a price."""
-    found = best_and_next(summary.lines)
-    if found is None or not summary.is_priced:
-        return None
-    best, second = found
-    lead, margin = second.effort - best.effort, error_of_difference(best, second)
-    return {"over": second.name, "usd": exact(lead), "error_usd": exact(margin)}
 
 
 def _dollars(line: StrategyLine) -> dict[str, Any]:
@@ -198,7 +193,15 @@ def _assumption(assumption: Assumption) -> dict[str, Any]:
         "changes_answer": assumption.changes,
         "effect": assumption.effect,
         "impact": exact(round(assumption.impact, 6)),
-        "tried": [_tried(value) for value in assumption.tried],
+        "tried": [
+            {
+                "value": value.value,
+                "best": value.best,
+                "cost": _exact_all(value.costs),
+                "cost_per_inquiry_usd": _exact_all(value.questions),
+            }
+            for value in assumption.tried
+        ],
         "break_even": [
             {
                 "claim": each.claim,
@@ -211,27 +214,12 @@ def _assumption(assumption: Assumption) -> dict[str, Any]:
     }
 
 
-def _tried(value: TriedValue) -> dict[str, Any]:
-    return {
-        "value": value.value,
-        "best": value.best,
-        "cost": _exact_all(value.costs),
-        "cost_per_inquiry_usd": _exact_all(value.questions),
-    }
-
-
-def _published_figure(published_figure: PublishedFigure) -> dict[str, Any]:
-    name = "exact_share" if published_figure.is_share else "exact_usd"
-    return {
-        "source": published_figure.source,
-        "says": published_figure.says,
-        name: exact(published_figure.exact),
-        "how": published_figure.how,
-    }
-
-
 def _exact_all(amounts: Mapping[str, Decimal]) -> dict[str, str]:
     return {name: exact(amount) for name, amount in amounts.items()}
+
+
+CAUSES = "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls."
+ORDER = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
 
 
 def report_markdown(result: RunResult, pictures: Collection[str] = (), again: str | None = None) -> str:
@@ -247,45 +235,57 @@ def report_markdown(result: RunResult, pictures: Collection[str] = (), again: st
     facts += filter(None, [seeds_sentence(main, result.seeds)])
     facts.append(f"Rules and prices: {rules_sentence(main.comparison)}.")
     notes = [f"{note} ({name_strategies(names, main)})" for note, names in shared_notes(main.lines)]
-    parts = ["## How sure", _list(facts)]
     command = again or f"cachecost run scenarios/{result.scenario}.yaml"
     versions = " · ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     files = "`calls.csv` holds every call with its exact dollars, `result.json` the sums of this page."
-    sections = [
-        _head(result),
-        _markdown_comparison(result, summaries),
-        _assumptions(result),
-        ([*providers, picture_link(DOLLARS, dollars_title(summaries[0]), pictures)] if summaries[0].lines else []),
-        _question(main, pictures),
-        (["## Dollars, call after call", link] if link else []),
-        _where(main),
-        _variants(summaries),
-        _published_figures(result),
-        ([*parts, "Notes on strategies:", _list(notes)] if notes else parts),
-        ["## Run it again", f"```sh\n{command}\n```", files, escape_markdown(versions)],
+    parts = [
+        f"# {escape_markdown(result.scenario)}",
+        f"*{escape_markdown(result.question)}*" if result.question else "",
+        f"**{escape_markdown(result.verdict)}**" if result.verdict else "",
+        escape_markdown(result.about),
+        *_markdown_comparison(result, main),
+        *_markdown_assumptions(result),
     ]
-    return "\n\n".join(part for section in sections for part in section if part) + "\n"
+    if main.lines:
+        parts += [*providers, picture_link(DOLLARS, dollars_title(main), pictures)]
+    if main.has_questions:
+        parts += [
+            "## What one question costs",
+            picture_link(QUESTION, question_title(main), pictures),
+            markdown_table(question_table(main)),
+            "All calls that serve a question, retries included, over the number of questions; tokens are means.",
+        ]
+    parts += ["## Dollars, call after call", link] if link else []
+    if main.lines and main.is_priced:
+        parts += ["## Where the dollars go", "By layer of the prompt:", markdown_table(layer_table(main))]
+        if causes := cause_table(main):
+            parts += [CAUSES, markdown_table(causes)]
+    if len(summaries) > 1:
+        parts += ["## Variants side by side", markdown_table(variant_table(summaries)), ORDER]
+        parts.append(markdown_table(variant_costs(summaries)))
+        if questions := question_variants(summaries):
+            parts += [f"{QUESTION_TITLE}:", markdown_table(questions)]
+    if result.published_figures:
+        table = published_figure_table(result.published_figures)
+        parts += ["## Published figures, exactly", markdown_table(table)]
+    parts += ["## How sure", _list(facts)]
+    parts += ["Notes on strategies:", _list(notes)] if notes else []
+    parts += ["## Run it again", f"```sh\n{command}\n```", files, escape_markdown(versions)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _head(result: RunResult) -> list[str]:
-    question = f"*{escape_markdown(result.question)}*" if result.question else ""
-    verdict = f"**{escape_markdown(result.verdict)}**" if result.verdict else ""
-    return [f"# {escape_markdown(result.scenario)}", question, verdict, escape_markdown(result.about)]
-
-
-def _assumptions(result: RunResult) -> list[str]:
+def _markdown_assumptions(result: RunResult) -> list[str]:
     """Those that could change most in a sentence each; all of them, with what was tried, are folded."""
     groups = assumption_groups(result.assumptions)
     listed = [part for title, texts in groups for part in (f"{title}:", _list(texts))]
     if not listed:
         return []
-    said = [escape_markdown(summary_sentence(result.assumptions)), _list(first_assumptions(result.assumptions))]
+    answer = [escape_markdown(summary_sentence(result.assumptions)), _list(first_assumptions(result.assumptions))]
     fold = f'<details markdown="1"><summary>{count_text(len(result.assumptions), "assumption")} in full</summary>'
-    return ["## What the answer assumes", *said, fold, *listed, "</details>"]
+    return ["## What the answer assumes", *answer, fold, *listed, "</details>"]
 
 
-def _markdown_comparison(result: RunResult, summaries: Sequence[Summary]) -> list[str]:
-    summary = summaries[0]
+def _markdown_comparison(result: RunResult, summary: Summary) -> list[str]:
     if not summary.lines:
         return ["No strategy to compare."]
     key = f"Tokens are sums over all calls; {bold_words(summary)}"
@@ -307,53 +307,36 @@ def _markdown_comparison(result: RunResult, summaries: Sequence[Summary]) -> lis
     ]
 
 
-def _question(summary: Summary, pictures: Collection[str]) -> list[str]:
-    if not summary.has_questions:
-        return []
-    key = "All calls that serve a question, retries included, over the number of questions; tokens are means."
-    return [
-        "## What one question costs",
-        picture_link(QUESTION, question_title(summary), pictures),
-        markdown_table(question_table(summary)),
-        key,
-    ]
-
-
-def _where(summary: Summary) -> list[str]:
-    if not summary.lines or not summary.is_priced:
-        return []
-    causes = cause_table(summary)
-    what = "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls."
-    why = [what, markdown_table(causes)] if causes else []
-    return ["## Where the dollars go", "By layer of the prompt:", markdown_table(layer_table(summary)), *why]
-
-
-def _variants(summaries: Sequence[Summary]) -> list[str]:
-    if len(summaries) < 2:
-        return []
-    key = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
-    return [
-        "## Variants side by side",
-        markdown_table(variant_table(summaries)),
-        key,
-        markdown_table(variant_costs(summaries)),
-        *([f"{TITLE}:", markdown_table(questions)] if (questions := question_variants(summaries)) else []),
-    ]
-
-
-def _published_figures(result: RunResult) -> list[str]:
-    return (
-        ["## Published figures, exactly", markdown_table(published_figure_table(result.published_figures))]
-        if result.published_figures
-        else []
-    )
-
-
 def _list(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
 
 
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
+    """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
+    if not line.total or not largest:
+        return Text()
+    eighths = max(1, int((line.total / largest * width * 8).to_integral_value(ROUND_HALF_UP)))
+    text = Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip())
+    cells = len(text)
+    ends, so_far = [0], ZERO
+    for name in CLASS_COLOURS:
+        so_far += line.cost.by_class()[name]
+        ends.append(int((so_far / line.cost.total * cells).to_integral_value(ROUND_HALF_UP)))
+    for colour, (start, end) in zip(CLASS_COLOURS.values(), list(pairwise(ends)), strict=True):
+        text.stylize(colour, start, end)
+    return text
+
+
+def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
+    """The token classes in their colours, to head a column of bars."""
+    return Text(" ").join(Text(names[name], style=CLASS_COLOURS[name]) for name in classes)
+
+
 NARROWEST_BAR, WIDEST_BAR = 6, 24
+LONGEST_BEST = 32
 MOST_ASSUMED = 2
 """Assumptions in the terminal, at most."""
 
@@ -377,91 +360,60 @@ def run_text(
     page = StringIO()
     console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
     summaries = [summarise(comparison) for comparison in result.comparisons]
-    tables = _tables(summaries, width)
-    facts = _facts(result, summaries[0], min(width, REPORT_WIDTH), report is not None)
-    for part in (*_parts(result, summaries, tables, width, bool(colours)), facts):
+    main, prose = summaries[0], min(width, REPORT_WIDTH)
+    shown = [strategy_table(main)] if main.lines else []
+    shown += [variant_table(summaries, LONGEST_BEST)] if len(summaries) > 1 else []
+    tables = [fit_table(table, width) for table in shown]
+    header = Text.assemble((result.scenario, "bold"), "   ", result.about)
+    parts: list[RenderableType] = [indented(header, prose, 0), Text()]
+    if result.verdict:
+        parts += [indented(Text(result.verdict, "bold"), prose, 0), Text()]
+    if main.lines:
+        parts += _compared(main, tables[0], width, bool(colours))
+    else:
+        parts.append(Text("  no strategy to compare"))
+    parts.append(Text())
+    if len(summaries) > 1:
+        parts += [render_table(tables[-1]), Text()]
+    parts.append(facts_grid(_labelled_facts(result, main, report is not None), prose))
+    for part in parts:
         console.print(part, highlight=False)
     if report is not None:
         console.print(Text(f"  report   {report}"), soft_wrap=True)
     if note := hidden_note(tables, "--json" if report is None else "the report"):
-        console.print(_indent(Text(note), width))
-    return encodable("".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines()), encoding)
+        console.print(indented(Text(note), width))
+    return encodable(without_end_blanks(page.getvalue()), encoding)
 
 
-def _tables(summaries: Sequence[Summary], width: int) -> list[FittedTable]:
-    """The strategies, where there are any, and the variants, where there are any."""
-    tables = [strategy_table(summaries[0])] if summaries[0].lines else []
-    tables += [terminal_variant_table(summaries)] if len(summaries) > 1 else []
-    return [fit_table(table, width) for table in tables]
-
-
-def _parts(
-    result: RunResult, summaries: Sequence[Summary], tables: Sequence[FittedTable], width: int, coloured: bool
-) -> list[RenderableType]:
-    prose = min(width, REPORT_WIDTH)
-    header = Text.assemble((result.scenario, "bold"), "   ", result.about)
-    parts: list[RenderableType] = [_indent(header, prose, 0), Text()]
-    if result.verdict:
-        parts += [_indent(Text(result.verdict, "bold"), prose, 0), Text()]
-    parts += [*_strategies(summaries[0], tables, width, coloured), Text()]
-    if len(summaries) > 1:
-        parts += [render_table(tables[-1]), Text()]
-    return parts
-
-
-def _strategies(summary: Summary, tables: Sequence[FittedTable], width: int, coloured: bool) -> list[RenderableType]:
-    if not summary.lines:
-        return [Text("  no strategy to compare")]
-    fitted = tables[0]
+def _compared(summary: Summary, fitted: FittedTable, width: int, coloured: bool) -> list[RenderableType]:
+    """The strategies with their bars, the legend of these, and what is to be said of the table."""
     room = min(fitted.room - GAP, WIDEST_BAR)
     largest = max((line.cost.total for line in summary.lines), default=ZERO)
     bars = [dollar_bar(line, largest, room) for line in summary.lines]
     parts: list[RenderableType] = [render_table(fitted, bars=bars if room >= NARROWEST_BAR else None)]
     if coloured:
-        parts.append(_indent(legend(summary.classes, summary.class_names), width))
+        parts.append(indented(legend(summary.classes, summary.class_names), width))
     remarks = [Text(sentence) for sentence in apart_sentences(summary)]
     remarks += [Text(sentence) for sentence in [lower_bound_sentence(summary.comparison.ledgers)] if sentence]
     remarks += [Text(f"{REFUSED} {sentence}", ERROR_STYLE) for sentence in refusal_sentences(summary)]
-    return [*parts, *(_indent(text, min(width, REPORT_WIDTH)) for text in remarks)]
+    return [*parts, *(indented(text, min(width, REPORT_WIDTH)) for text in remarks)]
 
 
-def _facts(result: RunResult, summary: Summary, width: int, has_report: bool) -> RenderableType:
-    grid = Table.grid(padding=(0, 3, 0, 0))
-    grid.add_column(no_wrap=True, min_width=len("tokens"))
-    grid.add_column()
-    for label, words in _labelled_facts(summary, result.seeds, result.assumptions, has_report):
-        grid.add_row(Text(label), Text(words))
-    return _indent(grid, width)
-
-
-def _labelled_facts(
-    summary: Summary, seeds: Sequence[Comparison], assumptions: Sequence[Assumption], has_report: bool
-) -> list[tuple[str, str]]:
-    facts = [("tokens" if not number else "", text) for number, text in enumerate(token_sentences(summary))]
-    facts += [("seeds", text) for text in [seeds_sentence(summary, seeds)] if text]
-    facts.append(("rules", rules_sentence(summary.comparison)))
+def _labelled_facts(result: RunResult, summary: Summary, has_report: bool) -> Iterator[tuple[str, str]]:
+    assumptions, notes = result.assumptions, shared_notes(summary.lines)
     shown = [brief_sentence(one) for one in assumptions[:MOST_ASSUMED] if one.changes is not None]
-    facts += [
-        ("assumes" if not number else "", text)
-        for number, text in enumerate([summary_sentence(assumptions), *shown] if assumptions else [])
-    ]
-    notes = shared_notes(summary.lines)
-    if notes and not has_report:
-        noted = (f"{', '.join(names)}: {note}" for note, names in notes)
-        facts += [("" if number else "notes", text) for number, text in enumerate(noted)]
-    elif notes:
-        facts.append(
-            ("notes", f"{count_text(len(notes), 'note')} on what strategies assume or cannot do: see the report")
-        )
-    return facts
-
-
-def _indent(text: RenderableType, width: int, indent: int = INDENT) -> Padding:
-    """`text` from column `indent` on, wrapped between words before cell `width`."""
-    holder = Table.grid()
-    holder.add_column(width=width - indent)
-    holder.add_row(text)
-    return Padding(holder, (0, 0, 0, indent))
+    noted = [f"{', '.join(names)}: {note}" for note, names in notes]
+    if notes and has_report:
+        noted = [f"{count_text(len(notes), 'note')} on what strategies assume or cannot do: see the report"]
+    for label, sentences in (
+        ("tokens", token_sentences(summary)),
+        ("seeds", filter(None, [seeds_sentence(summary, result.seeds)])),
+        ("rules", [rules_sentence(summary.comparison)]),
+        ("assumes", [summary_sentence(assumptions), *shown] if assumptions else []),
+        ("notes", noted),
+    ):
+        for number, sentence in enumerate(sentences):
+            yield "" if number else label, sentence
 
 
 def write_report(result: RunResult, folder: Path, again: str | None = None) -> Path:
@@ -472,7 +424,8 @@ def write_report(result: RunResult, folder: Path, again: str | None = None) -> P
     Raises OSError if the folder cannot be written; it then holds what it held before.
     """
     files = report_files(result, again)
-    made = _make(folder)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         work = Path(mkdtemp(prefix=".report-", dir=folder))
         try:
@@ -494,7 +447,7 @@ def write_report(result: RunResult, folder: Path, again: str | None = None) -> P
 
 def report_files(result: RunResult, again: str | None = None) -> dict[str, bytes]:
     """File name to content of a whole report; nothing is written."""
-    from cachecost.views.run.bar_charts import chart_files
+    from cachecost.views.run.charts import chart_files
     from cachecost.views.run.page import run_page
 
     summaries = [summarise(comparison) for comparison in result.comparisons]
@@ -508,13 +461,6 @@ def report_files(result: RunResult, again: str | None = None) -> dict[str, bytes
     inert[REPORT] = bind_units_in_markdown(inert[REPORT])
     inert[PAGE] = run_page(result, again)
     return {name: text.encode("utf-8") for name, text in inert.items()} | charts
-
-
-def _make(folder: Path) -> list[Path]:
-    """Make `folder`; the folders that were missing, the innermost first."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
 
 
 def _swap(folder: Path, new: Path, old: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -21,11 +21,13 @@ from cachecost.analysis.comparison.summary import (
 from cachecost.base.formatting import (
     UNKNOWN,
     change,
+    count_text,
     dollars,
     exact_dollars,
     percent,
     percent_column,
     point_aligned,
+    quote,
     token_column,
     tokens,
 )
@@ -48,10 +50,11 @@ from cachecost.views.tables.table import (
     build_table,
     shorten_middle,
     true_rows,
+    word_column,
 )
 
 CALLS_SHOWN = 20
-LONGEST_BEST = 32
+
 POINTS = 120
 """Points of a curve at most: more cannot be seen."""
 DUST = Decimal("1e-12")
@@ -60,7 +63,6 @@ PREFILL = "prefill"
 """Key of the column of uncached tokens where no price is known: the one that counts."""
 Split = Callable[[CallRow], Mapping[str, Decimal]]
 """USD of a call by the names of its parts."""
-DOLLARS_SO_FAR = "Dollars so far, after so many calls"
 
 
 def strategy_table(summary: Summary) -> Table:
@@ -68,16 +70,22 @@ def strategy_table(summary: Summary) -> Table:
     lines = summary.lines
     columns = [Column("name", "strategy", [shown_name(line) for line in lines], right=False)]
     if any(line.described_in for line in lines):
-        columns.append(_detail_column("described in", [line.described_in for line in lines]))
+        columns.append(word_column("described in", [line.described_in for line in lines], DETAIL))
     columns.append(Column("calls", "calls", [f"{line.calls:,}" for line in lines], rank=COUNT))
-    columns += [_class_column(summary, name) for name in summary.classes]
+    for name in summary.classes:  # tokens; a class that is zero everywhere may be hidden, one that counts never
+        key = PREFILL if name == "input" and not summary.is_priced else name
+        counts = [None if line.is_empty else getattr(line.usage, CLASS_FIELDS[name]) for line in lines]
+        rank = ANSWER if any(counts) or key == PREFILL else ZERO_CLASS
+        columns.append(Column(key, summary.class_names[name], token_column(counts), rank=rank))
     if not summary.is_priced:
         columns.append(
             Column("cache_hit_rate", "cache hit rate", percent_column([line.cache_hit_rate for line in lines]))
         )
     columns.append(Column("cost", "cost", point_aligned([line.money for line in lines])))
     if len(lines) > 1:
-        columns.append(Column("vs_first", summary.against, _comparison_cells(lines), rank=COMPARISON))
+        against = percent_column([line.vs_first for line in lines], signed=True)
+        cells = [REFUSED if line.refused else cell for line, cell in zip(lines, against, strict=True)]
+        columns.append(Column("vs_first", summary.against, cells, rank=COMPARISON))
     if have_own_bounds(summary.comparison.ledgers):
         above = percent_column([line.above_lower_bound for line in lines], signed=True)
         columns.append(Column("lower_bound", "above lower bound", above, rank=LOWER_BOUND))
@@ -116,91 +124,95 @@ def question_table(summary: Summary) -> Table:
 
 def layer_table(summary: Summary) -> Table:
     """Dollars of input by layer of the prompt, and of output; they add up to the cost."""
-    with_rest = any(abs(_outside_layers(line)) > DUST for line in summary.lines)
+    lines = summary.lines
+    rests = [line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO) for line in lines]
+    with_rest = any(abs(rest) > DUST for rest in rests)
     headers = ["strategy", *(layer.value for layer in Layer), *["not in a layer"] * with_rest, "output", "cost"]
-    rows = [_layer_cells(line, with_rest) for line in summary.lines]
+    rows = []
+    for line, rest in zip(lines, rests, strict=True):
+        amounts = [*(line.by_layer.get(layer, ZERO) for layer in Layer), *[rest] * with_rest]
+        amounts += [line.cost.output, line.cost.total]
+        rows.append([shown_name(line), *(dollars(None if line.total is None else amount) for amount in amounts)])
     return replace(build_table("Dollars by layer of the prompt", headers, rows), strong=_best_rows(summary))
 
 
 def cause_table(summary: Summary) -> Table | None:
     """Dollars of writes and uncached input by the cause of their call, most expensive cause first; None without any."""
-    by_strategy = {ledger.strategy: _costs_by_cause(ledger) for ledger in summary.comparison.ledgers}
     sums: dict[str, Decimal] = {}
-    for causes in by_strategy.values():
-        for cause, (amount, _) in causes.items():
-            sums[cause] = sums.get(cause, ZERO) + amount
+    by_strategy: dict[str, dict[str, tuple[Decimal, int]]] = {}
+    for ledger in summary.comparison.ledgers:
+        costs = by_strategy[ledger.strategy] = {}
+        for row in ledger.rows:
+            if row.cause is not None:
+                amount, count = costs.get(row.cause, (ZERO, 0))
+                spent = row.cost.write_5m + row.cost.write_1h + row.cost.input
+                costs[row.cause] = (amount + spent, count + 1)
+                sums[row.cause] = sums.get(row.cause, ZERO) + spent
     order = sorted((cause for cause in sums if sums[cause]), key=lambda cause: (-sums[cause], cause))
-    rows = [[name, *(_cause_cell(causes.get(cause)) for cause in order)] for name, causes in by_strategy.items()]
+    rows = [
+        [name, *(f"{dollars(costs[cause][0])} ({costs[cause][1]:,})" if cause in costs else "" for cause in order)]
+        for name, costs in by_strategy.items()
+    ]
     headers = ["strategy", *(cause.replace("_", " ") for cause in order)]
     return build_table("Dollars of what was not read, by cause", headers, rows) if order else None
 
 
-def variant_table(summaries: Sequence[Summary]) -> Table:
-    """A row a variant: its assumptions, the cheapest strategy, and whether the order of the strategies stays."""
+def variant_table(summaries: Sequence[Summary], longest_best: int | None = None) -> Table:
+    """A row a variant: its assumptions, the cheapest strategy, and whether the order of the strategies stays.
+
+    Names of the cheapest lose their middle where they have more cells than `longest_best`.
+    """
     rows, main = variant_rows(summaries), summaries[0]
     comparisons = [summary.comparison for summary in summaries]
+    best = [shorten_middle(row.best, longest_best) if longest_best else row.best for row in rows]
     columns = [
         Column("name", "variant", [row.variant for row in rows], right=False),
-        _detail_column("as of", [comparison.as_of.isoformat() for comparison in comparisons]),
-        _detail_column("model", [comparison.model for comparison in comparisons]),
-        _detail_column("assumptions", [assumptions_set(comparison) or "defaults" for comparison in comparisons]),
-        Column("best", "cheapest", [row.best for row in rows], right=False),
+        word_column("as of", [comparison.as_of.isoformat() for comparison in comparisons], DETAIL),
+        word_column("model", [comparison.model for comparison in comparisons], DETAIL),
+        word_column("assumptions", [assumptions_set(comparison) or "defaults" for comparison in comparisons], DETAIL),
+        Column("best", "cheapest", best, right=False),
         Column("first", main.comparison.first, point_aligned([row.first for row in rows]), rank=LOWER_BOUND),
         Column("cost", "cost", point_aligned([row.cost for row in rows])),
         Column("saving", main.against, [row.saving for row in rows], rank=COMPARISON),
-        Column("order", "order", [row.order for row in rows], right=False, rank=COMPARISON),
+        word_column("order", [row.order for row in rows], COMPARISON),
     ]
     return Table(columns, "The same comparison in each variant", wraps=True)
 
 
-def terminal_variant_table(summaries: Sequence[Summary]) -> Table:
-    """The same for the terminal: long names of the cheapest lose their middle."""
-    table = variant_table(summaries)
-    columns = [
-        replace(column, cells=[shorten_middle(cell, LONGEST_BEST) for cell in column.cells])
-        if column.key == "best"
-        else column
-        for column in table.columns
-    ]
-    return replace(table, columns=columns)
-
-
 def variant_costs(summaries: Sequence[Summary]) -> Table:
-    """What each strategy costs in each variant, and against the first strategy there; the cheapest are bold.
+    """What each strategy costs in each variant, and against the first strategy there; the cheapest are bold."""
+    best = [set(summary.winners) for summary in summaries]
+    return strategies_by_variant("Cost of each strategy in each variant", summaries, _variant_cell, best)
+
+
+def strategies_by_variant(
+    title: str, summaries: Sequence[Summary], cell: Callable[[Summary, str], str], best: Sequence[Collection[str]]
+) -> Table:
+    """A `cell` for each strategy and variant; those of the `best` strategies of a variant are bold.
 
     Many variants are rows, few are columns.
     """
     names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
-    best = [true_rows(name in summary.winners for name in names) for summary in summaries]
-    cells = [[_variant_cell(summary, name) for name in names] for summary in summaries]
+    cells = [[cell(summary, name) for name in names] for summary in summaries]
     variants = [variant_name(summary.comparison) for summary in summaries]
     if len(variants) > MOST_COLUMNS:
         rows = [[variant, *row] for variant, row in zip(variants, cells, strict=True)]
-        bold = [frozenset[int](), *(true_rows(number in winners for winners in best) for number in range(len(names)))]
-        table = build_table("Cost of each strategy in each variant", ["variant", *names], rows, wraps=True)
+        bold = [true_rows(name in winners for winners in best) for name in names]
+        table = build_table(title, ["variant", *names], rows, wraps=True)
     else:
         rows = [[name, *(column[number] for column in cells)] for number, name in enumerate(names)]
-        bold = [frozenset[int](), *best]
-        table = build_table("Cost of each strategy in each variant", ["strategy", *variants], rows)
-    columns = [replace(column, bold=winners) for column, winners in zip(table.columns, bold, strict=True)]
+        bold = [true_rows(name in winners for name in names) for winners in best]
+        table = build_table(title, ["strategy", *variants], rows)
+    columns = [replace(column, bold=one) for column, one in zip(table.columns, [frozenset[int](), *bold], strict=True)]
     return replace(table, columns=columns)
 
 
 def published_figure_table(published_figures: Sequence[PublishedFigure]) -> Table:
     """Published figures, and what they are to the last digit."""
-    rows = [
-        [
-            published_figure.source,
-            published_figure.says,
-            published_figure.how,
-            (
-                f"{published_figure.exact * 100:.1f}%".replace("-", "−")
-                if published_figure.is_share
-                else exact_dollars(published_figure.exact)
-            ),
-        ]
-        for published_figure in published_figures
-    ]
+    rows = []
+    for one in published_figures:
+        exactly = percent(one.exact, places=1) if one.is_share else exact_dollars(one.exact)
+        rows.append([one.source, one.says, one.how, exactly])
     return build_table("Published figures, exactly", ["source", "says", "how", "exactly"], rows, words=3)
 
 
@@ -221,28 +233,22 @@ def assumption_table(rules: Mapping[str, str], host: str) -> Table:
 def cumulative_table(summary: Summary) -> Table:
     """Dollars so far of each strategy after some calls, the last one among them."""
     ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
-    numbers = sample_numbers(max((len(ledger.rows) for ledger in ledgers), default=0), CALLS_SHOWN)[1:]
-    rows = []
-    for ledger in ledgers:
-        sums = running_sums(ledger.rows, lambda row: row.cost.total)
-        rows.append([ledger.strategy, *(dollars(sums[at]) if at < len(sums) else "" for at in numbers)])
-    return build_table(DOLLARS_SO_FAR, ["strategy", *(f"{number:,}" for number in numbers)], rows)
+    sums = {ledger.strategy: running_sums(ledger.rows, lambda row: row.cost.total) for ledger in ledgers}
+    return _table_so_far("strategy", sums, max((len(ledger.rows) for ledger in ledgers), default=0))
 
 
 def parts_table(ledger: Ledger) -> Table:
     """Dollars so far by token class and by layer, after some calls."""
-    numbers = sample_numbers(len(ledger.rows), CALLS_SHOWN)[1:]
-    parts: list[tuple[str, Split, str]] = [
-        *((CLASS_NAMES[name], cost_by_class, name) for name in CLASS_NAMES),
-        ("fees of server tools", cost_by_class, "fees"),
-        *((f"{layer} layer", cost_by_layer, layer.value) for layer in Layer),
-    ]
-    rows = []
-    for title, split, name in parts:
-        sums = running_parts(ledger.rows, split, name)
-        if sums[-1]:
-            rows.append([title, *(dollars(sums[number]) for number in numbers)])
-    return build_table(DOLLARS_SO_FAR, ["part", *(f"{number:,}" for number in numbers)], rows)
+    classes = {**CLASS_NAMES, "fees": "fees of server tools"}
+    sums = {title: running_parts(ledger.rows, cost_by_class, name) for name, title in classes.items()}
+    sums |= {f"{layer} layer": running_parts(ledger.rows, cost_by_layer, layer.value) for layer in Layer}
+    return _table_so_far("part", {title: found for title, found in sums.items() if found[-1]}, len(ledger.rows))
+
+
+def _table_so_far(header: str, sums: Mapping[str, Sequence[Decimal]], calls: int) -> Table:
+    numbers = sample_numbers(calls, CALLS_SHOWN)[1:]
+    rows = [[name, *(dollars(own[at]) if at < len(own) else "" for at in numbers)] for name, own in sums.items()]
+    return build_table("Dollars so far, after so many calls", [header, *(f"{number:,}" for number in numbers)], rows)
 
 
 def running_parts(rows: Sequence[CallRow], split: Split, name: str) -> list[Decimal]:
@@ -276,25 +282,6 @@ def sample_numbers(count: int, most: int = POINTS) -> list[int]:
     return [round(number * count / most) for number in range(most + 1)]
 
 
-def _class_column(summary: Summary, name: str) -> Column:
-    """Tokens of a class. One that is zero everywhere may be hidden, one that counts never."""
-    field, lines = CLASS_FIELDS[name], summary.lines
-    key = PREFILL if name == "input" and not summary.is_priced else name
-    counts = [None if line.is_empty else getattr(line.usage, field) for line in lines]
-    rank = ANSWER if any(counts) or key == PREFILL else ZERO_CLASS
-    return Column(key, summary.class_names[name], token_column(counts), rank=rank)
-
-
-def _comparison_cells(lines: Sequence[StrategyLine]) -> list[str]:
-    """Each line against the first; a cross where refused calls make it not comparable."""
-    cells = percent_column([line.vs_first for line in lines], signed=True)
-    return [REFUSED if line.refused else cell for line, cell in zip(lines, cells, strict=True)]
-
-
-def _detail_column(header: str, cells: list[str]) -> Column:
-    return Column(header, header, cells, right=False, rank=DETAIL)
-
-
 def _best_rows(summary: Summary) -> frozenset[int]:
     return true_rows(line in summary.best_lines for line in summary.lines)
 
@@ -309,31 +296,6 @@ def _question_cells(line: StrategyLine, summary: Summary) -> list[str]:
     return [*counts, *(tokens(round(mean)) for mean in means), line.question_money, against]
 
 
-def _outside_layers(line: StrategyLine) -> Decimal:
-    return line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO)
-
-
-def _layer_cells(line: StrategyLine, with_rest: bool) -> list[str]:
-    rest = [_outside_layers(line)] if with_rest else []
-    amounts = [*(line.by_layer.get(layer, ZERO) for layer in Layer), *rest, line.cost.output, line.cost.total]
-    return [shown_name(line), *(dollars(None if line.total is None else amount) for amount in amounts)]
-
-
-def _costs_by_cause(ledger: Ledger) -> dict[str, tuple[Decimal, int]]:
-    """USD and number of calls by cause."""
-    costs: dict[str, tuple[Decimal, int]] = {}
-    for row in ledger.rows:
-        if row.cause is not None:
-            amount, count = costs.get(row.cause, (ZERO, 0))
-            spent = row.cost.write_5m + row.cost.write_1h + row.cost.input
-            costs[row.cause] = (amount + spent, count + 1)
-    return costs
-
-
-def _cause_cell(cost: tuple[Decimal, int] | None) -> str:
-    return f"{dollars(cost[0])} ({cost[1]:,})" if cost else ""
-
-
 def _variant_cell(summary: Summary, name: str) -> str:
     line = summary.line(name)
     if line is None or line.is_empty:
@@ -345,3 +307,54 @@ def _variant_cell(summary: Summary, name: str) -> str:
 def name_strategies(names: Sequence[str], summary: Summary) -> str:
     """ "every strategy", or the names of those that are not all."""
     return "every strategy" if len(names) == len(summary.lines) > 1 else ", ".join(f"“{name}”" for name in names)
+
+
+def providers_title(summaries: Sequence[Summary]) -> str:
+    """ "One question in each variant: “answer tool, auto” costs less than “structured output, no tools” in 9 of 20"."""
+    main = summaries[0]
+    first, best = main.first, main.best
+    what = "One question" if main.has_questions else "The session"
+    if first is None or best is None or first in main.best_lines:
+        return f"{what} in each of {count_text(len(summaries), 'variant')}"
+    pairs = [(summary.line(best.name), summary.line(first.name)) for summary in summaries]
+    amounts = [
+        (one.question, other.question) if main.has_questions else (one.total, other.total)
+        for one, other in pairs
+        if one is not None and other is not None
+    ]
+    known = [(one, other) for one, other in amounts if one is not None and other is not None]
+    cheaper = sum(one < other for one, other in known)
+    names = f"{quote(best.name)} costs less than {quote(first.name)}"
+    return f"{what}: {names} in {cheaper:,} of {count_text(len(known), 'variant')}"
+
+
+def provider_name(summary: Summary, main: Summary) -> str:
+    """The name of a variant; the scenario as written has its host's."""
+    comparison = summary.comparison
+    return f"{comparison.host}, as written" if summary is main else variant_name(comparison)
+
+
+QUESTION_TITLE = "Cost of one question in each variant"
+
+
+def question_variants(summaries: Sequence[Summary]) -> Table | None:
+    """A cell for each strategy and variant, the cheapest of a variant bold; None without variants or questions.
+
+    Many variants are rows, few are columns.
+    """
+    if len(summaries) < 2 or not summaries[0].has_questions:
+        return None
+    best = []
+    for summary in summaries:
+        costs = {line.name: line.question for line in ranked(summary.lines) if line.question is not None}
+        least = min(costs.values(), default=ZERO)
+        best.append({name for name, cost in costs.items() if cost == least})
+    return strategies_by_variant(QUESTION_TITLE, summaries, _cell, best)
+
+
+def _cell(summary: Summary, name: str) -> str:
+    line, first = summary.line(name), summary.first
+    if line is None or not line.questions:
+        return UNKNOWN
+    against = None if first is None or first is line else change(line.question, first.question)
+    return line.question_money if against is None else f"{line.question_money} ({percent(against, signed=True)})"

@@ -1,4 +1,4 @@
-"""The lower bounds of strategies in words: one for all that send the same requests, so it is stated once."""
+"""Rows as CSV, text that is safe in Markdown, tables in Markdown; ranks and lower bounds of strategies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from cachecost.analysis.comparison.ranking import find_ranks
@@ -69,30 +70,17 @@ def lower_bound_sentence(ledgers: Sequence[Ledger]) -> str:
     bounds = lower_bounds(ledgers)
     if len(bounds) != 1:
         return ""
-    [(usd, of)] = bounds.items()
+    [(usd, bounded)] = bounds.items()
     places = dollar_places([usd, *(ledger.cost.total for ledger in ledgers)])
-    whose = "" if len(of) == len(ledgers) else f" for {_whose(of, ledgers)}"
+    names = [ledger.strategy for ledger in bounded]
+    others = [ledger.strategy for ledger in ledgers if ledger not in bounded]
+    whose = ""
+    if others:
+        whose = f" for {all_of(names) if len(names) <= len(others) + 1 else f'all but {all_of(others)}'}"
     words = "no choice of breakpoints and TTLs makes these requests cheaper"
-    above = change(min(ledger.cost.total for ledger in of), usd)
-    return f"Lower bound{whose}: {dollars(usd, places)}; {words}{_distance(above)}."
-
-
-def _distance(above: Decimal | None) -> str:
-    if above is None:
-        return ""
-    return (
-        f", and the cheapest strategy is {percent(above)} above it" if above else ", and the cheapest strategy is at it"
-    )
-
-
-def _whose(of: Sequence[Ledger], ledgers: Sequence[Ledger]) -> str:
-    """Names, or where they are most, those of the others."""
-    others = [ledger for ledger in ledgers if ledger not in of]
-    return _names(of) if len(of) <= len(others) + 1 else f"all but {_names(others)}"
-
-
-def _names(ledgers: Sequence[Ledger]) -> str:
-    return all_of([ledger.strategy for ledger in ledgers])
+    if (above := change(min(ledger.cost.total for ledger in bounded), usd)) is not None:
+        words += f", and the cheapest strategy is {f'{percent(above)} above' if above else 'at'} it"
+    return f"Lower bound{whose}: {dollars(usd, places)}; {words}."
 
 
 def rank_column(summary: Summary, names: Sequence[str]) -> Column:
@@ -126,12 +114,7 @@ def escape_markdown(text: str) -> str:
 def escape_comment(text: str) -> str:
     """As `escape_markdown`, for a comment on a forge: short, and nothing in it pings, links or commands anybody."""
     shown = REFERENCE.sub(lambda match: match[0] + NO_REFERENCE, escape_markdown(short(text)))
-    return COMMIT.sub(_parted, shown)
-
-
-def _parted(commit: re.Match[str]) -> str:
-    digits = commit[0]
-    return NO_REFERENCE.join(digits[at : at + COMMIT_PART] for at in range(0, len(digits), COMMIT_PART))
+    return COMMIT.sub(lambda commit: NO_REFERENCE.join(wrap(commit[0], COMMIT_PART)), shown)
 
 
 def short(text: str) -> str:
@@ -148,8 +131,18 @@ def markdown_table(table: Table, escape: Callable[[str], str] = escape_markdown)
     """The table without its caption."""
     headers = list(map(escape, table.headers))
     rule = ["---:" if column.right else ":---" for column in table.columns]
-    rows = [[_cell(table, row, column, escape) for column in range(len(headers))] for row in range(len(table.rows))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headers, rule, *rows))
+    lines = [headers, rule]
+    for row in range(len(table.rows)):
+        cells = []
+        for number, column in enumerate(table.columns):
+            cell = column.cells[row].strip()
+            text = escape(cell)
+            if column.right:
+                text = text.replace("\\$", "$")  # amounts: two in a row of numbers begin no formula
+            is_bold = table.is_bold(row, number) and cell not in ("", UNKNOWN)
+            cells.append(f"**{text}**" if is_bold else text)
+        lines.append(cells)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def code_block(lines: Collection[str], language: str = "") -> str:
@@ -163,12 +156,3 @@ def code_block(lines: Collection[str], language: str = "") -> str:
 def picture_link(name: str, description: str, files: Collection[str]) -> str:
     """A link to the picture `name` with its description as text; empty if it is not among `files`."""
     return f"![{escape_markdown(description)}]({name})" if name in files else ""
-
-
-def _cell(table: Table, row: int, column: int, escape: Callable[[str], str]) -> str:
-    """The cell, bold where it stands out; empty and unknown ones stay as they are."""
-    cell = table.columns[column].cells[row].strip()
-    text = escape(cell)
-    if table.columns[column].right:
-        text = text.replace("\\$", "$")  # amounts: two in a row of numbers begin no formula
-    return f"**{text}**" if table.is_bold(row, column) and cell not in ("", UNKNOWN) else text

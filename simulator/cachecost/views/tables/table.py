@@ -13,6 +13,7 @@ from cachecost.base.formatting import all_of, inert, quote
 from cachecost.views.streams import report_console
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.padding import Padding
     from rich.text import Text
 
@@ -76,6 +77,11 @@ class Table:
         return row in self.strong or row in self.columns[column].bold
 
 
+def word_column(header: str, cells: list[str], rank: int = ANSWER) -> Column:
+    """A column of words; its header is its key."""
+    return Column(header, header, cells, right=False, rank=rank)
+
+
 def build_table(
     caption: str,
     headers: Sequence[str],
@@ -128,12 +134,12 @@ class FittedTable:
     def needed_width(self) -> int:
         """Cells in which nothing would be hidden."""
         spare = 0 if self.missing else max(0, self.room)
-        return self.width + self.missing + max(0, cells_of(self.hidden) - spare)
+        return self.width + self.missing + max(0, count_cells(self.hidden) - spare)
 
     @property
     def room(self) -> int:
         """Cells left to the right of the table; none where negative."""
-        return self.width - INDENT - self.names.width - cells_of(self.shown)
+        return self.width - INDENT - self.names.width - count_cells(self.shown)
 
 
 def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTable:
@@ -142,7 +148,8 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     Columns of a rank above ANSWER are hidden, the highest rank first, while names would have less than `narrow`
     cells. Names take what the columns leave, and lose their middle where that is less than they need.
     """
-    first, *others = map(_in_one_line, table.columns)
+    # inert cells, so that no foreign text begins another line
+    first, *others = (replace(column, cells=list(map(inert, column.cells))) for column in table.columns)
     columns = [column for column in others if column.rank != DETAIL]
     headed = [
         replace(column, header=shorten_middle(column.header, LONGEST_HEADER)) if column.right else column
@@ -150,19 +157,14 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     ]
     fitting = [column for column in headed if column.rank == ANSWER]
     for column in sorted(headed, key=lambda column: column.rank):
-        if column.rank > ANSWER and cells_of([*fitting, column]) <= width - INDENT - min(first.width, narrow):
+        if column.rank > ANSWER and count_cells([*fitting, column]) <= width - INDENT - min(first.width, narrow):
             fitting.append(column)
     keys = {column.key for column in fitting}
     shown = [column for column in headed if column.key in keys]
-    room = max(width - INDENT - cells_of(shown), cell_len(first.header))
+    room = max(width - INDENT - count_cells(shown), cell_len(first.header))
     names = replace(first, cells=[shorten_middle(name, room) for name in first.cells])
     hidden = [column for column in columns if column.key not in keys]
     return FittedTable(names, shown, hidden, width, max(0, first.width - room), table.strong)
-
-
-def _in_one_line(column: Column) -> Column:
-    """The column with inert cells, so that no foreign text begins another line."""
-    return replace(column, cells=list(map(inert, column.cells)))
 
 
 def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
@@ -178,7 +180,7 @@ def hidden_note(tables: Sequence[FittedTable], see: str) -> str:
     return f"({columns}{what} {'needs' if len(hidden) + cut == 1 else 'need'} {wider} columns; or see {see})"
 
 
-def cells_of(columns: Sequence[Column]) -> int:
+def count_cells(columns: Sequence[Column]) -> int:
     """Cells that the columns take, each with the gap before it."""
     return sum(GAP + column.width for column in columns)
 
@@ -232,6 +234,30 @@ def render_table(
     return Padding(table, (0, 0, 0, INDENT), expand=False)
 
 
+def indented(text: RenderableType, width: int, indent: int = INDENT) -> Padding:
+    """`text` from column `indent` on, wrapped between words before cell `width`."""
+    from rich.padding import Padding
+    from rich.table import Table
+
+    holder = Table.grid()
+    holder.add_column(width=width - indent)
+    holder.add_row(text)
+    return Padding(holder, (0, 0, 0, indent))
+
+
+def facts_grid(facts: Iterable[tuple[str, str]], width: int) -> Padding:
+    """Labels, and beside them sentences that wrap before cell `width`."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    grid.add_column(no_wrap=True, min_width=len("tokens"))
+    grid.add_column()
+    for label, sentence in facts:
+        grid.add_row(Text(label), Text(sentence))
+    return indented(grid, width)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], hide: Sequence[str] = ()) -> None:
     """Print a table of words to stdout; words wrap, but neither a word nor a number breaks.
 
@@ -243,7 +269,11 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
     console = report_console(sys.stdout, PIPE_WIDTH)
     lines = [list(row) for row in rows]
-    least = [_least_width([name, *(row[number] for row in lines)]) for number, name in enumerate(columns)]
+    least = []  # cells that a column needs so that no number and no word breaks; a very long word does
+    for number, name in enumerate(columns):
+        cells = [name, *(row[number] for row in lines)]
+        parts = [part for cell in cells for part in ([cell] if NUMBER.fullmatch(cell) else cell.split() or [""])]
+        least.append(min(max(map(len, parts)), LONGEST_WORD))
     ranks = [COMPARISON + len(hide) - hide.index(name) if name in hide else ANSWER for name in columns]
     wanted = [
         Column(str(number), name.ljust(least[number]), [], False, ranks[number]) for number, name in enumerate(columns)
@@ -258,9 +288,3 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     console.print(table)
     if note := hidden_note([replace(fitted, missing=0)], "--json"):
         console.print(re.sub(r" +,", ",", re.sub(r" +;", ";", note)), markup=False)
-
-
-def _least_width(cells: Sequence[str]) -> int:
-    """Cells that a column needs so that no number and no word breaks; a very long word does."""
-    parts = (part for cell in cells for part in ([cell] if NUMBER.fullmatch(cell) else cell.split() or [""]))
-    return min(max(map(len, parts)), LONGEST_WORD)

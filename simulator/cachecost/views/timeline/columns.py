@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
@@ -48,7 +48,7 @@ class CallColumn:
 NOTHING_REWRITTEN: Mapping[int, Decimal] = {}
 
 
-def columns_of(
+def ledger_columns(
     ledger: Ledger, most: int = MOST, rewritten: Mapping[int, Decimal] = NOTHING_REWRITTEN
 ) -> list[CallColumn]:
     """At most `most` columns of a ledger; `rewritten` are USD by the number of the call."""
@@ -60,7 +60,7 @@ def columns_of(
 def thin(columns: Sequence[CallColumn], most: int = MOST) -> list[CallColumn]:
     """At most `most` columns, from neighbouring calls as many each as it takes."""
     step = -(-len(columns) // most) if columns else 1
-    return [_most_expensive(group) for group in in_groups(columns, step)]
+    return [replace(max(group, key=_expense), stands_for=len(group)) for group in in_groups(columns, step)]
 
 
 def rewritten_by_call(explanation: Explanation) -> dict[int, Decimal]:
@@ -77,26 +77,19 @@ def in_groups(columns: Sequence[CallColumn], step: int) -> Iterator[Sequence[Cal
         yield columns[start : start + step]
 
 
-def most_columns(others: int) -> int:
+def limit_columns(others: int) -> int:
     """Columns for each of so many pictures: together they must not make the page heavy."""
     return max(FEWEST, min(MOST, ALL_TOGETHER // max(others, 1)))
 
 
-def most_spots(others: int) -> int:
+def limit_spots(others: int) -> int:
     """Places to point at in each of so many pictures."""
     return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
 
 
-def _most_expensive(group: Sequence[CallColumn]) -> CallColumn:
-    highest = max(
-        group,
-        key=lambda column: (
-            column.rewritten,
-            (column.row.cost.write_5m + column.row.cost.write_1h + column.row.cost.input),
-            -column.row.call,
-        ),
-    )
-    return replace(highest, stands_for=len(group))
+def _expense(column: CallColumn) -> tuple[Decimal, Decimal, int]:
+    cost = column.row.cost
+    return column.rewritten, cost.write_5m + cost.write_1h + cost.input, -column.row.call
 
 
 HEIGHT = 200
@@ -140,55 +133,64 @@ class Paths:
         return BAND_TOP + BAND_HEIGHT + 3 if self.loops or self.questions or self.turns else HEIGHT
 
 
-def paths_of(columns: Sequence[CallColumn], longest: int) -> Paths:
+def draw_paths(columns: Sequence[CallColumn], longest: int) -> Paths:
     """The picture of the columns, on the scale of a prompt of `longest` tokens."""
     tops = [[_height(top, longest) for top in column.tops] for column in columns]
     most = max((column.rewritten for column in columns), default=ZERO)
+    states = [  # those that can be seen, what is uncached first
+        (STATES[number], step_path([each[number] for each in tops]))
+        for number in reversed(range(len(STATES)))
+        if any(each[number] > (each[number - 1] if number else 0) for each in tops)
+    ]
+    tools = [_layer_tokens(column, Layer.TOOLS) for column in columns]
+    system = [end + _layer_tokens(column, Layer.SYSTEM) for end, column in zip(tools, columns, strict=True)]
+    asked = [column.row.inquiry is not None for column in columns]
+    human = [column.row.turn for column in columns]
+    turns = [  # as planned, or where a recorded call answers a person
+        at
+        for at, (turn, column) in enumerate(zip(human, columns, strict=True))
+        if (column.timeline.is_human if not turn else at == 0 or turn != human[at - 1])
+    ]
     return Paths(
         max(len(columns), FEWEST_UNITS),
-        [
-            (
-                name,
-                (
-                    f"M0 {HEIGHT}"
-                    + "".join(f"V{HEIGHT - value}H{end}" for _, end, value in _runs([each[number] for each in tops]))
-                    + f"V{HEIGHT}z"
-                ),
-            )
-            for number, name in _visible_states(tops)
-        ],
-        "".join(_line([_height(end, longest) for end in ends]) for ends in _layer_ends(columns)),
-        _ticks(columns, longest),
-        "".join(f"M{at} 0V{HEIGHT}" for at in range(1, len(columns))) if len(columns) <= GAPS_UP_TO else "",
-        _band(columns, lambda column: column.row.inquiry is None)
-        if any(column.row.inquiry is not None for column in columns)
-        else "",
-        _band(columns, lambda column: column.row.inquiry is not None),
-        _turns(columns),
+        states,
+        "".join(
+            f"M{start} {HEIGHT - value}H{end}"
+            for ends in (tools, system)
+            for start, end, value in _runs([_height(end, longest) for end in ends])
+            if value
+        ),
+        _breakpoint_path(columns, longest),
+        gap_path(len(columns)),
+        _band([at for at, is_asked in enumerate(asked) if not is_asked]) if any(asked) else "",
+        _band([at for at, is_asked in enumerate(asked) if is_asked]),
+        "".join(f"M{at} {BAND_TOP}v{BAND_HEIGHT + 3}" for at in turns),
         "".join(f"M{at} {HEIGHT}h1v-12h-1z" for at, column in enumerate(columns) if column.row.error is not None),
-        _lane(columns, most),
+        "".join(  # what was paid is at least a unit high
+            f"M{at} {LANE_END}v-{max(1, round(column.rewritten * LANE_HEIGHT / most))}h1V{LANE_END}z"
+            for at, column in enumerate(columns)
+            if column.rewritten > 0
+        ),
         most,
     )
 
 
-def _lane(columns: Sequence[CallColumn], most: Decimal) -> str:
-    """The rewritten dollars of each column, in a lane of their own; what was paid is at least a unit high."""
-    parts = ((at, column.rewritten) for at, column in enumerate(columns) if column.rewritten > 0)
-    return "".join(f"M{at} {LANE_END}v-{max(1, round(usd * LANE_HEIGHT / most))}h1V{LANE_END}z" for at, usd in parts)
+def step_path(heights: Sequence[int]) -> str:
+    """A closed step line from the ground up, a unit a height."""
+    return f"M0 {HEIGHT}" + "".join(f"V{HEIGHT - value}H{end}" for _, end, value in _runs(heights)) + f"V{HEIGHT}z"
+
+
+def gap_path(count: int) -> str:
+    """Lines between so many columns or bars; "" where they are too narrow for a gap."""
+    return "".join(f"M{at} 0V{HEIGHT}" for at in range(1, count)) if count <= GAPS_UP_TO else ""
 
 
 def _height(tokens: int, longest: int) -> int:
     return round(tokens * HEIGHT / longest) if longest else 0
 
 
-def _visible_states(tops: Sequence[Sequence[int]]) -> Iterable[tuple[int, str]]:
-    """The states that can be seen, what is uncached first."""
-    for number in reversed(range(len(STATES))):
-        if any(each[number] > (each[number - 1] if number else 0) for each in tops):
-            yield number, STATES[number]
-
-
-def _runs(values: Sequence[int]) -> Iterable[tuple[int, int, int]]:
+def _runs(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Runs of equal values: start, end, value."""
     at = 0
     for value, run in groupby(values):
         end = at + len(list(run))
@@ -196,23 +198,12 @@ def _runs(values: Sequence[int]) -> Iterable[tuple[int, int, int]]:
         at = end
 
 
-def _line(heights: Sequence[int]) -> str:
-    """Level lines at these heights; none on the ground."""
-    return "".join(f"M{start} {HEIGHT - value}H{end}" for start, end, value in _runs(heights) if value)
-
-
-def _layer_ends(columns: Sequence[CallColumn]) -> tuple[list[int], list[int]]:
-    tools = [_of_layer(column, Layer.TOOLS) for column in columns]
-    system = [end + _of_layer(column, Layer.SYSTEM) for end, column in zip(tools, columns, strict=True)]
-    return tools, system
-
-
-def _of_layer(column: CallColumn, layer: Layer) -> int:
+def _layer_tokens(column: CallColumn, layer: Layer) -> int:
     found = column.row.by_layer.get(layer)
     return found.read + found.write_5m + found.write_1h + found.input if found else 0
 
 
-def _ticks(columns: Sequence[CallColumn], longest: int) -> str:
+def _breakpoint_path(columns: Sequence[CallColumn], longest: int) -> str:
     """A tick where a breakpoint stands; breakpoints that stay make one line."""
     places: dict[int, list[int]] = {}
     for at, column in enumerate(columns):
@@ -223,30 +214,12 @@ def _ticks(columns: Sequence[CallColumn], longest: int) -> str:
     )
 
 
-def _stretches(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+def _stretches(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Runs of successive numbers as start and end."""
-    start = last = numbers[0]
-    for number in numbers[1:]:
-        if number != last + 1:
-            yield start, last + 1
-            start = number
-        last = number
-    yield start, last + 1
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        yield found[0], found[-1] + 1
 
 
-def _band(columns: Sequence[CallColumn], fits: Callable[[CallColumn], bool]) -> str:
-    numbers = [at for at, column in enumerate(columns) if fits(column)]
-    if not numbers:
-        return ""
+def _band(numbers: Sequence[int]) -> str:
     return "".join(f"M{start} {BAND_TOP}H{end}v{BAND_HEIGHT}H{start}z" for start, end in _stretches(numbers))
-
-
-def _turns(columns: Sequence[CallColumn]) -> str:
-    """A stroke where a human turn begins: as planned, or where a recorded call answers a person."""
-    turns = [column.row.turn for column in columns]
-    begins = [
-        at
-        for at, (turn, column) in enumerate(zip(turns, columns, strict=True))
-        if (column.timeline.is_human if not turn else at == 0 or turn != turns[at - 1])
-    ]
-    return "".join(f"M{at} {BAND_TOP}v{BAND_HEIGHT + 3}" for at in begins)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.base.formatting import count_text, dollar_column, dollars, percent, tokens
-from cachecost.ledger.results import BreakpointAt, CallTimeline
+from cachecost.ledger.results import CallTimeline
 from cachecost.ledger.rows import CallRow, LayerTokens
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.views.tables.table import Table, build_table
-from cachecost.views.timeline.columns import FEWEST_UNITS, MOST, CallColumn, Paths, in_groups, paths_of, thin
+from cachecost.views.timeline.columns import FEWEST_UNITS, MOST, CallColumn, Paths, draw_paths, in_groups, thin
 
 STATES = {"read": "read", "write_1h": "written 1h", "write_5m": "written 5m", "input": "uncached"}
 """The words of the page of `cachecost view`, in the order in which they lie in a prompt."""
@@ -31,7 +31,7 @@ def spots(columns: Sequence[CallColumn], most: int) -> list[HoverSpot]:
     """At most `most` spots; one that covers several columns shows their sums."""
     step = -(-len(columns) // most) if columns else 1
     groups = enumerate(in_groups(columns, step))
-    return [HoverSpot(number * step, len(group), _says(group)) for number, group in groups]
+    return [HoverSpot(number * step, len(group), _tooltip(group)) for number, group in groups]
 
 
 def call_table(columns: Sequence[CallColumn], most: int) -> Table:
@@ -41,11 +41,19 @@ def call_table(columns: Sequence[CallColumn], most: int) -> Table:
     headers = ["call", "for", *states.values(), "output", "cost", "new blocks, or why there is no usage"]
     groups = list(in_groups(columns, step))
     costs = dollar_column([_usd(group) for group in groups])
-    rows = [_cells(group, [*states, "output"], cost) for group, cost in zip(groups, costs, strict=True)]
+    rows = []
+    for group, cost in zip(groups, costs, strict=True):
+        row, figures = group[0].row, [*(tokens(_sum(group, name)) for name in (*states, "output")), cost]
+        if len(group) > 1:
+            rows.append([_range(group).partition(" ")[2], count_text(len(group), "call"), *figures, ""])
+        else:
+            what = f"question {row.inquiry}" if row.inquiry is not None else row.purpose
+            rows.append([f"{row.call:,}", what, *figures, row.error or _kinds(group[0].timeline)])
     return build_table("Tokens by outcome, call by call", headers, rows, words=2)
 
 
-def _says(group: Sequence[CallColumn]) -> str:
+def _tooltip(group: Sequence[CallColumn]) -> str:
+    """The tooltip of some calls: of one its layers, its output, and where its breakpoints are."""
     if len(group) > 1:
         words = list(dict.fromkeys(column.words for column in group if column.words))
         return "\n".join([f"{_range(group)} · {_cost(group)}", _prompt(group), *words])
@@ -53,29 +61,21 @@ def _says(group: Sequence[CallColumn]) -> str:
     what = f"question {row.inquiry}" if row.inquiry is not None else ""
     turn = f"turn {row.turn}" if row.turn else ""
     purpose = row.purpose if row.purpose not in ("main", "inquiry") else ""
-    lines = [
-        " · ".join(
-            filter(
-                None,
-                [" · ".join(filter(None, [f"call {row.call}", turn, what, purpose])), group[0].place, _cost(group)],
-            )
-        )
-    ]
+    head = " · ".join(filter(None, [f"call {row.call}", turn, what, purpose, group[0].place, _cost(group)]))
     if row.error is not None:
-        return f"{lines[0]}\n{row.error}"
-    lines += [
-        _layer(layer, row) for layer in Layer if (layer in row.by_layer and row.by_layer[layer] != LayerTokens())
-    ] or [_prompt(group)]
+        return f"{head}\n{row.error}"
+    layers = []
+    for layer in Layer:
+        found = row.by_layer.get(layer, LayerTokens())
+        if found != LayerTokens():
+            parts = [f"{tokens(getattr(found, name))} {word}" for name, word in STATES.items() if getattr(found, name)]
+            layers.append(f"{layer}: {', '.join(parts)}{_dollars(row, row.cost_by_layer[layer])}")
+    lines = [head, *(layers or [_prompt(group)])]
     lines.append(f"output {tokens(row.usage.output_tokens)}{_dollars(row, row.cost.output)}")
     lines += [f"not read: {_kinds(timeline)}"] if timeline.fresh else []
-    lines += [f"breakpoints at {_breakpoints(timeline.breakpoints)}"] if timeline.breakpoints else []
+    if timeline.breakpoints:
+        lines.append(f"breakpoints at {', '.join(f'{tokens(one.tokens)} ({one.ttl})' for one in timeline.breakpoints)}")
     return "\n".join([*lines, group[0].words or (row.cause or "").replace("_", " ")]).rstrip()
-
-
-def _layer(layer: Layer, row: CallRow) -> str:
-    found = row.by_layer[layer]
-    parts = [f"{tokens(getattr(found, name))} {word}" for name, word in STATES.items() if getattr(found, name)]
-    return f"{layer}: {', '.join(parts)}{_dollars(row, row.cost_by_layer[layer])}"
 
 
 def _dollars(row: CallRow, amount: Decimal) -> str:
@@ -101,10 +101,6 @@ def _usd(group: Sequence[CallColumn]) -> Decimal | None:
     return sum((column.row.cost.total for column in group), ZERO) if is_known else None
 
 
-def _breakpoints(breakpoints: Sequence[BreakpointAt]) -> str:
-    return ", ".join(f"{tokens(breakpoint.tokens)} ({breakpoint.ttl})" for breakpoint in breakpoints)
-
-
 def _kinds(timeline: CallTimeline) -> str:
     return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in timeline.fresh)
 
@@ -119,25 +115,16 @@ def _sum(group: Sequence[CallColumn], name: str) -> int:
     return sum(getattr(column.row.usage, field) for column in group)
 
 
-def _cells(group: Sequence[CallColumn], classes: Sequence[str], cost: str) -> list[str]:
-    counts = [tokens(_sum(group, name)) for name in classes]
-    if len(group) > 1:
-        return [_range(group).partition(" ")[2], count_text(len(group), "call"), *counts, cost, ""]
-    row, timeline = group[0].row, group[0].timeline
-    what = f"question {row.inquiry}" if row.inquiry is not None else row.purpose
-    return [f"{row.call:,}", what, *counts, cost, row.error or _kinds(timeline)]
-
-
-BREAKPOINT, LAYER_ENDS, LOOP, QUESTION, TURN, REFUSED, REWRITTEN = (
-    ("tick", "breakpoint"),
-    ("edge", "end of tools, of system"),
-    ("loop", "tool loop"),
-    ("asked", "question"),
-    ("turn", "human turn"),
-    ("refused", "refused call"),
-    ("rewritten", "dollars rewritten"),
-)
-"""Kinds of a legend: the class of the swatch, and its word."""
+KEY = {
+    "rewritten": ("rewritten", "dollars rewritten"),
+    "breakpoints": ("tick", "breakpoint"),
+    "layers": ("edge", "end of tools, of system"),
+    "loops": ("loop", "tool loop"),
+    "questions": ("asked", "question"),
+    "turns": ("turn", "human turn"),
+    "refused": ("refused", "refused call"),
+}
+"""By the path of a picture: the class of its swatch in the legend, and its word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +182,19 @@ def timeline_view(
     axis: Sequence[str] = ("first call", "last call"),
 ) -> TimelineView:
     """The timeline of these calls; `table` stands behind it, by default tokens call by call."""
-    columns = thin(calls, scale.columns)
+    columns, thinned = thin(calls, scale.columns), ""
+    if len(columns) < len(calls):
+        each = columns[0].stands_for
+        thinned = f"{len(calls):,} calls: each column is the one of {each} that paid most for what was not read."
     return TimelineView(
         name,
         anchor,
         says,
-        paths_of(columns, scale.longest),
+        draw_paths(columns, scale.longest),
         f"{tokens(scale.longest)} tokens",
         spots(columns, scale.spots),
         table or call_table(columns, scale.spots),
-        _thinned(calls, columns),
+        thinned,
         is_open,
         axis,
     )
@@ -229,27 +219,6 @@ def usage_sentence(calls: int, usage: Usage, cost: Decimal | None) -> str:
 def timeline_key(views: Sequence[TimelineView], ttls: tuple[str, str] = ("5m", "1h")) -> list[tuple[str, str]]:
     """The legend of these pictures: class and word of what occurs in them. `ttls` are the host's."""
     names = {**STATES, "write_5m": f"written {ttls[0]}", "write_1h": f"written {ttls[1]}"}
-    return list(dict.fromkeys(item for item in _key(views, names)))
-
-
-def _key(views: Sequence[TimelineView], names: dict[str, str]) -> Iterator[tuple[str, str]]:
     found = {name for view in views for name, _ in view.paths.states}
-    yield from ((name, word) for name, word in names.items() if name in found)
-    for view_part, item in (
-        ("rewritten", REWRITTEN),
-        ("breakpoints", BREAKPOINT),
-        ("layers", LAYER_ENDS),
-        ("loops", LOOP),
-        ("questions", QUESTION),
-        ("turns", TURN),
-        ("refused", REFUSED),
-    ):
-        if any(getattr(view.paths, view_part) for view in views):
-            yield item
-
-
-def _thinned(calls: Sequence[CallColumn], columns: Sequence[CallColumn]) -> str:
-    if len(columns) == len(calls):
-        return ""
-    each = columns[0].stands_for
-    return f"{len(calls):,} calls: each column is the one of {each} that paid most for what was not read."
+    states = [(name, word) for name, word in names.items() if name in found]
+    return states + [item for path, item in KEY.items() if any(getattr(view.paths, path) for view in views)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from heapq import nsmallest
 from json import dumps
@@ -23,13 +22,12 @@ from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
 from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
 from cachecost.conversations.input_files import EVENTS
-from cachecost.prompts.blocks import Block
 from cachecost.prompts.compare import diff_texts
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
-from cachecost.views.bill.text import MAIN, agent_name, named_facts, session_headline, what_came_before
+from cachecost.views.bill.text import MAIN, agent_name, is_human, named_facts, session_headline, what_came_before
 from cachecost.views.bill.words import evidence_words
 
 CUT_FILE = "session.jsonl"
@@ -41,9 +39,7 @@ OWN_BREAKPOINTS: Mapping[str, Sequence[str]] = {
 }
 CLIENT_PRESETS = {"claude-code": "claude-code", "opencode": "opencode", "crush": "crush", "qwen-code": "qwen-code"}
 """The preset that stands for what a client sent."""
-OTHER_PRESET = "head+automatic"
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
-SHORT = 8
 
 
 def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Sequence[str]) -> str:
@@ -63,51 +59,45 @@ def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Seq
     return f"{cut} && {shlex.join(['cachecost', 'whatif', CUT_FILE, *asked, *options])}"
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioFacts:
-    """What a scenario of a what-if says besides the choices: `pings` is how many keep-alives a pause is worth."""
-
-    host: str
-    model: str
-    pings: int
-
-
-def scenario_yaml(replay: SessionReplay, choices: Mapping[str, str], facts: ScenarioFacts) -> str:
+def scenario_yaml(alternatives: SessionAlternatives, choices: Mapping[str, str]) -> str:
     """A scenario that plans the session again, as a preset that stands for what was sent and with the choices.
 
     Its figures are near those of the replay and not the same: a preset is not what was sent.
     """
-    return "\n".join(_lines(replay, choices, facts)) + "\n"
-
-
-def _lines(replay: SessionReplay, choices: Mapping[str, str], facts: ScenarioFacts) -> Iterator[str]:
+    replay, profile, main = alternatives.replay, alternatives.profile, alternatives.profile.main
+    host = main.host if main else sorted(replay.workload.hosts)[0]
+    model = main.rules.model if main else replay.session.calls[0].call.model
     session, files = replay.session, replay.session.files
-    own = CLIENT_PRESETS.get(session.calls[0].file.client, OTHER_PRESET)
-    short = NOT_IN_NAMES.sub("-", session.id[:SHORT]).strip("-")
+    own = CLIENT_PRESETS.get(session.calls[0].file.client, "head+automatic")
+    short = NOT_IN_NAMES.sub("-", session.id[:8]).strip("-")
     changed = " and ".join(f"{KINDS[kind]} {value}" for kind, value in choices.items()) or AS_SENT
-    recording = files[0]
-    if len(files) > 1:
-        recording = CUT_FILE
-        yield f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"
-    yield f"# cachecost run FILE.yaml; the breakpoints of {own} stand for those that were sent"
-    yield "format: 1"
-    yield f"name: session-{short}"
-    yield f"question: {dumps(f'What does session {short} cost with {changed}?')}"
-    yield f"host: {choices.get('host', facts.host)}"
-    yield f"model: {dumps(facts.model)}"
-    yield f"conversation: {{recording: {dumps(recording)}}}"
-    yield "strategies:"
-    yield f"  - {dumps({'name': AS_SENT, **_placement(own)})}"
+    joined = [f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"] if len(files) > 1 else []
+    strategies = [{"name": AS_SENT, **_placement(own)}]
     if set(choices) - {"host"}:
-        yield f"  - {dumps({'name': 'what if', **_strategy(own, choices, facts)})}"
-    yield f"compare_to: {AS_SENT}"
+        pings = (pings_worth(profile.prices) if profile.prices else None) or 0
+        strategies.append({"name": "what if", **_strategy(own, choices, pings)})
+    lines = [
+        *joined,
+        f"# cachecost run FILE.yaml; the breakpoints of {own} stand for those that were sent",
+        "format: 1",
+        f"name: session-{short}",
+        f"question: {dumps(f'What does session {short} cost with {changed}?')}",
+        f"host: {choices.get('host', host)}",
+        f"model: {dumps(model)}",
+        f"conversation: {{recording: {dumps(CUT_FILE if joined else files[0])}}}",
+        "strategies:",
+        *(f"  - {dumps(one)}" for one in strategies),
+        f"compare_to: {AS_SENT}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _placement(name: str) -> dict[str, Any]:
     return {"breakpoints": list(OWN_BREAKPOINTS[name])} if name in OWN_BREAKPOINTS else {"preset": name}
 
 
-def _strategy(own: str, choices: Mapping[str, str], facts: ScenarioFacts) -> dict[str, Any]:
+def _strategy(own: str, choices: Mapping[str, str], pings: int) -> dict[str, Any]:
+    """A strategy with the choices; `pings` is how many keep-alives a pause is worth."""
     made = _placement(choices.get("breakpoints", own))
     ttl = choices.get("ttl")
     if ttl in HOUR_LAYERS:
@@ -117,20 +107,14 @@ def _strategy(own: str, choices: Mapping[str, str], facts: ScenarioFacts) -> dic
         made["ttl"] = ttl
     if model := choices.get("model"):
         made["model"] = model
-    if changes := list(_changes(choices, facts)):
-        made["changes"] = changes
-    return made
-
-
-def _changes(choices: Mapping[str, str], facts: ScenarioFacts) -> Iterator[dict[str, Any]]:
+    changes: list[dict[str, Any]] = []
     if limit := choices.get("compaction"):
         tokens = int(limit.removesuffix("k")) * (1000 if limit.endswith("k") else 1)
-        yield {"compaction": {"at": 1.0, "window_tokens": tokens, "min_turns": 1, "keep_last": 1}}
-    if habit := choices.get("keep_alive"):
-        every, _, most = habit.partition(":")
-        times = int(most) if most else facts.pings
-        if times:
-            yield {"keep_alive": {"every_s": float(every.removesuffix("s")), "times": times}}
+        changes.append({"compaction": {"at": 1.0, "window_tokens": tokens, "min_turns": 1, "keep_last": 1}})
+    every, _, most = choices.get("keep_alive", "").partition(":")
+    if every and (times := int(most) if most else pings):
+        changes.append({"keep_alive": {"every_s": float(every.removesuffix("s")), "times": times}})
+    return made | ({"changes": changes} if changes else {})
 
 
 UNKNOWN: Cause = "unknown"
@@ -181,14 +165,12 @@ def simulated_columns(made: Sequence[SimulatedCall | None], causes: NameList) ->
         **usage_columns(row.usage if row else Usage() for row in known),
         "cost_usd": [exact(row.cost.total) if row and row.is_priced else None for row in known],
         "cause": [causes.place((row.cause if row else None) or UNKNOWN) for row in known],
-        "breakpoints": [_breakpoints(one) for one in made],
+        # tokens and TTL of each one of the first pass: a whole timeline would read the prompt of every call
+        "breakpoints": [
+            [(first.sizes.of(at.prefix), at.ttl) for at in first.outcome.breakpoints] if first else []
+            for first in (one.passes[0] if one and one.passes else None for one in made)
+        ],
     }
-
-
-def _breakpoints(one: SimulatedCall | None) -> list[tuple[int, str]]:
-    """Tokens and TTL of each breakpoint of the first pass. A whole timeline would read the prompt of every call."""
-    first = one.passes[0] if one and one.passes else None
-    return [(first.sizes.of(at.prefix), at.ttl) for at in first.outcome.breakpoints] if first else []
 
 
 LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
@@ -198,56 +180,37 @@ LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_a
 def options_object(alternatives: SessionAlternatives) -> dict[str, Any]:
     """The values of each choice; the first is as sent."""
     made: dict[str, Any] = {name: [AS_SENT, *alternatives.values(kind)] for kind, name in LISTS.items()}
-    return made | {"breakpoints": list(_alternatives_breakpoints(alternatives))}
-
-
-def _alternatives_breakpoints(alternatives: SessionAlternatives) -> Iterator[dict[str, str]]:
-    yield {"name": AS_SENT, "words": "the breakpoints that were sent"}
-    for value in alternatives.values("breakpoints"):
-        yield {"name": value, "words": alternatives.known[f"breakpoints={value}"].does}
-    for preset in list_placing_presets():
-        if preset.name not in OWN_BREAKPOINTS:
-            yield {"name": preset.name, "words": preset.what}
+    words = [(AS_SENT, "the breakpoints that were sent")]
+    words += [(one, alternatives.known[f"breakpoints={one}"].does) for one in alternatives.values("breakpoints")]
+    words += [(one.name, one.what) for one in list_placing_presets() if one.name not in OWN_BREAKPOINTS]
+    return made | {"breakpoints": [{"name": name, "words": text} for name, text in words]}
 
 
 def what_if_object(
     alternatives: SessionAlternatives, found: ReplayedAlternative, choices: Mapping[str, str], options: Sequence[str]
 ) -> dict[str, Any]:
     """The session with these choices; `options` are those of the command that shows the page."""
-    replay, profile, causes = alternatives.replay, alternatives.profile, NameList()
+    replay, causes = alternatives.replay, NameList()
     chosen = {kind: value for kind, value in choices.items() if value not in ("", AS_SENT) and kind in KINDS}
-    difference = found.cost - found.basis
-    main = profile.main
-    facts = ScenarioFacts(
-        main.host if main else sorted(replay.workload.hosts)[0],
-        main.rules.model if main else replay.session.calls[0].call.model,
-        (pings_worth(profile.prices) if profile.prices else None) or 0,
-    )
     usage = sum((row.usage for row in found.base), Usage())
     tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
     return {
         "cost_usd": exact(found.cost),
         "basis_usd": exact(found.basis),
-        "difference_usd": exact(difference),
+        "difference_usd": exact(found.cost - found.basis),
         "basis": {**tokens, "output": usage.output_tokens, "calls": len(found.base)},
         "words": _words(found),
         "extra_calls": found.extra_calls,
-        "calls": _columns(found, causes),
+        "calls": {  # in the order of time; an extra call has the number 0
+            "number": [one.number for one in found.calls],
+            "start": [one.call.start if one.call.timestamp is not None else None for one in found.calls],
+            **simulated_columns([one.made for one in found.calls], causes),
+            "output": [one.made.row.usage.output_tokens for one in found.calls],
+        },
         "causes": cause_objects(causes),
         "command": command_line(replay, chosen, options),
-        "yaml": scenario_yaml(replay, chosen, facts),
+        "yaml": scenario_yaml(alternatives, chosen),
         "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
-    }
-
-
-def _columns(found: ReplayedAlternative, causes: NameList) -> dict[str, Any]:
-    """The columns, in the order of time; an extra call has the number 0."""
-    made = [one.made for one in found.calls]
-    return {
-        "number": [one.number for one in found.calls],
-        "start": [one.call.start if one.call.timestamp is not None else None for one in found.calls],
-        **simulated_columns(made, causes),
-        "output": [one.row.usage.output_tokens for one in made],
     }
 
 
@@ -264,7 +227,6 @@ def _words(found: ReplayedAlternative) -> str:
     return " ".join(f"{one.rstrip('.')}." for one in sentences)
 
 
-MOMENTS = 5
 AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
 """Where what was idle begins: that is the whole prompt, or what the page shows as written."""
 NO_BILL = "none in the log: tokens and dollars are those of a replay"
@@ -286,7 +248,7 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
         "agents": agents.names,
         "causes": cause_objects(causes),
         "headline": session_headline(session.summary),
-        "facts": list(_facts(session)),
+        "facts": [*named_facts(session.calls), *([] if session.has_bill else [("bill", NO_BILL)])],
         "has_text": session.has_text,
         "has_blocks": session.has_blocks,
         "has_bill": session.has_bill,
@@ -295,12 +257,6 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
         "calls": columns,
         "moments": moment_objects(calls),
     }
-
-
-def _facts(session: ViewedSession) -> Iterator[tuple[str, str]]:
-    yield from named_facts(session.calls)
-    if not session.has_bill:
-        yield "bill", NO_BILL
 
 
 def call_columns(calls: Sequence[TimelineCall], causes: NameList, models: NameList, agents: NameList) -> dict[str, Any]:
@@ -328,11 +284,6 @@ def rewritten_cost(one: TimelineCall) -> Decimal:
     return (one.rewrite.cost if one.rewrite else None) or ZERO
 
 
-def is_human(one: TimelineCall) -> bool:
-    """Whether a person's message came before the call."""
-    return "human" in one.call.events and not one.agent_number
-
-
 def event_text(one: TimelineCall, model: str) -> str:
     """What came before a call besides a person's message; `model` is that of the session's start."""
     if one.before is not None and not one.call.events:
@@ -344,7 +295,7 @@ def event_text(one: TimelineCall, model: str) -> str:
 def moment_objects(calls: Sequence[TimelineCall]) -> list[dict[str, Any]]:
     """The most expensive rewrites, the most expensive first."""
     paid = [one for one in calls if one.rewrite and rewritten_cost(one) > 0]
-    found = nsmallest(MOMENTS, paid, key=lambda one: (-rewritten_cost(one), one.number))
+    found = nsmallest(5, paid, key=lambda one: (-rewritten_cost(one), one.number))
     return [
         {"call": one.number, "cost_usd": exact(rewritten_cost(one)), "words": words_of_cause(one.rewrite)}
         for one in found
@@ -379,41 +330,36 @@ PREVIEW = 200
 """Characters of a block's text in the list of blocks."""
 MOST_TEXT = 200_000
 """Characters of a block's text alone."""
-HIDDEN = "hidden"
 HIDDEN_NAME = "added by the provider"
 UNRECORDED_NAME = "not in the transcript"
 
 
 def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str) -> dict[str, Any]:
     """A call and its blocks; `first_model` is that of the session's start."""
-    made = viewed.made
+    made, one = viewed.made, viewed.call
     row = made.row if made and made.row.error is None else None
+    billed = billed_call_object(one)
+    kept = ("number", "time", "model", "file", "line", "usage", "cost_usd", "cause", "idle_s", "cache_miss_reason")
+    classes = call_class_costs(one.call, prices)
     names, names_before = _tool_names(viewed.blocks), _tool_names(viewed.blocks_before)
     return {
-        "call": _call(viewed.call, prices, first_model),
+        "call": {
+            **{name: billed[name] for name in kept},
+            "agent": agent_name(one),
+            "cost_by_class_usd": {
+                **{name: exact(cost) for name, cost in classes.items()},
+                "rewritten": exact(rewritten_cost(one)),
+            },
+            "cause_name": name_of_cause(one.cause),
+            "message": words_of_cause(one.rewrite) if one.rewrite else None,
+            "event": event_text(one, first_model),
+        },
         "simulated": {"usage": row.usage.wire(), "cost_usd": exact(row.cost.total)} if row else None,
         "before": viewed.before.number if viewed.before else None,
         "blocks": [_compared(viewed, at, names) for at in range(len(viewed.blocks))],
         "gone": [_described(viewed.blocks_before[at], at, names_before) for at in viewed.changes.gone],
         "difference": _difference(viewed),
         "has_text": viewed.has_text,
-    }
-
-
-def _call(one: TimelineCall, prices: CallPrices, first_model: str) -> dict[str, Any]:
-    billed = billed_call_object(one)
-    kept = ("number", "time", "model", "file", "line", "usage", "cost_usd", "cause", "idle_s", "cache_miss_reason")
-    classes = call_class_costs(one.call, prices)
-    return {
-        **{name: billed[name] for name in kept},
-        "agent": agent_name(one),
-        "cost_by_class_usd": {
-            **{name: exact(cost) for name, cost in classes.items()},
-            "rewritten": exact(rewritten_cost(one)),
-        },
-        "cause_name": name_of_cause(one.cause),
-        "message": words_of_cause(one.rewrite) if one.rewrite else None,
-        "event": event_text(one, first_model),
     }
 
 
@@ -432,12 +378,17 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
     """A block; its number counts from 1 in the order of the prompt."""
     block = one.block
     text = readable_text(block, one.layer) if block else None
+    name = UNRECORDED_NAME if one.is_unrecorded else HIDDEN_NAME
+    if block:  # that of a tool, also of that whose result the block is
+        content = block.content or {}
+        own = content.get("name")
+        name = own if isinstance(own, str) else names.get(str(content.get("tool_use_id", "")), "")
     return {
         "n": at + 1,
         "layer": str(one.layer),
         "role": block.role if block else "",
-        "kind": block.kind if block else HIDDEN,
-        "name": _name(block, names) if block else UNRECORDED_NAME if one.is_unrecorded else HIDDEN_NAME,
+        "kind": block.kind if block else "hidden",
+        "name": name,
         "tokens": one.tokens,
         "size": block.size if block else 0,
         "digest": block.digest.hex() if block else "",
@@ -446,21 +397,9 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
 
 
 def _tool_names(blocks: Blocks) -> Mapping[str, str]:
-    return dict(_named_uses(blocks))
-
-
-def _named_uses(blocks: Blocks) -> Iterator[tuple[str, str]]:
-    for one in blocks:
-        content = one.block.content if one.block and one.block.kind == "tool_use" else None
-        if content is not None and isinstance(content.get("id"), str):
-            yield content["id"], str(content.get("name", ""))
-
-
-def _name(block: Block, names: Mapping[str, str]) -> str:
-    """The name of a tool, also of that whose result a block is; "" for others."""
-    content = block.content or {}
-    name = content.get("name")
-    return name if isinstance(name, str) else names.get(str(content.get("tool_use_id", "")), "")
+    """The name of the tool of each `tool_use` block by its id."""
+    uses = (one.block.content for one in blocks if one.block and one.block.kind == "tool_use")
+    return {one["id"]: str(one.get("name", "")) for one in uses if one is not None and isinstance(one.get("id"), str)}
 
 
 def _difference(viewed: ViewedCall) -> dict[str, Any] | None:
@@ -485,30 +424,22 @@ def block_object(viewed: ViewedCall, number: int) -> dict[str, Any]:
         raise KeyError(number)
     at = number - 1
     one, other = viewed.blocks[at], viewed.counterpart(at)
-    text, before = _texts(one, other)
+    text, before = None, None
+    if one.block is not None:
+        both = compared_texts(other.block, one.block, one.layer) if other and other.block else None
+        before, text = both or (None, readable_text(one.block, one.layer))
     cut = (text or "")[:MOST_TEXT]
     old = before if before is None else before[:MOST_TEXT]
+    parts = [("same", cut)] if cut else []
+    if old is not None and old != cut:
+        parts = [*diff_texts(old, cut)]
     return {
         **_compared(viewed, at, _tool_names(viewed.blocks)),
         "text": cut,
         "is_cut": max(len(text or ""), len(before or "")) > MOST_TEXT,
         "before": old,
-        "parts": _parts(cut, old),
+        "parts": parts,
     }
-
-
-def _texts(one: SentBlock, other: SentBlock | None) -> tuple[str | None, str | None]:
-    """The text of a block and that of its counterpart; None where one is not known."""
-    if one.block is None:
-        return None, None
-    both = compared_texts(other.block, one.block, one.layer) if other and other.block else None
-    return (both[1], both[0]) if both else (readable_text(one.block, one.layer), None)
-
-
-def _parts(text: str, before: str | None) -> list[tuple[str, str]]:
-    if before is None or before == text:
-        return [("same", text)] if text else []
-    return [*diff_texts(before, text)]
 
 
 def side_object(title: str, summary: BillSummary, calls: Sequence[TimelineCall]) -> dict[str, Any]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from csv import DictReader
 from decimal import Decimal
 from io import StringIO
+from itertools import accumulate
 from json import loads
 from typing import Any, NamedTuple
 
 import msgspec
 
-from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.viewing.listing import SessionListing, session_id
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import exact, inert_cell, inert_text
@@ -88,37 +88,30 @@ def _strategies(report: Report) -> dict[str, Any]:
     causes, models = NameList(), NameList()
     strategies = report.result["strategies"]
     base = next((one["cost_usd"] for one in strategies if one["name"] == report.result["compare_to"]), None)
-    made = [_strategy(one, report.rows.get(inert_cell(one["name"]), ()), base, causes, models) for one in strategies]
+    made = []
+    for one in strategies:
+        cost, rows = one["cost_usd"], report.rows.get(inert_cell(one["name"]), ())
+        refusals = [f"{refusal['calls']:,} × refused: {refusal['message']}" for refusal in one.get("refusals", ())]
+        made.append(
+            {
+                "name": one["name"],
+                "cost_usd": cost,
+                "difference_usd": None if cost is None or base is None else exact(Decimal(cost) - Decimal(base)),
+                "calls": _columns(rows, causes, models) if rows else None,
+                "refused": one["errors"],
+                "findings": [*refusals, *one.get("notes", ())],
+            }
+        )
     return {"strategies": made, "causes": cause_objects(causes), "models": models.names}
-
-
-def _strategy(
-    line: Mapping[str, Any], rows: Sequence[Row], base: str | None, causes: NameList, models: NameList
-) -> dict[str, Any]:
-    cost = line["cost_usd"]
-    difference = None if cost is None or base is None else exact(Decimal(cost) - Decimal(base))
-    return {
-        "name": line["name"],
-        "cost_usd": cost,
-        "difference_usd": difference,
-        "calls": _columns(rows, causes, models) if rows else None,
-        "refused": line["errors"],
-        "findings": list(_findings(line)),
-    }
-
-
-def _findings(line: Mapping[str, Any]) -> Iterator[str]:
-    for refusal in line.get("refusals", ()):
-        yield f"{refusal['calls']:,} × refused: {refusal['message']}"
-    yield from line.get("notes", ())
 
 
 def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[str, list[Any]]:
     """The columns of a strategy's calls. Calls of the conversation are numbered, so that those of strategies
     correspond; questions, pings and the like have the number 0.
     """
+    is_main = [int(row["purpose"] == MAIN) for row in rows]
     return {
-        "number": list(_numbers(rows)),
+        "number": [number if is_own else 0 for number, is_own in zip(accumulate(is_main), is_main, strict=True)],
         "start": [_start(row["timestamp"]) for row in rows],
         "model": [models.place(row["model"]) for row in rows],
         **{name: [int(row[name] or 0) for row in rows] for name in TOKENS},
@@ -128,13 +121,6 @@ def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[st
     }
 
 
-def _numbers(rows: Sequence[Row]) -> Iterator[int]:
-    number = 0
-    for row in rows:
-        number += row["purpose"] == MAIN
-        yield number if row["purpose"] == MAIN else 0
-
-
 def _start(timestamp: str) -> float | None:
     try:
         return seconds(timestamp) if timestamp else None
@@ -142,7 +128,6 @@ def _start(timestamp: str) -> float | None:
         return None
 
 
-FORMAT = 1
 NO_TITLES: Mapping[str, str] = {}
 
 
@@ -150,13 +135,35 @@ def start_object(kind: str, title: str, command: str) -> dict[str, Any]:
     """What the page begins with; `command` is what was typed."""
     colours = {"light": PAGE_COLOURS, "dark": {**PAGE_COLOURS, **DARK_COLOURS}}
     names = {"kind": kind, "title": title, "version": __version__, "command": command}
-    return {"format": FORMAT, **names, "colours": colours}
+    return {"format": 1, **names, "colours": colours}
 
 
 def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITLES) -> dict[str, Any]:
     """All sessions, the most expensive first, and their total. `titles` are those of sessions that have one."""
     total, threads = listing.summary.total, listing.count_threads()
     names = session_names(listing.keys)
+    sessions = []
+    for row in listing.summary.rows:
+        most = next((one for one in row.ranked_causes if one.cost), None)
+        sessions.append(
+            {
+                "id": session_id(row.key),
+                "name": names[row.key],
+                "session": row.session,
+                "project": row.project,
+                "client": row.client,
+                "models": row.models,
+                "agents": threads[row.key],
+                "first": iso_or_none(row.first),
+                "last": iso_or_none(row.last),
+                "calls": row.calls,
+                "hit_rate": hit_rate(row),
+                "cost_usd": exact(row.cost),
+                "rewritten_usd": exact(row.rewritten),
+                "most": f"{cause_name(most.cause)} {most.times:,} ×" if most else "",
+                "title": titles.get(row.key, ""),
+            }
+        )
     return {
         "total": {
             "cost_usd": exact(total.cost),
@@ -169,10 +176,7 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
             "first": iso_or_none(total.first),
             "last": iso_or_none(total.last),
         },
-        "sessions": [
-            {**_row(row, names[row.key], threads[row.key]), "title": titles.get(row.key, "")}
-            for row in listing.summary.rows
-        ],
+        "sessions": sessions,
         "skipped": skipped_objects(listing.skipped),
     }
 
@@ -180,23 +184,3 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
 def skipped_objects(skipped: Sequence[Fault]) -> list[dict[str, Any]]:
     """Files and lines that could not be read."""
     return [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped]
-
-
-def _row(row: BillRow, name: str, threads: int) -> dict[str, Any]:
-    most = next((one for one in row.ranked_causes if one.cost), None)
-    return {
-        "id": session_id(row.key),
-        "name": name,
-        "session": row.session,
-        "project": row.project,
-        "client": row.client,
-        "models": row.models,
-        "agents": threads,
-        "first": iso_or_none(row.first),
-        "last": iso_or_none(row.last),
-        "calls": row.calls,
-        "hit_rate": hit_rate(row),
-        "cost_usd": exact(row.cost),
-        "rewritten_usd": exact(row.rewritten),
-        "most": f"{cause_name(most.cause)} {most.times:,} ×" if most else "",
-    }

@@ -1,35 +1,16 @@
-"""The fixes that are replayed, and which of them each cause has.
-
-Breakpoints where calls could have read on; TTLs, keep-alives and calls that wait for a first token; what conversations
-share first; the same tools, system prompt and messages as before.
-"""
+"""The fixes that are replayed, and which of them each cause has: breakpoints, times, an order, the same as before."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
 from cachecost.analysis.explain.fixes.fix import (
-    Continuation,
-    CountBlock,
-    Fix,
-    FixContext,
-    Fixer,
-    ThreadCorrections,
-    align,
-    block_counter,
-    changed_tokens,
-    go_on,
-    in_scopes,
-    replaced,
-    with_losses,
-    with_part,
-)
-from cachecost.analysis.explain.fixes.settings import (
     CHOICE,
     EFFORT,
     FORMAT,
@@ -38,8 +19,20 @@ from cachecost.analysis.explain.fixes.settings import (
     SPEED,
     STAY_ON,
     THINKING,
+    Fix,
+    FixContext,
+    Fixer,
+    ThreadCorrections,
+    align,
+    block_counter,
+    changed_tokens,
+    continue_thread,
+    in_scopes,
+    replace_steps,
     same_parameter,
     same_settings,
+    with_losses,
+    with_part,
 )
 from cachecost.analysis.explain.observed_replay import conversation_of, in_kind, in_static_prefix
 from cachecost.analysis.optimum.plan_evaluator import find_markable, places
@@ -49,7 +42,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
+from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
 from cachecost.prompts.compare import ALIKE, ancestor, common, share_alike, shared_ends, text_of
 from cachecost.prompts.render import Prompt
 from cachecost.prompts.request import (
@@ -68,13 +61,13 @@ from cachecost.strategies.changes.keepalive import KeepAlive
 
 def place_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """A breakpoint at the end of what was sent again, in this call and in the one that sent it before."""
-    found = _Placements(context)
+    wanted: list[WantedBreakpoint] = []
     for loss in losses:
         rendered = context.observed.rendered[loss.call]
-        found.place(loss.call, rendered.prompt, rendered.rules, loss.depth)
+        wanted.append((loss.call, rendered.prompt, rendered.rules, loss.depth))
         if loss.since is not None and loss.cause != "lookback_exceeded":
-            found.place(loss.since.number, loss.since.prompt, loss.since.rules, loss.depth)
-    yield Fix(replaced(context.steps, found.steps()))
+            wanted.append((loss.since.number, loss.since.prompt, loss.since.rules, loss.depth))
+    yield _place_breakpoints(context, wanted)
 
 
 def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -93,41 +86,38 @@ def place_missing_breakpoints(context: FixContext, losses: Sequence[Loss]) -> It
         step = context.steps[position - 1]
         if last := last_breakpoint_place(step.call.request, "5m"):
             ended.append(step.with_request(with_breakpoint(step.call.request, last, rules)))
-    yield Fix(replaced(context.steps, ended))
+    yield context.fix(ended)
     yield from place_breakpoints(context, losses)
 
 
 def place_where_prompts_part(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """A breakpoint where the prompts part: before the first block that is dropped or replaced nothing moves."""
-    found = _Placements(context)
+    wanted: list[WantedBreakpoint] = []
     for loss in losses:
         rendered, since = context.observed.rendered[loss.call], loss.since
         shared = common(since.prompt.end, rendered.prompt.end) if since else None
         if since is not None and shared is not None:
-            found.place(loss.call, rendered.prompt, rendered.rules, shared.depth)
-            found.place(since.number, since.prompt, since.rules, shared.depth)
-    yield Fix(replaced(context.steps, found.steps()))
+            wanted.append((loss.call, rendered.prompt, rendered.rules, shared.depth))
+            wanted.append((since.number, since.prompt, since.rules, shared.depth))
+    yield _place_breakpoints(context, wanted)
 
 
-class _Placements:
-    """Requests with more breakpoints, by the position of their step."""
+WantedBreakpoint = tuple[int, Prompt, ModelRules, int]
+"""The position of a step, its prompt and rules, and the number of blocks that a breakpoint should end."""
 
-    def __init__(self, context: FixContext) -> None:
-        self._context = context
-        self._requests: dict[int, Request] = {}
 
-    def place(self, position: int, prompt: Prompt, rules: ModelRules, depth: int) -> None:
-        """A breakpoint at the block that ends the first `depth` blocks, or at the nearest one before that allows it."""
-        request = self._requests.get(position, self._context.observed.call(position).request)
+def _place_breakpoints(context: FixContext, wanted: Sequence[WantedBreakpoint]) -> Fix:
+    """Breakpoints at the blocks that are wanted, or at the nearest ones before that allow it."""
+    requests: dict[int, Request] = {}
+    for position, prompt, rules, depth in wanted:
+        sent = context.observed.call(position).request
         prefix = find_markable(ancestor(prompt.end, min(depth, prompt.end.depth)))
-        possible = places(prompt, self._context.observed.call(position).request)
-        place = next((place for place in possible if place.prefix is prefix), None)
+        place = next((place for place in places(prompt, sent) if place.prefix is prefix), None)
         if place is not None:
             made = Breakpoint(place.layer, place.index, "5m", place.node)
-            self._requests[position] = with_breakpoint(request, made, rules)
-
-    def steps(self) -> list[ReplayStep]:
-        return [self._context.steps[number - 1].with_request(one) for number, one in self._requests.items()]
+            requests[position] = with_breakpoint(requests.get(position, sent), made, rules)
+    changed = [context.steps[position - 1].with_request(request) for position, request in requests.items()]
+    return context.fix(changed)
 
 
 def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Request:
@@ -137,41 +127,34 @@ def with_breakpoint(request: Request, made: Breakpoint, rules: ModelRules) -> Re
         return request
     most = rules.maximum_breakpoints - bool(request.automatic)
     kept = request.breakpoints[max(0, len(request.breakpoints) - most + 1) :]  # the lookback reaches those before
-    made = replace(made, ttl=_ttl(made, kept, request.automatic, rules))
+    after = {one.ttl for one in kept if one.prompt_order > made.prompt_order} | ({request.automatic} - {None})
+    is_hour = "1h" in after or {one.ttl for one in kept} == {"1h"}  # rule 6, or as all others
+    ttl: TTL = "1h" if is_hour else "5m"
+    if ttl not in rules.accepted_ttls:
+        ttl = "5m" if is_hour else "1h"
+    made = replace(made, ttl=ttl)
     return replace(request, breakpoints=tuple(sorted((*kept, made), key=attrgetter("prompt_order"))))
-
-
-def _ttl(made: Breakpoint, others: Sequence[Breakpoint], automatic: TTL | None, rules: ModelRules) -> TTL:
-    """1h where one after it has it (rule 6) or all others do, else 5m."""
-    after = {one.ttl for one in others if one.prompt_order > made.prompt_order} | ({automatic} - {None})
-    is_hour = "1h" in after or {one.ttl for one in others} == {"1h"}
-    wanted: TTL = "1h" if is_hour else "5m"
-    if wanted in rules.accepted_ttls:
-        return wanted
-    return "1h" if wanted == "5m" else "5m"
 
 
 def lengthen_prefix(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """A static prefix of the model's minimum length: what it lacks is added before its breakpoint, and paid for."""
     parts, padded = PartPool(), list[ReplayStep]()
+
+    def pad(call: Call, tokens: int) -> Call:
+        padding = given_block("text", "system", f"{tokens} tokens of examples", tokens)
+        return with_part(call, Layer.SYSTEM, parts.of((padding, *call.request.system.blocks)))
+
     for loss in losses:
-        rendered = context.observed.rendered[loss.call]
-        pad = partial(_pad, tokens=max(1, loss.minimum - rendered.prompt.system_tokens), parts=parts)
+        lacking = max(1, loss.minimum - context.observed.rendered[loss.call].prompt.system_tokens)
         known = {step.number for step in padded}
         same = in_scopes(context, [loss], in_static_prefix)
-        padded += [step.with_change(pad) for step in same if step.number not in known]
+        padded += [step.with_change(partial(pad, tokens=lacking)) for step in same if step.number not in known]
     ended = list[ReplayStep]()
     for step in padded:
         request, rules = step.call.request, context.replays.traffic.setup.rules_for(step.call)
         end = Breakpoint(Layer.SYSTEM, len(request.system.blocks) - 1)
         ended.append(step.with_request(with_breakpoint(request, end, rules)))
-    yield Fix(replaced(context.steps, ended))
-
-
-def _pad(call: Call, tokens: int, parts: PartPool) -> Call:
-    """The call with so many more tokens at the start of its system prompt."""
-    padding = given_block("text", "system", f"{tokens} tokens of examples", tokens)
-    return with_part(call, Layer.SYSTEM, parts.of((padding, *call.request.system.blocks)))
+    yield context.fix(ended)
 
 
 LEAD_S = 5.0
@@ -180,48 +163,36 @@ MOST_PINGS = 11
 """Keep-alives in a pause that are tried: 12 reads at 0.1 cost more than a write at 1.25 does above a read."""
 WAIT_S = 0.001
 """Seconds after the first token."""
+HOUR_ON_STATIC = set_hour_on((Layer.TOOLS, Layer.SYSTEM))
+HOURS = (set_ttl("1h"), "a 1h TTL on every breakpoint"), (HOUR_ON_STATIC, "a 1h TTL on tools and system prompt")
+FIVES = (set_ttl("5m"), "a 5m TTL on every breakpoint"), (HOUR_ON_STATIC, "a 5m TTL on messages")
 
 
 def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """Policies for the whole log that know no pause before it comes: 1h TTLs, or keep-alives after every call."""
-    if any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses):
-        yield from _hour_fixes(context, losses)
-    expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
-    for ttl, ttl_s in expired.items():
-        for times in _pings_needed(losses, ttl_s):
-            habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
-            words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
-            pinged = add_pings(in_scopes(context, losses), habit, context.observed.refused)
-            pings = [step for step in pinged if step.number == NO_CALL]
-            yield Fix(in_order([*context.steps, *pings]), words=words)
-
-
-def _hour_fixes(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
-    for change, words in (
-        (set_ttl("1h"), "a 1h TTL on every breakpoint"),
-        (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 1h TTL on tools and system prompt"),
-    ):
-        concerned = in_scopes(context, losses)
+    concerned = in_scopes(context, losses)
+    accepts_hour = any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses)
+    for change, words in HOURS if accepts_hour else ():
         changed = [step.with_request(change(step.call.request)) for step in concerned]
         if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
-            yield Fix(replaced(context.steps, changed), words=words)
+            yield context.fix(changed, words=words)
+    expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
+    for ttl, ttl_s in expired.items():
+        needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
+        worth = [times for times in needed if 0 < times <= MOST_PINGS]
+        # What bridges the shortest pause, the middle one and the longest.
+        for times in sorted({worth[0], worth[len(worth) // 2], worth[-1]}) if worth else ():
+            habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
+            words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
+            pings = [step for step in add_pings(concerned, habit, context.observed.refused) if step.number == NO_CALL]
+            yield Fix(in_order([*context.steps, *pings]), words=words)
 
 
 def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """5m for all breakpoints, or for those on messages alone."""
     concerned = in_scopes(context, losses)
-    for change, words in (
-        (set_ttl("5m"), "a 5m TTL on every breakpoint"),
-        (set_hour_on((Layer.TOOLS, Layer.SYSTEM)), "a 5m TTL on messages"),
-    ):
-        yield Fix(replaced(context.steps, [step.with_request(change(step.call.request)) for step in concerned]), words)
-
-
-def _pings_needed(losses: Sequence[Loss], ttl_s: float) -> list[int]:
-    """How many keep-alives bridge the pauses: those of the shortest, of the middle one and of the longest."""
-    needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
-    worth = [times for times in needed if 0 < times <= MOST_PINGS]
-    return sorted({worth[0], worth[len(worth) // 2], worth[-1]}) if worth else []
+    for change, words in FIVES:
+        yield context.fix([step.with_request(change(step.call.request)) for step in concerned], words)
 
 
 def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -230,9 +201,8 @@ def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterato
     for loss in sorted(losses, key=lambda loss: loss.call):
         at = context.observed.call(loss.call).start
         start = at - loss.gap_s
-        found = min(
-            range(loss.call - 1, 0, -1), key=lambda position: abs(context.steps[position - 1].call.start - start)
-        )
+        earlier = range(loss.call - 1, 0, -1)
+        found = min(earlier, key=lambda position: abs(context.steps[position - 1].call.start - start))
         writer = context.steps[found - 1].call
         starts[loss.call] = starts.get(found, writer.start + writer.ready_s + WAIT_S)
         waiting = partial(replace, start=max(at, starts[loss.call]))
@@ -254,7 +224,7 @@ def write_less(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
             request = step.call.request
             kept = tuple(one for one in request.breakpoints if keeps_static and one.layer is not Layer.MESSAGES)
             fixed.append(step.with_request(replace(request, breakpoints=kept, automatic=None)))
-        yield Fix(replaced(context.steps, fixed))
+        yield context.fix(fixed)
 
 
 MOVABLE = frozenset({"text", "image", "document", "search_result"})
@@ -282,38 +252,31 @@ class _SharedFirst:
     def __init__(self, steps: Sequence[ReplayStep]) -> None:
         requests = {conversation_of(step.call): step.call.request for step in reversed(steps)}.values()
         self._system = _BlockOrder([request.system.blocks for request in requests])
-        self._message = _BlockOrder([_first_message(request) for request in requests])
+        self._message = _BlockOrder([request.thread.beginning.message_blocks for request in requests])
         self._parts, self._threads = PartPool(), ThreadCorrections()
 
     def reorder(self, call: Call) -> Call:
         """The call with its blocks in order; each breakpoint stays on its block."""
         request = call.request
-        system, message = self._system.order(request.system.blocks), self._message.order(_first_message(request))
         first = request.thread.beginning
+        system, message = self._system.order(request.system.blocks), self._message.order(first.message_blocks)
         if first.parent is not None and first.message is not None and message.blocks != first.message.blocks:
             self._threads.put({first: first.parent.then(Message.of(first.message.role, message.blocks))})
-        moved = [self._move(one, system, message) for one in request.breakpoints]
-        return replace(
-            call,
-            request=replace(
-                request,
-                system=self._parts.of(system.blocks),
-                thread=self._threads.corrected(request.thread),
-                breakpoints=tuple(sorted(moved, key=attrgetter("prompt_order"))),
-            ),
-        )
-
-    def _move(self, one: Breakpoint, system: OrderedBlocks, message: OrderedBlocks) -> Breakpoint:
-        if one.layer is Layer.SYSTEM:
-            return replace(one, index=system.places[one.index])
-        if one.node is None:
-            return one
-        index = message.places[one.index] if one.node.length == 1 else one.index
-        return replace(one, node=self._threads.corrected(one.node), index=index)
+        moved = list(request.breakpoints)
+        for number, one in enumerate(moved):
+            if one.layer is Layer.SYSTEM:
+                moved[number] = replace(one, index=system.places[one.index])
+            elif one.node is not None:
+                index = message.places[one.index] if one.node.length == 1 else one.index
+                moved[number] = replace(one, node=self._threads.corrected(one.node), index=index)
+        breakpoints = tuple(sorted(moved, key=attrgetter("prompt_order")))
+        part, thread = self._parts.of(system.blocks), self._threads.corrected(request.thread)
+        return replace(call, request=replace(request, system=part, thread=thread, breakpoints=breakpoints))
 
     def with_breakpoint(self, sent: Request, request: Request, rules: ModelRules) -> Request:
         """The request with a breakpoint at the end of what is shared from its beginning; `sent` is it as sent."""
-        system, message = self._system.order(sent.system.blocks), self._message.order(_first_message(sent))
+        system = self._system.order(sent.system.blocks)
+        message = self._message.order(sent.thread.beginning.message_blocks)
         if message.shared and system.shared == len(system.blocks):
             place = Breakpoint(Layer.MESSAGES, message.shared - 1, node=request.thread.beginning)
             block = message.blocks[place.index]
@@ -325,11 +288,6 @@ class _SharedFirst:
         return with_breakpoint(request, place, rules) if accepts_breakpoint(block) else request
 
 
-def _first_message(request: Request) -> Blocks:
-    first = request.thread.beginning.message
-    return first.blocks if first else ()
-
-
 class OrderedBlocks(NamedTuple):
     """Blocks in another order: where each block of before is now, or its shared piece, and how many of the first are
     shared."""
@@ -337,13 +295,6 @@ class OrderedBlocks(NamedTuple):
     blocks: Blocks
     places: tuple[int, ...]
     shared: int
-
-
-class TextPieces(NamedTuple):
-    """A text as two blocks: what others share with it, and the rest."""
-
-    shared: Block
-    rest: Block
 
 
 class _BlockOrder:
@@ -354,7 +305,17 @@ class _BlockOrder:
         self._first = {block.digest: number for number, block in reversed(list(enumerate(sum(parts, ()))))}
         own = {block.digest: block for blocks in parts for block in blocks if self._counts[block.digest] == 1}
         texts = (block for block in own.values() if block.kind == "text" and block.content is not None)
-        self._pieces = _split_texts([block for block in texts if block.size >= LONG_TEXT])
+        long = [block for block in texts if block.size >= LONG_TEXT]
+        alike = [block for block in long if share_alike(long[0], block) >= ALIKE]
+        self._pieces: dict[bytes, tuple[Block, Block]] = {}
+        """By the digests of texts that are mostly the same as the first of them: what they share, and the rest."""
+        if len(alike) > 1:
+            sent = list(map(text_of, alike))
+            begin, end = shared_ends(*sent)
+            shared = text_block(alike[0].role, sent[0][:begin] + sent[0][len(sent[0]) - end :])
+            for block, text in zip(alike, sent, strict=True):
+                rest = text_block(block.role, text[begin : len(text) - end] or " ")
+                self._pieces[block.digest] = shared, rest
 
     def order(self, blocks: Blocks) -> OrderedBlocks:
         """The blocks in order. Web tools come first anyway, and results of tools have their place."""
@@ -367,29 +328,14 @@ class _BlockOrder:
             if is_server_tool(block):
                 ranked.append(((0, 0, index), index, block))
             elif pieces is not None:
-                ranked += [((1, -len(self._pieces), 0), index, pieces.shared), ((2, 0, index), -1, pieces.rest)]
+                ranked += [((1, -len(self._pieces), 0), index, pieces[0]), ((2, 0, index), -1, pieces[1])]
             else:
                 ranked.append(((1, -count, first) if count > 1 else (2, 0, index), index, block))
         ranked.sort(key=itemgetter(0))
         places = {index: number for number, (_, index, _) in enumerate(ranked)}
         shared = sum(rank[0] < 2 for rank, _, _ in ranked)
-        return OrderedBlocks(
-            tuple(block for _, _, block in ranked), tuple(places[index] for index in range(len(blocks))), shared
-        )
-
-
-def _split_texts(blocks: Sequence[Block]) -> dict[bytes, TextPieces]:
-    """The texts that are mostly the same as the first of them, by their digests, in two pieces."""
-    alike = [block for block in blocks if share_alike(blocks[0], block) >= ALIKE]
-    texts = list(map(text_of, alike))
-    if len(alike) < 2:
-        return {}
-    begin, end = shared_ends(*texts)
-    shared = text_block(alike[0].role, texts[0][:begin] + texts[0][len(texts[0]) - end :])
-    rests = (text[begin : len(text) - end] or " " for text in texts)
-    return {
-        block.digest: TextPieces(shared, text_block(block.role, rest)) for block, rest in zip(alike, rests, strict=True)
-    }
+        own_places = tuple(places[index] for index in range(len(blocks)))
+        return OrderedBlocks(tuple(block for _, _, block in ranked), own_places, shared)
 
 
 def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -402,17 +348,17 @@ def same_tools(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
             found += [new for old, new in align(found, part.blocks) if old is None and new is not None]
         tools = parts.of(found)
         changed += [step.with_change(partial(with_part, layer=Layer.TOOLS, part=tools)) for step in steps]
-    yield Fix(replaced(context.steps, changed))
+    yield context.fix(changed)
 
 
 def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """The system prompt of a conversation's first call; what changes is sent in the last message, or in each call after
-    the last breakpoint. Of settings that it
-    is rendered with, one value in all calls. What several conversations share behind what differs comes first."""
+    the last breakpoint. Of settings that it is rendered with, one value in all calls. What several conversations share
+    behind what differs comes first."""
     reordered, others = _reorder_shared(context, losses)
     conversations = list(with_losses(context, others).values())
     for changed, words in same_settings(conversations):
-        yield _joined(context, _first_system(context, changed, words) if others else None, reordered)
+        yield _join_reordered(context, _repeat_first_system(context, changed, words) if others else None, reordered)
     moved = [
         step.with_change(tail)
         for steps in conversations
@@ -420,7 +366,7 @@ def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         for step in steps
     ]
     if moved:
-        yield _joined(context, Fix(replaced(context.steps, moved)), reordered)
+        yield _join_reordered(context, context.fix(moved), reordered)
 
 
 def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
@@ -432,74 +378,62 @@ def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[R
     return [one for steps in found.values() for one in send_shared_first(context, steps)], others
 
 
-def _joined(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
+def _join_reordered(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
     """The fix with the calls that are sent the other way round, too."""
     if not reordered:
         assert fix is not None
         return fix
     words = f"{fix.words}; {SHARED_FIRST}" if fix and fix.words else SHARED_FIRST
-    return Fix(replaced(fix.steps if fix else context.steps, reordered), words)
+    return Fix(replace_steps(fix.steps if fix else context.steps, reordered), words)
 
 
-def _first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
+def _repeat_first_system(context: FixContext, conversations: Sequence[Sequence[ReplayStep]], words: str = "") -> Fix:
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
+
+    def change(call: Call, system: Part) -> Call:
+        return with_part(corrections.call(call), Layer.SYSTEM, system)
+
     for steps in conversations:
-        first = steps[0].call.request.system
-        for thread, tokens in _changes(steps, block_counter(context, steps[0].call)):
-            corrections.lengthen(thread, tokens)
-        changed += [step.with_change(partial(_with_system, system=first, corrections=corrections)) for step in steps]
+        count, first = block_counter(context, steps[0].call), steps[0].call.request.system
+        for before, now in pairwise(step.call.request for step in steps):
+            if now.system is not before.system and now.system.digest != before.system.digest:
+                new = changed_tokens(align(before.system.blocks, now.system.blocks), count)
+                corrections.lengthen(now.thread, new)
+        changed += [step.with_change(partial(change, system=first)) for step in steps]
         if words and any(step.call.request.system.digest != first.digest for step in steps):
             words = f"{words}; {causes()['system_changed'].fix}"
-    return Fix(replaced(context.steps, changed), words, names_others=bool(words))
-
-
-def _with_system(call: Call, system: Part, corrections: ThreadCorrections) -> Call:
-    return with_part(corrections.call(call), Layer.SYSTEM, system)
-
-
-def _changes(steps: Sequence[ReplayStep], count: CountBlock) -> Iterator[tuple[Thread, int]]:
-    """The calls whose system prompt is not that of the call before, and how many tokens of it are new."""
-    before = steps[0].call.request.system
-    for step in steps[1:]:
-        now = step.call.request.system
-        if now is not before and now.digest != before.digest:
-            yield step.call.request.thread, changed_tokens(align(before.blocks, now.blocks), count)
-        before = now
+    return context.fix(changed, words, names_others=bool(words))
 
 
 def same_messages(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """Earlier messages as they were sent before; what is new comes after them, also what changed in them. What several
     conversations share behind what differs comes first."""
     reordered, others = _reorder_shared(context, losses)
-    yield _joined(context, _go_on(context, others, keeps_inserted=True) if others else None, reordered)
+    yield _join_reordered(
+        context, _continue_messages(context, others, keeps_inserted=True) if others else None, reordered
+    )
 
 
 def no_compaction(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """The whole history instead of the summary; or the summary, and a breakpoint on what it leaves as it was."""
-    yield _go_on(context, losses, keeps_inserted=False)
+    yield _continue_messages(context, losses, keeps_inserted=False)
     yield from place_where_prompts_part(context, losses)
 
 
-def _go_on(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) -> Fix:
+def _continue_messages(context: FixContext, losses: Sequence[Loss], keeps_inserted: bool) -> Fix:
     since = {loss.call: loss.since.request for loss in losses if loss.since}
     corrections, changed = ThreadCorrections(), list[ReplayStep]()
     for position, step in enumerate(context.steps, 1):
         if before := since.get(position):
-            made = _correct(corrections, before.thread, step.call.request.thread, keeps_inserted)
+            thread = step.call.request.thread
+            corrected = corrections.corrected(thread)
+            kept, versions = continue_thread(corrections.corrected(before.thread), corrected, keeps_inserted)
+            corrections.put({**kept, thread: kept[corrected]})
             count = block_counter(context, step.call)
-            changed_here = sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in made.changed)
-            corrections.lengthen(step.call.request.thread, changed_here)
+            corrections.lengthen(thread, sum(changed_tokens(align(a.blocks, b.blocks), count) for a, b in versions))
         if corrections.request(step.call.request) is not step.call.request:
             changed.append(step.with_change(corrections.call))
-    return Fix(replaced(context.steps, changed))
-
-
-def _correct(corrections: ThreadCorrections, before: Thread, now: Thread, keeps_inserted: bool) -> Continuation:
-    """Let `now` go on from `before`, both as corrected so far."""
-    corrected = corrections.corrected(now)
-    made = go_on(corrections.corrected(before), corrected, keeps_inserted)
-    corrections.put({**made.places, now: made.places[corrected]})
-    return made
+    return context.fix(changed)
 
 
 def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
@@ -512,7 +446,7 @@ def image_from_the_start(context: FixContext, losses: Sequence[Loss]) -> Iterato
             image = replace(given_block("image", first.message.role, "a tiny image", 1), has_image=True)
             corrections.put({first: first.parent.then(Message.of(first.message.role, (image, *first.message.blocks)))})
             changed.append(step.with_change(corrections.call))
-    yield Fix(replaced(context.steps, changed))
+    yield context.fix(changed)
 
 
 FIX_ORDER = ("prompt", "time", "breakpoints", "bill")

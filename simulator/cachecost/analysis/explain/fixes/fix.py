@@ -1,29 +1,33 @@
-"""A fix: the calls as they would have been sent; and its parts: corrected threads, versions of blocks."""
+"""A fix: the calls as they would have been sent. Its parts: corrected threads, versions of blocks, equal parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from math import ceil
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 from cachecost.analysis.explain.observed_replay import (
     Conversation,
+    Conversations,
     ObservedReplay,
     ScopeOf,
-    in_conversation,
     in_kind,
     static_prefix_of,
 )
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep
+from cachecost.analysis.replays.steps import NO_CALL, PartPool, Replays, ReplayStep, ThreadChange
 from cachecost.base.structs import replace
 from cachecost.caches.losses import Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts import compare
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.compare import pair_in_order, shared_ends, text_of
-from cachecost.prompts.request import Breakpoint, Request, accepts_breakpoint
+from cachecost.prompts.output_format import skills_asked
+from cachecost.prompts.request import Breakpoint, Request, accepts_breakpoint, block_of, is_server_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,12 @@ class FixContext:
     def steps(self) -> Sequence[ReplayStep]:
         return self.observed.steps
 
+    def fix(
+        self, changed: Iterable[ReplayStep], words: str = "", keeps_prices: bool = False, names_others: bool = False
+    ) -> Fix:
+        """The calls, with the changed ones in the place of those with their numbers."""
+        return Fix(replace_steps(self.steps, changed), words, keeps_prices, names_others)
+
 
 MakeFixes = Callable[[FixContext, Sequence[Loss]], Iterator[Fix]]
 """Makes the fixes for losses of one cause; of several the one that saves most is taken."""
@@ -66,7 +76,7 @@ class Fixer:
     """
 
     make: MakeFixes
-    scope: ScopeOf = in_conversation
+    scope: ScopeOf = Conversations.conversation_of
     tries: int = 2
 
 
@@ -101,19 +111,18 @@ def align(was: Sequence[Block], now: Sequence[Block]) -> Iterator[Versions]:
 
 def changed_tokens(pairs: Iterable[Versions], count: CountBlock) -> int:
     """Tokens that are sent now and were not sent before."""
-    return sum(_changed(old, new, count) for old, new in pairs if new is not None)
-
-
-def _changed(old: Block | None, new: Block, count: CountBlock) -> int:
-    if old is None:
-        return count(new)
-    if old.digest == new.digest or old.content == new.content is not None:
-        return 0
-    if old.content is None or new.content is None:
-        return count(new)
-    one, other = text_of(old), text_of(new)
-    share = 1 - sum(shared_ends(one, other)) / max(1, len(other))
-    return ceil(count(new) * share)
+    total = 0
+    for old, new in pairs:
+        if new is None:
+            continue
+        if old is not None and (old.digest == new.digest or old.content == new.content is not None):
+            continue
+        share = 1.0
+        if old is not None and old.content is not None and new.content is not None:
+            one, other = text_of(old), text_of(new)
+            share = 1 - sum(shared_ends(one, other)) / max(1, len(other))
+        total += ceil(count(new) * share)
+    return total
 
 
 def with_part(call: Call, layer: Layer, part: Part) -> Call:
@@ -122,18 +131,11 @@ def with_part(call: Call, layer: Layer, part: Part) -> Call:
     was = request.tools if layer is Layer.TOOLS else request.system
     if was is part or was.digest == part.digest:
         return call
-    breakpoints = _moved(request.breakpoints, layer, was.blocks, part.blocks)
+    moved = [_move(one, was.blocks, part.blocks) if one.layer is layer else one for one in request.breakpoints]
+    breakpoints = tuple({one.block_key: one for one in moved if one is not None}.values())
     if layer is Layer.TOOLS:
         return replace(call, request=replace(request, tools=part, breakpoints=breakpoints))
     return replace(call, request=replace(request, system=part, breakpoints=breakpoints))
-
-
-def _moved(
-    breakpoints: Sequence[Breakpoint], layer: Layer, was: Sequence[Block], now: Sequence[Block]
-) -> tuple[Breakpoint, ...]:
-    moved = [_move(one, was, now) if one.layer is layer else one for one in breakpoints]
-    unique = {one.block_key: one for one in moved if one is not None}
-    return tuple(unique.values())
 
 
 def _move(breakpoint: Breakpoint, was: Sequence[Block], now: Sequence[Block]) -> Breakpoint | None:
@@ -180,7 +182,7 @@ def in_scopes(context: FixContext, losses: Iterable[Loss], scope_of: ScopeOf = i
     return [step for step in context.steps if step.number != NO_CALL and scope(step.call) in scopes]
 
 
-def replaced(steps: Sequence[ReplayStep], changed: Iterable[ReplayStep]) -> list[ReplayStep]:
+def replace_steps(steps: Sequence[ReplayStep], changed: Iterable[ReplayStep]) -> list[ReplayStep]:
     """The steps, with the changed ones in the place of those with their numbers."""
     known = {step.number: step for step in changed}
     return [known.get(step.number, step) if step.number != NO_CALL else step for step in steps]
@@ -245,46 +247,35 @@ class ThreadCorrections:
         return None if index is None else replace(breakpoint, index=index, node=node)
 
 
-@dataclass(slots=True)
-class Continuation:
-    """How a call would have gone on from an earlier one: the `places` of its messages, and those that `changed`, as
-    pairs (as sent before, as sent now)."""
-
-    places: dict[Thread, Thread] = field(default_factory=dict)
-    changed: list[tuple[Message, Message]] = field(default_factory=list)
-
-
-def go_on(before: Thread, now: Thread, keeps_inserted: bool = True) -> Continuation:
+def continue_thread(
+    before: Thread, now: Thread, keeps_inserted: bool = True
+) -> tuple[dict[Thread, Thread], list[tuple[Message, Message]]]:
     """The thread `now` as a continuation of `before`: what both have stays as it was, what is new comes at the end.
 
-    Without `keeps_inserted` what stands before messages that both have is left out: the summary of a compaction.
+    What was sent before stays as it was, or as a version of what was in its place. Without `keeps_inserted` what stands
+    before messages that both have is left out: the summary of a compaction. Returns where its messages are in the
+    continuation, and those that changed, as pairs (as sent before, as sent now).
     """
-    start = now.common(before)
-    made, new = _place_known(_after(before, start), _after(now, start))
-    last_known = max((number for number, node in enumerate(new) if node in made.places), default=len(new) - 2)
-    end = before
-    for number, node in enumerate(new):
-        if node not in made.places and (keeps_inserted or number > last_known):
-            assert node.message is not None
-            end = made.places[node] = end.then(node.message)
-    made.places[now] = end
-    return made
-
-
-def _place_known(was: Sequence[Thread], new: Sequence[Thread]) -> tuple[Continuation, Sequence[Thread]]:
-    """The messages that were sent before, as they are or as versions of what was in their place."""
-    made = Continuation()
+    start, places, changed = now.common(before), dict[Thread, Thread](), list[tuple[Message, Message]]()
+    was, new = (list(takewhile(lambda node: node is not start, one.back()))[::-1] for one in (before, now))
     digests, others = ([node.message.digest if node.message else b"" for node in nodes] for nodes in (was, new))
     for i, k in pair_in_order(digests, others, 0):
         if i is None or k is None:
             continue
         old, node = was[i], new[k]
         if digests[i] == others[k]:
-            made.places[node] = old
+            places[node] = old
         elif old.message and node.message and _are_versions(old.message, node.message):
-            made.places[node] = old
-            made.changed.append((old.message, node.message))
-    return made, new
+            places[node] = old
+            changed.append((old.message, node.message))
+    last_known = max((number for number, node in enumerate(new) if node in places), default=len(new) - 2)
+    end = before
+    for number, node in enumerate(new):
+        if node not in places and (keeps_inserted or number > last_known):
+            assert node.message is not None
+            end = places[node] = end.then(node.message)
+    places[now] = end
+    return places, changed
 
 
 def _are_versions(old: Message, new: Message) -> bool:
@@ -297,14 +288,246 @@ def _are_versions(old: Message, new: Message) -> bool:
     return 2 * alike > min(len(old.blocks), len(new.blocks))
 
 
-def _after(thread: Thread, start: Thread) -> list[Thread]:
-    nodes = []
-    node = thread
-    while node is not start and node.parent is not None:
-        nodes.append(node)
-        node = node.parent
-    return nodes[::-1]
+Parameter = tuple[Callable[[Call], Any], Callable[..., Call]]
+"""How a parameter is read from a call, and how it is set."""
 
 
-def _digests(nodes: Sequence[Thread]) -> list[bytes]:
-    return [node.message.digest if node.message else b"" for node in nodes]
+def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str = "") -> MakeFixes:
+    """Fixes that send the first value of each conversation in all its calls, or the one that most calls have.
+
+    `words` name that value, if it is one for all conversations.
+    """
+    read, put = parameter
+
+    def make(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
+        conversations = list(with_losses(context, losses).values())
+        known: list[list[Any]] = []
+        for pick in (itemgetter(0), most_common_value):
+            values = [pick([read(step.call) for step in steps]) for steps in conversations]
+            if values not in known:
+                known.append(values)
+                changed = [
+                    step.with_change(partial(put, value=value))
+                    for steps, value in zip(conversations, values, strict=True)
+                    for step in steps
+                ]
+                named = words.format(values[0]) if len(set(map(repr, values))) == 1 else ""
+                yield context.fix(changed, named, keeps_prices)
+
+    return make
+
+
+def most_common_value(values: Sequence[Any]) -> Any:
+    """The most frequent value, of equals the first."""
+    counted = Counter(map(repr, values))
+    return max(values, key=lambda one: counted[repr(one)])
+
+
+def first_other_value(values: Sequence[Any]) -> Any:
+    """The first value that is not that of the first call."""
+    return next((one for one in values if one != values[0]), values[0])
+
+
+def body_field(*path: str) -> Parameter:
+    """A field of the request's body, by its path."""
+
+    def read(call: Call) -> Any:
+        found: Any = call.request.params
+        for name in path:
+            found = (found or {}).get(name)
+        return found
+
+    def put(call: Call, value: Any) -> Call:
+        if read(call) == value:
+            return call
+        params = _with_field(call.request.params, path, value)
+        return replace(call, request=replace(call.request, params=params))
+
+    return read, put
+
+
+def _with_field(fields: Any, path: Sequence[str], value: Any) -> dict[str, Any]:
+    """The fields with one set; None and empty ones are left out."""
+    name, *rest = path
+    made = dict(fields or {})
+    made[name] = _with_field(made.get(name), rest, value) if rest else value
+    return {key: one for key, one in made.items() if one is not None and one != {}}
+
+
+MODEL: Parameter = (
+    lambda call: call.request.model,
+    lambda call, value: replace(call, request=replace(call.request, model=value)),
+)
+PLACE: Parameter = (
+    lambda call: (call.workspace, call.host),
+    lambda call, value: replace(call, workspace=value[0], host=value[1]),
+)
+STAY_ON = "stay on {} for the whole conversation, or start a side conversation for the other model"
+CHOICE, THINKING, SPEED = body_field("tool_choice"), body_field("thinking"), body_field("speed")
+EFFORT, FORMAT = body_field("output_config", "effort"), body_field("output_config", "format")
+
+
+CITABLE = frozenset({"document", "search_result"})
+"""Kinds of content on which citations are enabled: on all of a request, or on none."""
+WEB_USE = frozenset({"server_tool_use", "web_search_tool_result", "web_fetch_tool_result"})
+CODE_RESULT = "code_execution_tool_result"
+_put_skills = body_field("container", "skills")[1]
+_put_task_budget = body_field("output_config", "task_budget")[1]
+
+
+class SystemSettings(NamedTuple):
+    """The settings of a request. `web_tools` are the digests of their definitions."""
+
+    web_tools: tuple[bytes, ...]
+    has_citations: bool
+    skills: Any
+    task_budget: Any
+
+
+class SettingWords(NamedTuple):
+    """A setting in words: what it is, and how it is the same in all calls, switched on and switched off."""
+
+    name: str
+    on: str
+    off: str
+
+
+WORDS = (
+    SettingWords(
+        "web search or web fetch", "define the web tools from the first call on", "define no web tools in any call"
+    ),
+    SettingWords(
+        "citations", "enable citations on all documents from the first call on", "enable citations in no call"
+    ),
+    SettingWords(
+        "`container.skills`", "send the same skills from the first call on", "send no `container.skills` in any call"
+    ),
+    SettingWords(
+        "`output_config.task_budget`", "set one task budget from the first call on", "set no task budget in any call"
+    ),
+)
+"""In the order of `SystemSettings`."""
+
+
+def settings_of(request: Request) -> SystemSettings:
+    """The settings of a request."""
+    return SystemSettings(
+        tuple(block.digest for block in request.system.blocks if is_server_tool(block)),
+        request.thread.has_citations or request.system.has_citations,
+        skills_asked(request),
+        (request.params.get("output_config") or {}).get("task_budget"),
+    )
+
+
+def changed_settings(before: Request, now: Request) -> list[str]:
+    """What differs between the settings of two requests, and how: "citations were switched on"."""
+    rows = zip(WORDS, settings_of(before), settings_of(now), strict=True)
+    return [
+        f"{words.name} {'changed' if old and new else 'switched on' if new else 'switched off'}"
+        for words, old, new in rows
+        if old != new
+    ]
+
+
+def same_settings(conversations: Sequence[Sequence[ReplayStep]]) -> Iterator[tuple[list[list[ReplayStep]], str]]:
+    """The conversations with one value of each setting in all their calls: one that a call has, if all calls can be
+    sent so; and that in words. As they are where no setting changes."""
+    sent = [[settings_of(step.call.request) for step in steps] for steps in conversations]
+    varying = {index for values in sent for index in range(len(WORDS)) if len({repr(one[index]) for one in values}) > 1}
+    if not varying:
+        yield list(map(list, conversations)), ""
+        return
+    changed, known = _SettingsChange(conversations), list[list[SystemSettings]]()
+    for pick in (itemgetter(0), most_common_value, itemgetter(-1), first_other_value):
+        wanted = [pick(values) for values in sent]
+        if wanted in known or not changed.can_send(wanted):
+            continue
+        known.append(wanted)
+        rows = ((WORDS[index], any(one[index] for one in wanted)) for index in sorted(varying))
+        yield changed.conversations(wanted), "; ".join(words.on if is_on else words.off for words, is_on in rows)
+
+
+class _SettingsChange:
+    """Changes the settings of conversations to values that their calls have; blocks are as some call sent them."""
+
+    def __init__(self, conversations: Sequence[Sequence[ReplayStep]]) -> None:
+        self._conversations = conversations
+        self._parts = PartPool()
+        self._tools: dict[tuple[bytes, ...], tuple[Block, ...]] = {}
+        self._as_sent: dict[tuple[bool, bytes], Block] = {}
+        self._threads = {on: ThreadChange(partial(self._with_citations, on=on)) for on in (True, False)}
+        self._uses = [self._scan(steps) for steps in conversations]
+
+    def _scan(self, steps: Sequence[ReplayStep]) -> SystemSettings:
+        """What the messages of a conversation use. Remembers each document as it was sent, cited or not."""
+        kinds, cited, seen = set[str](), False, set[Thread]()
+        for step in steps:
+            request = step.call.request
+            tools = tuple(block for block in request.system.blocks if is_server_tool(block))
+            self._tools[tuple(block.digest for block in tools)] = tools
+            for node in request.thread.back():
+                if node in seen or node.message is None:
+                    break
+                seen.add(node)
+                for block in node.message.blocks:
+                    kinds.add(block.kind)
+                    cited = cited or (
+                        block.role == "assistant" and isinstance((block.content or {}).get("citations"), list)
+                    )
+                    for on in (True, False) if block.kind in CITABLE else ():
+                        if block.has_citations is on:
+                            self._as_sent.setdefault((on, _cited(block, False).digest), block)
+        uses_skills = any(kind.endswith(CODE_RESULT) for kind in kinds)
+        return SystemSettings((b"",) if kinds & WEB_USE else (), cited, uses_skills, None)
+
+    def can_send(self, wanted: Sequence[SystemSettings]) -> bool:
+        """Whether each conversation has what its messages use: results of web search, citations, results of code."""
+        pairs = [pair for both in zip(wanted, self._uses, strict=True) for pair in zip(*both, strict=True)]
+        return all(setting or not is_used for setting, is_used in pairs)
+
+    def conversations(self, wanted: Sequence[SystemSettings]) -> list[list[ReplayStep]]:
+        """All conversations, each with the settings that are wanted for it."""
+        return [
+            [step.with_change(partial(self._put, wanted=one)) for step in steps]
+            for steps, one in zip(self._conversations, wanted, strict=True)
+        ]
+
+    def _put(self, call: Call, wanted: SystemSettings) -> Call:
+        call = _put_task_budget(_put_skills(call, value=wanted.skills), value=wanted.task_budget)
+        now = settings_of(call.request)
+        if now.has_citations != wanted.has_citations:
+            change = self._threads[wanted.has_citations]
+            breakpoints = tuple(
+                one if one.node is None else replace(one, node=change.of(one.node)) for one in call.request.breakpoints
+            )
+            call = replace(
+                call, request=replace(call.request, thread=change.of(call.request.thread), breakpoints=breakpoints)
+            )
+        if now.web_tools != wanted.web_tools:
+            others = (block for block in call.request.system.blocks if not is_server_tool(block))
+            call = with_part(call, Layer.SYSTEM, self._parts.of((*self._tools[wanted.web_tools], *others)))
+        return call
+
+    def _with_citations(self, message: Message, on: bool) -> Message:
+        blocks = list(message.blocks)
+        for index, block in enumerate(blocks):
+            if block.has_citations is not on and block.content is not None:
+                blocks[index] = self._as_sent.get((on, _cited(block, False).digest)) or _cited(block, on)
+        return message if tuple(blocks) == message.blocks else Message.of(message.role, tuple(blocks))
+
+
+def _cited(block: Block, on: bool) -> Block:
+    if block.content is None:
+        return block
+    content = _with_citations(block.content, on)
+    return block if content == block.content else block_of(block.role, content)
+
+
+def _with_citations(content: Mapping[str, Any], on: bool) -> dict[str, Any]:
+    made = dict(content)
+    if content.get("type") in CITABLE:
+        made.pop("citations", None)
+        made |= {"citations": {"enabled": True}} if on else {}
+    if isinstance(inner := content.get("content"), list):
+        made["content"] = [_with_citations(one, on) if isinstance(one, Mapping) else one for one in inner]
+    return made

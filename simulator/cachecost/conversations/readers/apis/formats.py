@@ -24,7 +24,7 @@ from cachecost.conversations.readers.apis.streams import (
     join_message,
     join_response,
 )
-from cachecost.conversations.readers.common.json_values import objects_in
+from cachecost.conversations.readers.common.json_values import array_at, objects_in, require_object
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, content_blocks
 from cachecost.providers.hosts import host_of_model, parse_model_name
@@ -47,13 +47,6 @@ class ApiFormat(NamedTuple):
     host: str = ""
 
 
-def _at(value: Mapping[str, Any], name: str, kind: type) -> Any:
-    found = value.get(name)
-    if not isinstance(found, kind):
-        raise NotAMessage(name, "an array" if kind is list else "an object", found)
-    return found
-
-
 def chat_answer(choices: Sequence[Any]) -> list[Body]:
     """The blocks of the first of the choices of a chat completion; none where it has no message."""
     message = choices[0].get("message") if choices and isinstance(choices[0], Mapping) else None
@@ -61,7 +54,7 @@ def chat_answer(choices: Sequence[Any]) -> list[Body]:
 
 
 def _converse_answer(whole: Mapping[str, Any]) -> list[Body]:
-    message = _at(_at(whole, "output", dict), "message", dict)
+    message = require_object(require_object(whole.get("output"), "output").get("message"), "message")
     return from_converse_blocks(message.get("content") or [], "output.message.content")
 
 
@@ -69,7 +62,7 @@ APIS: Mapping[Api, ApiFormat] = {
     "messages": ApiFormat(
         "Anthropic's Messages API",
         lambda body, model: {**body, "model": model or None},
-        lambda whole: list(_at(whole, "content", list)),
+        lambda whole: list(array_at(whole.get("content"), "content")),
         join_message,
         "anthropic",
     ),
@@ -79,14 +72,14 @@ APIS: Mapping[Api, ApiFormat] = {
     "chat": ApiFormat(
         "OpenAI's Chat Completions API",
         lambda body, model: from_chat({**body, "model": model or None}),
-        lambda whole: chat_answer(_at(whole, "choices", list)),
+        lambda whole: chat_answer(array_at(whole.get("choices"), "choices")),
         join_completion,
         "openai",
     ),
     "responses": ApiFormat(
         "OpenAI's Responses API",
         lambda body, model: from_responses({**body, "model": model or None}),
-        lambda whole: from_responses_output(_at(whole, "output", list)),
+        lambda whole: from_responses_output(array_at(whole.get("output"), "output")),
         join_response,
         "openai",
         "input",
@@ -102,8 +95,6 @@ APIS: Mapping[Api, ApiFormat] = {
     ),
 }
 
-
-# ------------------------------------------------------------------------------ a body without an address
 
 OF_CONVERSE = frozenset({"modelId", "inferenceConfig", "toolConfig", "additionalModelRequestFields"})
 OF_CHAT = frozenset(
@@ -189,16 +180,13 @@ def answer_of(response: Any) -> list[Body] | str:
     if choices := objects_in(response.get("choices")):
         return chat_answer(choices)
     content = response.get("content") or []
-    return content if isinstance(content, str) else [_without_nulls(block) for block in content]
+    if isinstance(content, str):
+        return content
+    return [
+        {name: value for name, value in block.items() if value is not None} if isinstance(block, Mapping) else block
+        for block in content
+    ]
 
-
-def _without_nulls(block: Any) -> Any:
-    if not isinstance(block, Mapping):
-        return block
-    return {name: value for name, value in block.items() if value is not None}
-
-
-# ------------------------------------------------------------------------------------ what failed, and passes
 
 REFUSED, FAILED = 400, 500
 """The HTTP status of a refusal, and of a failure, that states none."""

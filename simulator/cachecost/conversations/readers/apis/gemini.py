@@ -108,20 +108,18 @@ class _PartParser:
         if kind == "functionResponse":
             result = json.dumps(content.get("response"))
             return {"type": "tool_result", "tool_use_id": self._id(kind, content), "content": result}
-        return _file(kind, content) if kind in ("inlineData", "fileData") else {**content, "type": kind}
+        if kind not in ("inlineData", "fileData"):
+            return {**content, "type": kind}
+        media = str(content.get("mimeType") or "")
+        base64 = {"type": "base64", "media_type": media, "data": content.get("data")}
+        source = base64 if kind == "inlineData" else {"type": "url", "url": content.get("fileUri")}
+        form = media.partition("/")[0]
+        return {"type": form if form in ("image", "video", "audio") else "document", "source": source}
 
     def _id(self, kind: str, call: Mapping[str, Any]) -> str:
         name = str(call.get("name"))
         self._counts[kind, name] += 1
         return str(call.get("id") or f"{name} {self._counts[kind, name]}")
-
-
-def _file(kind: str, file: Mapping[str, Any]) -> Body:
-    media = str(file.get("mimeType") or "")
-    base64 = {"type": "base64", "media_type": media, "data": file.get("data")}
-    source = base64 if kind == "inlineData" else {"type": "url", "url": file.get("fileUri")}
-    form = media.partition("/")[0]
-    return {"type": form if form in ("image", "video", "audio") else "document", "source": source}
 
 
 def _tools(tools: list[Any]) -> list[Body]:

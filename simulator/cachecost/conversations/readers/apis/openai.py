@@ -9,7 +9,7 @@ Instructions at the start (role system or developer) are the system prompt; late
 Results of tools that follow each other are one user message. Parameters that do not affect the prompt are dropped.
 
 Items of Responses become blocks: messages and reasoning, calls of tools and what they returned. An item of another kind
-(searches and runs of OpenAI's own tools, compaction) is a block as it stands, said by the assistant. What a
+(searches and runs of OpenAI's own tools, compaction) is an unchanged block of the assistant. What a
 `previous_response_id` or a `conversation` brings in is on OpenAI's side, and not in the body. How many of the system
 blocks are `instructions` is a parameter, as some models do not cache those.
 """
@@ -23,7 +23,7 @@ from typing import Any
 
 from cachecost.base.errors import nearest
 from cachecost.base.limits import json_value
-from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in, require_object
 from cachecost.prompts.intake import PARAMETERS
 from cachecost.prompts.request import BREAKPOINT, NotAMessage
 
@@ -53,25 +53,19 @@ def cache_parameters(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> 
 
     The model has the mode of its cache where that is explicit: the id of those rules. A gateway sends other makers'
     models the same parameter: they have no such mode. The breakpoint stands only where `pieces` (messages or items)
-    have some of the client's too, or where it has another TTL than the host's default: without it, breakpoints alone
-    would mean that the host places none. In explicit mode it does not.
+    or their parts have some of the client's too, or where it has another TTL than the host's default: without it,
+    breakpoints alone would mean that the host places none. In explicit mode it does not.
     """
     model = body.get("model")
     if object_or_empty(body.get("prompt_cache_options")).get("mode") == EXPLICIT:
         if isinstance(model, str) and "gpt-" in model:
             model = f"{model.removesuffix(f'-{EXPLICIT}')}-{EXPLICIT}"
         return {"model": model}
-    has_own = isinstance(pieces, list) and any(map(_has_own, pieces))
+    outer = objects_in(pieces)
+    inner = [part for piece in outer for name in ("content", "output") for part in objects_in(piece.get(name))]
+    has_own = any(one.get(OPENAI_BREAKPOINT) for one in (*outer, *inner))
     is_long = breakpoint is not SHORT and "gpt-" in str(model)
     return {"model": model, **({BREAKPOINT: breakpoint} if has_own or is_long else {})}
-
-
-def _has_own(piece: Any) -> bool:
-    """Whether a message or an item, or one of its parts, has a breakpoint of OpenAI's kind."""
-    if not isinstance(piece, Mapping):
-        return False
-    inner = [part for name in ("content", "output") if isinstance(piece.get(name), list) for part in piece[name]]
-    return any(isinstance(one, Mapping) and one.get(OPENAI_BREAKPOINT) for one in (piece, *inner))
 
 
 def copy_breakpoint(block: Body, raw: Mapping[str, Any], breakpoint: Body) -> Body:
@@ -133,9 +127,6 @@ def _source(url: Any, file: Mapping[str, Any]) -> Body:
     return {"type": "file", "file_id": file.get("file_id")} if url is None else {"type": "url", "url": url}
 
 
-# -------------------------------------------------------------------------------------- tool calls
-
-
 def tool_use(called: Any, name: str, arguments: Any) -> Body:
     """A call of a tool. Arguments that are no JSON object stay the text that the model wrote."""
     given = {} if arguments is None else arguments
@@ -153,9 +144,6 @@ def tool_result(called: Any, blocks: list[Body]) -> Body:
     alone = blocks[0] if len(blocks) == 1 else {}
     plain = alone.get("type") == "text" and BREAKPOINT not in alone
     return {"type": "tool_result", "tool_use_id": called, "content": alone["text"] if plain else blocks}
-
-
-# -------------------------------------------------------------------------- tools and parameters
 
 
 def tools(raw: Any, path: str, breakpoint: Body) -> list[Body]:
@@ -191,26 +179,23 @@ def _tool(raw: Mapping[str, Any], breakpoint: Body) -> Body:
 
 def choice(raw: Any, parallel: Any) -> Body | None:
     """The `tool_choice`, or None. Raises NotAMessage."""
-    chosen = _choice(raw)
+    chosen: Body | None = None
+    if isinstance(raw, str) and raw in CHOICES:
+        chosen = {"type": CHOICES[raw]}
+    elif isinstance(raw, Mapping):
+        kind = str(raw.get("type"))
+        inner = raw[kind] if isinstance(raw.get(kind), Mapping) else raw
+        if kind in ("auto", "any", "none"):
+            chosen = dict(raw)
+        elif kind == "allowed_tools":
+            chosen = {"type": CHOICES.get(str(inner.get("mode")), "auto")}
+        else:
+            chosen = {"type": "tool", "name": inner.get("name") or kind}
+    elif raw is not None:
+        raise NotAMessage("tool_choice", "auto, none, required or an object", raw)
     if parallel is False and (chosen or {}).get("type") != "none":
         return {**(chosen or {"type": "auto"}), "disable_parallel_tool_use": True}
     return chosen
-
-
-def _choice(raw: Any) -> Body | None:
-    if raw is None:
-        return None
-    if isinstance(raw, str) and raw in CHOICES:
-        return {"type": CHOICES[raw]}
-    if not isinstance(raw, Mapping):
-        raise NotAMessage("tool_choice", "auto, none, required or an object", raw)
-    kind = str(raw.get("type"))
-    inner = raw[kind] if isinstance(raw.get(kind), Mapping) else raw
-    if kind in ("auto", "any", "none"):
-        return dict(raw)
-    if kind == "allowed_tools":
-        return {"type": CHOICES.get(str(inner.get("mode")), "auto")}
-    return {"type": "tool", "name": inner.get("name") or kind}
 
 
 def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, format_: Any) -> Body:
@@ -234,9 +219,6 @@ def parameters(body: Mapping[str, Any], limits: Iterable[str], effort: Any, form
         **({} if limit is None else {"max_tokens": limit}),
         **({"output_config": {**config, **ours}} if config and isinstance(ours, Mapping) else {}),
     }
-
-
-# ------------------------------------------------------------------------------------------ messages
 
 
 def role_of(message: Mapping[str, Any], path: str, roles: Sequence[str]) -> str:
@@ -272,8 +254,6 @@ class Turns:
         return {**({"system": self.system} if self.system else {}), "messages": self.messages}
 
 
-# ------------------------------------------------------------------------------------- Chat Completions
-
 ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 LIMITS = ("max_completion_tokens", "max_tokens")
 
@@ -282,8 +262,19 @@ def from_chat(body: Mapping[str, Any]) -> Body:
     """A Chat Completions request as a Messages body. Raises NotAMessage with the path in `body`."""
     messages = array_at(body.get("messages"), "messages", "an array of messages")
     breakpoint, turns = ttl_parameter(body), Turns()
-    for number, message in enumerate(messages):
-        _add_message(turns, message, f"messages.{number}", breakpoint)
+    for number, raw in enumerate(messages):
+        path = f"messages.{number}"
+        message = require_object(raw, path, "a message object")
+        role = role_of(message, path, ROLES)
+        if role == "assistant":
+            turns.add("assistant", from_chat_message(message, path, breakpoint))
+            continue
+        blocks = parts(message.get("content"), f"{path}.content", breakpoint)
+        if role in ("tool", "function"):
+            result = tool_result(message.get("tool_call_id") or message.get("name"), blocks)
+            turns.add("user", [copy_breakpoint(result, message, breakpoint)], result=True)
+        else:
+            turns.add("user" if role == "user" else "system", _breakpoint_last_block(blocks, message, breakpoint))
     definitions = body.get("tools") if body.get("tools") is not None else body.get("functions")
     chosen, old = body.get("tool_choice"), body.get("function_call")
     if chosen is None:
@@ -296,32 +287,14 @@ def from_chat(body: Mapping[str, Any]) -> Body:
     }
 
 
-def from_chat_message(message: Mapping[str, Any]) -> list[Body]:
-    """The blocks of an assistant's message: thinking, text, calls of tools. Raises NotAMessage."""
-    return _assistant_blocks(message, "message", SHORT)
-
-
-def _add_message(turns: Turns, raw: Any, path: str, breakpoint: Body) -> None:
-    message = require_object(raw, path, "a message object")
-    role = role_of(message, path, ROLES)
-    if role == "assistant":
-        turns.add("assistant", _assistant_blocks(message, path, breakpoint))
-        return
-    blocks = parts(message.get("content"), f"{path}.content", breakpoint)
-    if role in ("tool", "function"):
-        called = message.get("tool_call_id") or message.get("name")
-        turns.add("user", [copy_breakpoint(tool_result(called, blocks), message, breakpoint)], result=True)
-    else:
-        turns.add("user" if role == "user" else "system", _breakpoint_last_block(blocks, message, breakpoint))
-
-
 def _breakpoint_last_block(blocks: list[Body], message: Mapping[str, Any], breakpoint: Body) -> list[Body]:
     if not blocks or BREAKPOINT in blocks[-1]:
         return blocks
     return [*blocks[:-1], copy_breakpoint(blocks[-1], message, breakpoint)]
 
 
-def _assistant_blocks(message: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
+def from_chat_message(message: Mapping[str, Any], path: str = "message", breakpoint: Body = SHORT) -> list[Body]:
+    """The blocks of an assistant's message: thinking, text, calls of tools. Raises NotAMessage."""
     content, thinking = message.get("content"), message.get("thinking_blocks")
     shown = [] if content == "" else parts(content, f"{path}.content", breakpoint)
     thought = message.get("reasoning_content") or message.get("reasoning")
@@ -348,8 +321,6 @@ def _tool_call(raw: Mapping[str, Any]) -> Body:
         return dict(raw) if "type" in raw else tool_use(raw.get("id"), str(raw.get("name")), raw.get("arguments"))
     return tool_use(raw.get("id"), str(call.get("name")), call.get("input" if kind == "custom" else "arguments"))
 
-
-# ------------------------------------------------------------------------------------------- Responses
 
 ITEM_ROLES = ("assistant", "developer", "system", "user")
 OUTPUT_LIMITS = ("max_output_tokens", "max_tokens")
@@ -406,7 +377,11 @@ def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body
         arguments = item.get("arguments" if kind == "function_call" else "input")
         turns.add("assistant", [tool_use(item.get("call_id"), str(item.get("name")), arguments)], joins=True)
     elif kind == "reasoning":
-        turns.add("assistant", [_reasoning(item)], joins=True)
+        # the summary is what is shown, the encrypted content what is sent
+        pieces = [piece for name in ("summary", "content") for piece in objects_in(item.get(name))]
+        shown = "\n\n".join(str(piece.get("text") or "") for piece in pieces)
+        sealed = {"signature": item["encrypted_content"]} if item.get("encrypted_content") else {}
+        turns.add("assistant", [{"type": "thinking", "thinking": shown, **sealed}], joins=True)
     elif isinstance(kind, str) or "id" in item:
         turns.add("assistant", [{"type": "item_reference", **item}], joins=True)
     else:
@@ -414,7 +389,6 @@ def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body
 
 
 def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
-    """What a tool returned: a text, parts, or an object of its own kind."""
     output = item.get("output")
     if isinstance(output, Mapping) or (
         isinstance(output, list)
@@ -422,11 +396,3 @@ def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[B
     ):
         return [{"type": "text", "text": json.dumps(output)}]
     return parts(output, f"{path}.output", breakpoint)
-
-
-def _reasoning(item: Mapping[str, Any]) -> Body:
-    """A thinking block: the summary is what is shown, the encrypted content what is sent."""
-    lists = [item[name] for name in ("summary", "content") if isinstance(item.get(name), list)]
-    pieces = [str(piece.get("text") or "") for one in lists for piece in one if isinstance(piece, Mapping)]
-    sealed = {"signature": item["encrypted_content"]} if item.get("encrypted_content") else {}
-    return {"type": "thinking", "thinking": "\n\n".join(pieces), **sealed}

@@ -89,8 +89,8 @@ def join_completion(events: Events) -> Piece:
         first = next((one for one in each if isinstance(one, Mapping) and not one.get("index")), {})
         for name, value in object_or_empty(first.get("delta")).items():
             if name == "tool_calls" and isinstance(value, list):
-                for piece in value:
-                    _add_call(calls, object_or_empty(piece))
+                for piece in map(object_or_empty, value):
+                    _add_call(calls, piece)
             elif isinstance(value, str) and name != "role":
                 message[name] = f"{message.get(name) or ''}{value}"
     if calls:
@@ -154,15 +154,12 @@ def join_converse(events: Events) -> Piece:
                 inner[key] = f"{inner.get(key) or ''}{piece}" if isinstance(piece, str) else piece
         if "usage" in event:
             whole["usage"] = event["usage"]
-    content = [_whole_block(block) for block in blocks.values() if block]
+    content = []
+    for block in filter(None, blocks.values()):
+        use, thought = object_or_empty(block.get("toolUse")), object_or_empty(block.get("reasoningContent"))
+        if "toolUse" in block:
+            block = {"toolUse": {**use, "input": _parse_input(use.get("input") or "{}")}}
+        elif thought and "redactedContent" not in thought:
+            block = {"reasoningContent": {"reasoningText": thought}}
+        content.append(block)
     return {**whole, "output": {"message": {"role": "assistant", "content": content}}}
-
-
-def _whole_block(block: Piece) -> Piece:
-    if "toolUse" in block:
-        use = object_or_empty(block["toolUse"])
-        return {"toolUse": {**use, "input": _parse_input(use.get("input") or "{}")}}
-    thought = object_or_empty(block.get("reasoningContent"))
-    if thought and "redactedContent" not in thought:
-        return {"reasoningContent": {"reasoningText": thought}}
-    return block

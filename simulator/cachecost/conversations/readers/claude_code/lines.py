@@ -59,24 +59,22 @@ class CacheCreation(msgspec.Struct, gc=False):
     ephemeral_1h_input_tokens: Count | None = None
 
 
-class Iteration(msgspec.Struct, gc=False):
+class TokenCounts(msgspec.Struct, gc=False):
+    input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: Count | None = None
+
+
+class Iteration(TokenCounts, gc=False):
     type: str | None = None
     model: str | None = None
-    input_tokens: Count | None = None
-    cache_read_input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-    cache_creation: CacheCreation | None = None
-    output_tokens: Count | None = None
 
 
-class LineUsage(msgspec.Struct, gc=False):
+class LineUsage(TokenCounts, gc=False):
     """The usage of a line, as the API returned it."""
 
-    input_tokens: Count | None = None
-    cache_read_input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-    cache_creation: CacheCreation | None = None
-    output_tokens: Count | None = None
     service_tier: str | None = None
     speed: str | None = None
     inference_geo: str | None = None
@@ -112,11 +110,9 @@ class AnswerPiece(Piece, gc=False):
         """The length of what the model wrote, in UTF-8; 0 where only its size was kept."""
         written = len(memoryview(self.input))
         written += len(memoryview(self.name)) if written else 0
-        return written + sum(map(_utf8_length, (self.text, self.thinking)))
-
-
-def _utf8_length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        for text in (self.text, self.thinking):
+            written += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        return written
 
 
 class LineMessage(msgspec.Struct, gc=False):
@@ -253,50 +249,48 @@ def decode_line(line: bytes) -> TranscriptLine | None:
     try:
         found = _decode_line(line)
     except msgspec.ValidationError as error:
-        return _decode_other(line, error)
+        value = _object_or_error(json_value(line))
+        if not isinstance(value.get("type"), str) or value["type"] in MAIN_KINDS:
+            expected, _, place = str(error).partition(" - at `$.")
+            raise ValueError(f"{place.removesuffix('`') or 'line'}: {expected[:1].lower()}{expected[1:]}") from None
+        try:  # it is of no call: only its place matters
+            return TranscriptLine(**msgspec.structs.asdict(_decode_record(line)))
+        except msgspec.ValidationError:
+            return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return decode_line(_repaired(line))
+        return decode_line(_repair_line(line))
     if found.type is None:
         raise ValueError("type: expected a text; got nothing")
     return found
 
 
-def _decode_other(line: bytes, error: msgspec.ValidationError) -> TranscriptLine | None:
-    """A line with fields of unexpected types: if it is of no call, only its place matters."""
-    value = json_value(line)
-    if not isinstance(value, dict):
-        from cachecost.prompts.request import show_found
-
-        raise ValueError(f"expected an object; got {show_found(value)}")
-    if not isinstance(value.get("type"), str) or value["type"] in MAIN_KINDS:
-        expected, _, place = str(error).partition(" - at `$.")
-        raise ValueError(f"{place.removesuffix('`') or 'line'}: {expected[:1].lower()}{expected[1:]}")
-    try:
-        return TranscriptLine(**msgspec.structs.asdict(_decode_record(line)))
-    except msgspec.ValidationError:
-        return None
-
-
-def _repaired(line: bytes) -> bytes:
+def _repair_line(line: bytes) -> bytes:
     """A line with half a surrogate pair, as a text that was cut off has one, or a byte order mark; without these.
 
     Raises NotJson, and ValueError for another value than an object.
     """
     from cachecost.conversations.json_object import parse_json, reason
-    from cachecost.prompts.request import show_found
 
     value = parse_json(line)
     if isinstance(value, ValueError):
         raise NotJson(reason(value))
-    if not isinstance(value, dict):
-        raise ValueError(f"expected an object; got {show_found(value)}")
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+        return json.dumps(_object_or_error(value), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
     except ValueError as error:
-        raise NotJson(f"damaged JSON: {error}") from None
+        if isinstance(value, dict):
+            raise NotJson(f"damaged JSON: {error}") from None
+        raise
 
 
-def billed_tokens(usage: LineUsage | Iteration) -> TOKENS:
+def _object_or_error(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        from cachecost.prompts.request import show_found
+
+        raise ValueError(f"expected an object; got {show_found(value)}")
+    return value
+
+
+def billed_tokens(usage: TokenCounts) -> TOKENS:
     """Input, read, 5m write, 1h write, output. What of a write has no TTL counts as 5m."""
     parts = usage.cache_creation
     hour = (parts.ephemeral_1h_input_tokens or 0) if parts else 0
@@ -309,11 +303,6 @@ def counts_nothing(usage: LineUsage) -> bool:
     """Whether a usage counts no token: that of a copy (its 5m and 1h part may stay). A call has input."""
     counters = (usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens)
     return not any((*counters, usage.output_tokens)) and None not in (*counters, usage.output_tokens)
-
-
-def client_sums(line: TranscriptLine) -> dict[str, TOKENS]:
-    """What the client counted for its session, by model. A model's window ("[1m]") is no part of its name."""
-    return {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
 
 
 def modes_in(usage: LineUsage) -> tuple[str, ...]:

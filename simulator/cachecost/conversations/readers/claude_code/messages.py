@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from cachecost.conversations.input_files import open_input
+from cachecost.conversations.readers.common.json_values import objects_in
 
 LETTERS = 60
 TAGS = ("<system-reminder>", "<local-command-", "<task-notification>", "<ide_", "Caveat: ")
 """How texts begin that the client added."""
 COMMAND = "<command-name>"
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class MessageLine(msgspec.Struct, gc=False):
@@ -44,47 +46,38 @@ def first_words(path: Path, lines: Collection[int]) -> Mapping[int, str]:
     wanted, found = frozenset(lines), dict[int, str]()
     before: dict[str, str] = {}
     """The message that a record with this uuid follows, or is; "" after an answer."""
-    for number, line in _lines(path):
-        text = before.get(line.parentUuid or "") or before.get(line.logicalParentUuid or "") or ""
-        if line.type == "assistant":
-            if number in wanted and text:
-                found[number] = text
-            text = ""
-        elif line.type == "user":
-            text = _words(line) or text
-        if line.uuid:
-            before[line.uuid] = text
+    with open_input(path) as stream:
+        for number, raw in enumerate(stream, 1):
+            try:
+                line = decode_line(raw)
+            except UNREADABLE:
+                continue
+            text = before.get(line.parentUuid or "") or before.get(line.logicalParentUuid or "") or ""
+            if line.type == "assistant":
+                if number in wanted and text:
+                    found[number] = text
+                text = ""
+            elif line.type == "user":
+                text = _first_words(line) or text
+            if line.uuid:
+                before[line.uuid] = text
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, MessageLine]]:
-    with open_input(path) as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield number, decode_line(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
-
-
-def _words(line: MessageLine) -> str:
+def _first_words(line: MessageLine) -> str:
     """The beginning of a person's message in one line; "" of what the client wrote."""
     if line.isMeta or line.isCompactSummary:
         return ""
     try:
         content = decode_message(line.message).content
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return ""
-    for text in [content] if isinstance(content, str) else _texts(content):
-        if text.strip() and not text.lstrip().startswith(TAGS):
+    texts = (piece.get("text") for piece in objects_in(content) if piece.get("type") == "text")
+    for text in [content] if isinstance(content, str) else texts:
+        if isinstance(text, str) and text.strip() and not text.lstrip().startswith(TAGS):
             _, is_command, rest = text.partition(COMMAND)
             if is_command and text.lstrip().startswith("<command-"):
                 return rest.partition("<")[0].strip()
             words = " ".join(text[: LETTERS * 4].split())
             return words if len(words) <= LETTERS else f"{words[:LETTERS].rstrip()}…"
     return ""
-
-
-def _texts(content: object) -> list[str]:
-    pieces = content if isinstance(content, list) else []
-    texts = (piece.get("text") for piece in pieces if isinstance(piece, dict) and piece.get("type") == "text")
-    return [text for text in texts if isinstance(text, str)]

@@ -7,13 +7,13 @@ looked at field by field, so that each error names its field.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -21,7 +21,15 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import DEEPEST, MOST_ERRORS, OutOfLimits, check_depth
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import parse_usage
-from cachecost.conversations.input_files import BilledCall, SessionFile, Warn, byte_lines, open_input, quiet
+from cachecost.conversations.input_files import (
+    BilledCall,
+    SessionFile,
+    Warn,
+    billed_call,
+    byte_lines,
+    open_input,
+    quiet,
+)
 from cachecost.conversations.json_object import (
     BETWEEN,
     KIND,
@@ -50,9 +58,11 @@ from cachecost.conversations.readers.claude_code.lines import (
 )
 from cachecost.conversations.readers.claude_code.transcript import CLIENT, Transcript, answer_key, decode_state
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.common.session_calls import BYTES_PER_TOKEN, SessionCall
 from cachecost.prompts.blocks import Block, digest_of, encode_simple
 from cachecost.prompts.exact_json import ENCODE, Differs, WriteSimple, plain_block, refuse_number
 from cachecost.prompts.request import TTL, NotAMessage, show_found
+from cachecost.providers.usage import Usage
 
 REQUEST = "api-request"
 SILENT = (
@@ -89,16 +99,11 @@ def sniff_lines(head: bytes) -> str | None:
         keys = set(top_keys(line))
         if "type" not in keys:
             return None
-        if own := _own_key(keys):
+        own = [key for key in OWN_KEYS if key in keys] or [pair[0] for pair in OWN_PAIRS if keys >= set(pair)]
+        if own:
             place = "its first line" if number == 1 else f"its line {number}"
-            return f'{place} has a "type" and a "{own}"'
+            return f'{place} has a "type" and a "{own[0]}"'
     return None
-
-
-def _own_key(keys: Set[str]) -> str | None:
-    """The key by which a transcript line is recognized."""
-    pairs = (pair[0] for pair in OWN_PAIRS if keys >= set(pair))
-    return next((key for key in OWN_KEYS if key in keys), None) or next(pairs, None)
 
 
 LONGEST_NUMBER = 4300
@@ -150,25 +155,15 @@ def recorded_breakpoints(raw: msgspec.Raw) -> RecordedBreakpoints | None:
         return None
     if not isinstance(stated, list):
         return None
-    found = list(_places(stated))
-    if len(found) < len(stated):
-        return None
+    found: list[tuple[str, TTL]] = []
+    for one in stated:  # {"path": ["system", 1], "value": {"type", "ttl"?}}
+        match one:
+            case {"path": [layer, *_], "value": dict() as control} if control.get("ttl", "5m") in get_args(TTL):
+                found.append((str(layer), control.get("ttl", "5m")))
+            case _:
+                return None
     head = [ttl for layer, ttl in found if layer != "messages"]
     return RecordedBreakpoints(head[-1] if head else None, tuple(ttl for layer, ttl in found if layer == "messages"))
-
-
-def _places(stated: list[Any]) -> Iterator[tuple[str, TTL]]:
-    """(layer, TTL) of each breakpoint that has both: `{"path": ["system", 1], "value": {"type", "ttl"?}}`."""
-    for one in stated:
-        path, control = (one.get("path"), one.get("value")) if isinstance(one, Mapping) else (None, None)
-        ttl = control.get("ttl", "5m") if isinstance(control, Mapping) else None
-        if isinstance(path, list) and path and ttl in get_args(TTL):
-            yield str(path[0]), cast("TTL", ttl)
-
-
-BYTES_PER_TOKEN = 4
-"""Rough: only for blocks without content, and to divide the first call of a chain into head and messages, whose sum is
-billed."""
 
 
 class TranscriptBlock(msgspec.Struct, frozen=True, gc=False):
@@ -275,35 +270,36 @@ class InputRecord:
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class Step(SessionCall):
     """A call with what its request and its answer contain; both have no blocks where content is not read.
 
-    `request_blocks` are those that its request has after the answer of the step `before`, with `is_cut` all that it
-    has. `call` is None for an answer of another file, which has no bill. `after` is the time of the record before the
-    request, `inputs` what was recorded since then, `breakpoints` those of its request, where they are recorded.
+    `after` is the time of the record before the request, `inputs` what was recorded since then, `breakpoints` those of
+    its request, where they are recorded. `agent_name` names a sub-agent without an id by its place in the file.
     """
 
-    place: int
-    """Among the steps of the file, from 0."""
-    call: BilledCall | None
-    before: Step | None
-    chain: str
-    client: str
-    project: str
-    agent: str
-    after: float | None
-    request_blocks: list[TranscriptBlock]
-    is_cut: bool
-    breakpoints: RecordedBreakpoints | None
+    after: float | None = None
+    agent_name: str = ""
+    breakpoints: RecordedBreakpoints | None = None
+    request: list[TranscriptBlock] = field(default_factory=list)
     answer: list[TranscriptBlock] = field(default_factory=list)
     inputs: list[InputRecord] = field(default_factory=list)
 
-    def without_content(self, call: BilledCall) -> TranscriptStep:
+    @property
+    def agent(self) -> str:
+        return self.agent_name
+
+    @property
+    def conversation(self) -> str:
+        """A sub-agent has the session of the main thread, also in a file of its own."""
+        return self.bill.session
+
+    def without_content(self) -> TranscriptStep:
         """The step as its content-free form has it."""
+        call = self.bill
         return TranscriptStep(
             call.number,
             call.line,
-            self.chain,
+            self.thread,
             call.before or None,
             call.model,
             call.usage,
@@ -333,6 +329,15 @@ class Position(NamedTuple):
     last_input: InputRecord | None = None
 
 
+@dataclass(slots=True)
+class Chain:
+    """The main thread or a sub-agent: its name, where it is now, and the input before its first step."""
+
+    name: str
+    position: Position = Position()
+    beginning: list[InputRecord] = field(default_factory=list)
+
+
 class DetailedTranscript(Transcript):
     """A transcript while it is read with its content (where there is a `maker` of blocks). Errors go to `faults`."""
 
@@ -350,10 +355,7 @@ class DetailedTranscript(Transcript):
         self._step_of_call: list[Step] = []
         self._copies: dict[str, Step] = {}
         self._position_of: dict[str, Position] = {}
-        self._chain_positions: list[Position] = []
-        self._chain_names: list[str] = []
-        self._beginnings: list[list[InputRecord]] = []
-        """By chain: the input before its first step."""
+        self._chains: list[Chain] = []
         self._here = Position()
         self._chain = NO_CHAIN
         """Position and chain of the line that is read."""
@@ -393,7 +395,7 @@ class DetailedTranscript(Transcript):
             self.skipped.skip("line", f"unknown type {show_found(line.type)}")
         super().read_line(line, number)
         if self._chain != NO_CHAIN:
-            self._chain_positions[self._chain] = self._here
+            self._chains[self._chain].position = self._here
             if line.uuid is not None:
                 self._position_of[line.uuid] = self._here
 
@@ -431,19 +433,15 @@ class DetailedTranscript(Transcript):
             self._faults.append(Fault(str(self.path), fault, self._number))
             return None
 
-    # ------------------------------------------------------------------------------- the tree of records
-
     def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
         found = super()._before(line, number)
         self._chain = chain = found[0]
-        if chain == len(self._chain_names):
+        if chain == len(self._chains):
             word = SIDE if line.isSidechain else MAIN
-            earlier = sum(name.startswith(word) for name in self._chain_names)
-            self._chain_names.append(word if word == MAIN and not earlier else f"{word} {earlier + 1}")
-            self._chain_positions.append(Position())
-            self._beginnings.append([])
+            earlier = sum(one.name.startswith(word) for one in self._chains)
+            self._chains.append(Chain(word if word == MAIN and not earlier else f"{word} {earlier + 1}"))
         parent = self._followed
-        self._here = self._chain_positions[chain] if parent is None else self._position_of[parent]
+        self._here = self._chains[chain].position if parent is None else self._position_of[parent]
         return found
 
     def _answer(
@@ -457,45 +455,31 @@ class DetailedTranscript(Transcript):
             self.skipped.skip("answer", "no usage")
         else:
             after = None if time is None or before_time is None else min(before_time, time)
-            made = self._step_of(line, message, message.usage, found, after)
+            if not counts_nothing(message.usage):
+                if found > len(self._step_of_call):
+                    self._step_of_call.append(self._new_step(line, self.state.calls[found - 1], after))
+                made = self._step_of_call[found - 1]
+            else:
+                key = answer_key(message.id, line.requestId, self._number)
+                if key in self.state.step_of:
+                    made = self._step_of_call[self.state.step_of[key] - 1]
+                elif key in self._copies:
+                    made = self._copies[key]
+                else:
+                    made = self._copies[key] = self._new_step(line, None, after)
             made.answer += self._blocks("assistant")
             self._here = Position(made, here.last_input if made is here.step else None)
         return found
 
-    def _step_of(
-        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, call: int, after: float | None
-    ) -> Step:
-        """The step that a line of an answer belongs to."""
-        if not counts_nothing(usage):
-            if call > len(self._step_of_call):
-                self._step_of_call.append(self._new_step(line, self.state.calls[call - 1], after))
-            return self._step_of_call[call - 1]
-        key = answer_key(message.id, line.requestId, self._number)
-        if key in self.state.step_of:
-            return self._step_of_call[self.state.step_of[key] - 1]
-        if key not in self._copies:
-            self._copies[key] = self._new_step(line, None, after)
-        return self._copies[key]
-
     def _new_step(self, line: TranscriptLine, call: BilledCall | None, after: float | None) -> Step:
-        """A step that begins with this line.
-
-        A sub-agent has the session of the main thread, also in a file of its own, and its `agentId`, else its chain's
-        name.
-        """
-        name, here = self._chain_names[self._chain], self._here
-        step = Step(
-            len(self.steps),
-            call,
-            here.step,
-            name,
-            line.version or "",
-            line.cwd or "",
-            line.agentId or (name if line.isSidechain else ""),
-            after,
-            *request_blocks_of(here, self._inputs),
-            self._breakpoints.get(str(line.requestRef)),
-        )
+        """A step that begins with this line; without a call it is one of another file."""
+        name, here = self._chains[self._chain].name, self._here
+        step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "", after=after)
+        step.is_copy, step.agent_name = call is None, line.agentId or (name if line.isSidechain else "")
+        step.request, step.is_cut = request_blocks_of(here, self._inputs())
+        step.breakpoints = self._breakpoints.get(str(line.requestRef))
+        if call is not None and call.start is not None and call.answered is not None:
+            step.first_token_s = max(0.0, call.answered - call.start)
         self.steps.append(step)
         return step
 
@@ -513,16 +497,15 @@ class DetailedTranscript(Transcript):
             before = self._cut(here) if line.isCompactSummary else here.last_input
             if self._maker:
                 before = InputRecord(self._blocks("user"), before)
-                self._inputs.append(before)
+                self._inputs().append(before)
             self._here = Position(here.step, before)
         elif kind == "system" and BOUNDARIES.get(line.subtype or "") == "compaction":
             self._here = Position(here.step, self._cut(here))
 
-    @property
     def _inputs(self) -> list[InputRecord]:
         """What was recorded since the request of the step before a line."""
         step = self._here.step
-        return step.inputs if step else self._beginnings[self._chain]
+        return step.inputs if step else self._chains[self._chain].beginning
 
     def _blocks(self, role: str) -> list[TranscriptBlock]:
         return [self._maker.block(role, item) for item in self._content] if self._maker else []
@@ -567,7 +550,7 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
     else:
         transcript = DetailedTranscript(path, faults)
         transcript.read_lines(first, rest, warn)
-        steps = [step.without_content(step.call) for step in transcript.steps if step.call]
+        steps = [step.without_content() for step in transcript.steps if not step.is_copy]
     if faults:
         raise InputError(faults)
     return steps
@@ -604,28 +587,15 @@ def _objects(lines: NumberedLines, path: Path, faults: list[Fault], warn: Warn) 
 
 def read_step_bills(path: Path) -> list[BilledCall]:
     """The bill of the content-free form of a transcript, a call a step. Raises InputError with every error."""
-    return [_billed_call(step) for step in read_steps(path)]
-
-
-def _billed_call(step: TranscriptStep) -> BilledCall:
-    usage = step.usage
-    return BilledCall(
-        step.number,
-        step.line,
-        step.model,
-        (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens),
-        step.answered if step.after is None else step.after,
-        step.ended,
-        step.before or 0,
-        step.between,
-        agent=step.chain if step.chain.startswith(SIDE) else "",
-        modes=step.modes,
-        blocks=step.blocks,
-        has_thinking=step.thinking,
-        is_summed=step.summed,
-        answered=step.answered,
-        tool_uses=usage.tool_uses,
-    )
+    made = []
+    for step in read_steps(path):
+        start = step.answered if step.after is None else step.after
+        bill = billed_call(step.line, step.model, step.usage, start, step.ended, modes=step.modes, blocks=step.blocks)
+        bill.number, bill.before, bill.events = step.number, step.before or 0, step.between
+        bill.agent = step.chain if step.chain.startswith(SIDE) else ""
+        bill.has_thinking, bill.is_summed, bill.answered = step.thinking, step.summed, step.answered
+        made.append(bill)
+    return made
 
 
 def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:

@@ -43,12 +43,12 @@ from cachecost.conversations.readers.claude_code.lines import (
     AnswerPiece,
     LineMessage,
     LineUsage,
+    MissReason,
     NotJson,
     RequestFacts,
     TranscriptLine,
     answer_pieces,
     billed_tokens,
-    client_sums,
     counts_nothing,
     decode_line,
     digest,
@@ -146,17 +146,12 @@ class Transcript:
                 stream.seek(self.state.offset)
             self._read_lines(stream)
         state = self.state
-        return SessionFile(
-            str(self.path),
-            CLIENT,
-            state.project,
-            state.calls,
-            tuple(state.damaged),
-            tuple(self.notes),
-            client_sums=state.client_sums,
-        )
+        file = SessionFile(str(self.path), CLIENT, state.project, state.calls, client_sums=state.client_sums)
+        file.damaged, file.notes = tuple(state.damaged), tuple(self.notes)
+        return file
 
     def _read_lines(self, stream: BinaryIO) -> None:
+        """Raises InputError where so many lines are damaged that the file is no transcript."""
         state, most = self.state, limits.LINE.value()
         for line in iter(partial(stream.readline, most + 1), b""):
             number, size = state.line + 1, len(line)
@@ -175,39 +170,35 @@ class Transcript:
                     if isinstance(error, NotJson) and not line.endswith(b"\n"):
                         self.notes.append(f":{number} {CUT_OFF}")
                     else:
-                        self._note_damage(number, str(error))
+                        state.damaged.append((number, str(error)))
+                        if len(state.damaged) > limits.MOST_ERRORS:
+                            faults = [Fault(str(self.path), reason, at) for at, reason in state.damaged]
+                            raise InputError(faults) from None
             state.line = number
             state.offset += size
 
-    def _note_damage(self, number: int, reason: str) -> None:
-        """Note a damaged line. Raises InputError where there are so many that the file is none of these."""
-        damaged = self.state.damaged
-        damaged.append((number, reason))
-        if len(damaged) > limits.MOST_ERRORS:
-            raise InputError([Fault(str(self.path), reason, line) for line, reason in damaged])
-
     def read_line(self, line: TranscriptLine, number: int) -> None:
         """Add the line of that number. Raises ValueError where it lacks what its kind must have."""
-        kind, uuid, positions = line.type, line.uuid, self.state.positions
+        kind, uuid, state = line.type, line.uuid, self.state
         if kind in REQUEST_LINES:
             self._note_request(line)
-        elif kind == SUMS_LINE:
-            self.state.client_sums = client_sums(line)
-        if uuid in positions if kind in MAIN_KINDS else uuid is None:
+        elif kind == SUMS_LINE:  # a model's window ("[1m]") is no part of its name
+            state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
+        if uuid in state.positions if kind in MAIN_KINDS else uuid is None:
             return
         self._check(line)
         time = None if line.timestamp is None else self._seconds(line.timestamp)
         chain, step, before_time = self._before(line, number)
-        if line.cwd and not self.state.project:
-            self.state.project = line.cwd
+        if line.cwd and not state.project:
+            state.project = line.cwd
         if kind == "assistant":
             step = self._answer(line, number, chain, step, time, before_time)
         elif kind is not None:
             self._note_events(line, kind, chain, step)
         time = before_time if time is None else time
-        self.state.chains[chain].step, self.state.chains[chain].time = step, time
+        state.chains[chain].step, state.chains[chain].time = step, time
         if uuid is not None:
-            positions[uuid] = (chain, step, time)
+            state.positions[uuid] = (chain, step, time)
 
     def _check(self, line: TranscriptLine) -> None:
         """Raises ValueError where a line lacks what its kind must have."""
@@ -232,17 +223,20 @@ class Transcript:
             messages = line.keep + len(line.tail)
             state.requests[line.id] = RequestFacts(tools, system, *params, line.base or "", line.keep, messages)
 
-    # ------------------------------------------------------------------------------- the tree of records
-
     def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
-        """(chain, last step, time) of the record that the line follows."""
+        """(chain, last step, time) of the record that the line follows on its own side, else those of its chain."""
         state, is_side = self.state, bool(line.isSidechain)
-        key = _chain_key(line, is_side, number)
-        uuid = self._followed = self._parent(line)
-        if uuid is not None:
-            parent = state.positions[uuid]
-            state.chain_of.setdefault(key, parent[0])
-            return parent
+        key = f"main {line.sessionId}"
+        if is_side:
+            key = f"agent {line.agentId}" if line.agentId else f"root {number}"
+        self._followed = None
+        for uuid in (line.parentUuid, line.logicalParentUuid):
+            if uuid is not None and (found := state.positions.get(uuid)):
+                if state.chains[found[0]].is_side == is_side:
+                    self._followed = uuid
+                    state.chain_of.setdefault(key, found[0])
+                    return found
+                break
         index = state.chain_of.get(key)
         if index is None:
             index = state.chain_of[key] = len(state.chains)
@@ -251,95 +245,71 @@ class Transcript:
         chain = state.chains[index]
         return index, chain.step, chain.time
 
-    def _parent(self, line: TranscriptLine) -> str | None:
-        """The uuid of the record that the line follows on its own side; None where the tree is cut."""
-        state = self.state
-        for uuid in (line.parentUuid, line.logicalParentUuid):
-            if uuid is not None and (found := state.positions.get(uuid)):
-                return uuid if state.chains[found[0]].is_side == bool(line.isSidechain) else None
-        return None
-
     def _pending(self, chain: int, step: int) -> PendingEvents:
         return self.state.pending[step - 1] if step else self.state.beginnings[chain]
-
-    # --------------------------------------------------------------------------------- one kind of line
 
     def _answer(
         self, line: TranscriptLine, number: int, chain: int, step: int, time: float | None, before_time: float | None
     ) -> int:
-        message = line.message or LineMessage()
+        message, state = line.message or LineMessage(), self.state
         if is_client_generated(line, message):
             self._pending(chain, step).add("error")
             return step
-        if message.usage is None or counts_nothing(message.usage):
+        usage = message.usage
+        if usage is None or counts_nothing(usage):
             return step
         key = answer_key(message.id, line.requestId, number)
-        found = self.state.step_of.get(key)
-        if found is None or self._is_another(found, message.usage, step):
-            found = self._start_step(line, message, message.usage, number, (chain, step, time, before_time))
-            self.state.step_of[key] = found
-            self.state.calls[-1].id = key.rstrip() if message.id else ""
-            self.state.calls[-1].host = host_of_message(message.id or "") or ""
-        self._extend_step(found, message, message.usage, time)
+        found = state.step_of.get(key)
+        if found is not None and (found != step or "human" in state.pending[found - 1].events):
+            # what follows other input is the same answer only if it has the same input: some ids are of all messages
+            known, (uncached, read, five, hour, _) = state.calls[found - 1], billed_tokens(usage)
+            if (uncached, read, five + hour) != (known.tokens[0], known.read, known.written):
+                found = None
+        if found is None:
+            start = time if before_time is None or time is None else min(before_time, time)
+            call = self._start_step(line, message, usage, number, chain, step)
+            call.start, call.answered, call.id = start, time, key.rstrip() if message.id else ""
+            call.host = host_of_message(message.id or "") or ""
+            found = state.step_of[key] = call.number
+        self._extend_step(found, message, usage, time)
         return found
 
-    def _is_another(self, found: int, usage: LineUsage, before: int) -> bool:
-        """Whether a line with the ids of an answer is of another one."""
-        if found == before and "human" not in self.state.pending[found - 1].events:
-            return False
-        call, (uncached, read, five, hour, _) = self.state.calls[found - 1], billed_tokens(usage)
-        return (uncached, read, five + hour) != (call.tokens[0], call.read, call.written)
-
     def _start_step(
-        self,
-        line: TranscriptLine,
-        message: LineMessage,
-        usage: LineUsage,
-        number: int,
-        place: tuple[int, int, float | None, float | None],
-    ) -> int:
-        chain, before, time, before_time = place
-        pending = self._pending(chain, before)
-        start = time if before_time is None or time is None else min(before_time, time)
+        self, line: TranscriptLine, message: LineMessage, usage: LineUsage, number: int, chain: int, before: int
+    ) -> BilledCall:
+        """A call that begins with this line, without its times; `before` is the step that it continues."""
+        state, pending = self.state, self._pending(chain, before)
         call = BilledCall(
-            len(self.state.calls) + 1,
+            len(state.calls) + 1,
             number,
             message.model or "",
             billed_tokens(usage),
-            start,
-            None,
-            before,
-            tuple(pending.events),
-            agent=line.agentId or (self.state.chains[chain].key if line.isSidechain else ""),
+            before=before,
+            events=tuple(pending.events),
+            agent=line.agentId or (state.chains[chain].key if line.isSidechain else ""),
             session=line.sessionId or "",
             version=line.version or "",
             modes=modes_in(usage),
             blocks=pending.blocks,
             new_chars=pending.chars,
             is_summed=has_passes(usage),
-            answered=time,
             agent_type=line.attributionAgent or "",
             is_output_partial=message.is_partial,
         )
-        call.events += self._differences(call, before, pending)
+        if before:
+            earlier = state.calls[before - 1]
+            differs = {
+                "model": call.model != earlier.model,
+                "client": bool(call.version and earlier.version and call.version != earlier.version),
+                "fork": pending.goes_on,
+            }
+            call.events += tuple(name for name, holds in differs.items() if holds and name not in call.events)
         if line.requestRef:
             self._compare_requests(call, before, line.requestRef)
         pending.goes_on = True
-        self.state.calls.append(call)
-        self.state.pending.append(PendingEvents())
-        return call.number
-
-    def _differences(self, call: BilledCall, before: int, pending: PendingEvents) -> tuple[str, ...]:
-        """How a step differs from the one that it continues."""
-        if not before:
-            return ()
-        earlier = self.state.calls[before - 1]
-        differs = {
-            "model": call.model != earlier.model,
-            "client": bool(call.version and earlier.version and call.version != earlier.version),
-            "fork": pending.goes_on,
-        }
-        return tuple(name for name, holds in differs.items() if holds and name not in call.events)
+        state.calls.append(call)
+        state.pending.append(PendingEvents())
+        return call
 
     def _compare_requests(self, call: BilledCall, before: int, request_id: str) -> None:
         """Where both requests are recorded, what differs between them takes the place of what only surrounds them."""
@@ -371,12 +341,11 @@ class Transcript:
             call.tokens, call.extra, call.tool_uses = tokens, extra_passes(usage), tool_uses_in(usage)
         if time is not None and call.answered is not None:
             call.end = time if call.end is None else max(call.end, time)
-        if message.diagnostics and message.diagnostics.cache_miss_reason:
-            reason = message.diagnostics.cache_miss_reason
-            if isinstance(reason, str):
-                call.miss_reason = reason
-            elif reason:
-                call.miss_reason, call.missed_tokens = reason.type, reason.cache_missed_input_tokens or 0
+        reason = message.diagnostics.cache_miss_reason if message.diagnostics else None
+        if isinstance(reason, str) and reason:
+            call.miss_reason = reason
+        elif isinstance(reason, MissReason):
+            call.miss_reason, call.missed_tokens = reason.type, reason.cache_missed_input_tokens or 0
 
     def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
         return answer_pieces(message.content)
@@ -392,7 +361,11 @@ class Transcript:
         elif kind == "system" and line.subtype in BOUNDARIES:
             pending.add(BOUNDARIES[line.subtype])
         elif line.attachment:
-            _note_attachment(line.attachment.type, line.attachment.hookName or "", pending)
+            hook, _, source = (line.attachment.hookName or "").partition(":")
+            if line.attachment.type in ATTACHMENTS:
+                pending.add(ATTACHMENTS[line.attachment.type])
+            elif hook == "SessionStart" and source in ("resume", "clear"):
+                pending.add(source)
 
     def _note_input(
         self, line: TranscriptLine, message: LineMessage, chain: ChainState, pending: PendingEvents
@@ -416,25 +389,9 @@ class Transcript:
             chain.thinking = thinking
 
 
-def _note_attachment(kind: str, hook: str, pending: PendingEvents) -> None:
-    if kind in ATTACHMENTS:
-        pending.add(ATTACHMENTS[kind])
-    elif hook.startswith("SessionStart:"):
-        source = hook.partition(":")[2]
-        if source in ("resume", "clear"):
-            pending.add(source)
-
-
 def answer_key(message_id: str | None, request_id: str | None, number: int) -> str:
     """What the lines of one answer have in common; one without an id is alone."""
     return f"{message_id or f'line {number}'} {request_id or ''}"
-
-
-def _chain_key(line: TranscriptLine, is_side: bool, number: int) -> str:
-    """What identifies the chain of a record that the tree does not connect."""
-    if not is_side:
-        return f"main {line.sessionId}"
-    return f"agent {line.agentId}" if line.agentId else f"root {number}"
 
 
 decode_state = msgspec.msgpack.Decoder(TranscriptState).decode

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,16 +28,26 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.limits import is_tokens
 from cachecost.base.times import seconds, seconds_from_ms
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import SessionFile, Warn, open_input, quiet, read_input
+from cachecost.conversations.calls import Call
+from cachecost.conversations.input_files import (
+    BilledCall,
+    SessionFile,
+    Warn,
+    billed_call,
+    open_input,
+    quiet,
+    read_input,
+)
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
     Session,
     SessionCall,
     StoreRequests,
-    billed_calls,
+    damaged_places,
     number_calls,
+    project_and_bills,
+    text_body,
 )
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
@@ -179,31 +190,24 @@ class SdkManifest(msgspec.Struct):
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
     """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
-    told = _count(info.tokens_in, "tokensIn")
+    stated, output = _count(info.tokens_in, "tokensIn"), info.tokens_out
     read, write = _count(info.cache_reads, "cacheReads"), _count(info.cache_writes, "cacheWrites")
-    includes = _includes_cached(info, provider, model, start) if is_roo else provider in INCLUSIVE
-    cached = read + write if includes and told >= read + write else 0
-    return Usage(told - cached, read, write, 0, _count(info.tokens_out, "tokensOut"))
-
-
-def _includes_cached(info: CallInfo, provider: str, model: str, start: float | None) -> bool:
-    """Whether `tokensIn` of a call of Roo Code or Kilo Code includes what was read or written."""
-    if start is None or start >= WHOLE_PROMPT_SINCE:
-        return True
-    protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
-    return protocol != "anthropic"
+    includes = provider in INCLUSIVE
+    if is_roo:
+        protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
+        includes = start is None or start >= WHOLE_PROMPT_SINCE or protocol != "anthropic"
+    cached = read + write if includes and stated >= read + write else 0
+    return Usage(stated - cached, read, write, 0, _count(output, "tokensOut"))
 
 
 def sdk_usage(metrics: SdkMetrics) -> Usage:
     """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
-    told, output = _count(metrics.input_tokens, "inputTokens"), _count(metrics.output_tokens, "outputTokens")
-    read, write = (
-        _count(metrics.cache_read_tokens, "cacheReadTokens"),
-        _count(metrics.cache_write_tokens, "cacheWriteTokens"),
-    )
-    if told < read + write:
-        raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {told}")
-    return Usage(told - read - write, read, write, 0, output)
+    stated, output = _count(metrics.input_tokens, "inputTokens"), _count(metrics.output_tokens, "outputTokens")
+    read = _count(metrics.cache_read_tokens, "cacheReadTokens")
+    write = _count(metrics.cache_write_tokens, "cacheWriteTokens")
+    if stated < read + write:
+        raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {stated}")
+    return Usage(stated - read - write, read, write, 0, output)
 
 
 def _count(number: Number, name: str) -> int:
@@ -240,10 +244,15 @@ def read_json(file: Path, kind: type[Kind], faults: list[Fault]) -> Kind | None:
     return decode(data, kind, file, faults) if data.strip() else None
 
 
-def content_blocks(raw: msgspec.Raw) -> list[Any]:
-    """The content of a message as blocks. Raises ValueError where it is beyond a limit."""
-    found = limits.json_value(bytes(raw)) if bytes(raw) else []
-    return [{"type": "text", "text": found}] if isinstance(found, str) else found if isinstance(found, list) else []
+def content_pieces(role: str, raw: msgspec.Raw, faults: list[Fault], file: Path, place: str = "") -> list[Piece]:
+    """The content of a message as the blocks of one piece; none, and an error, where it is beyond a limit."""
+    try:
+        found = limits.json_value(bytes(raw)) if bytes(raw) else []
+    except ValueError as error:
+        faults.append(Fault(str(file), f"{place}{error}"))
+        found = []
+    blocks = [text_body(found)] if isinstance(found, str) else found if isinstance(found, list) else []
+    return [Piece(role, 0, blocks)]
 
 
 def count_blocks(raw: msgspec.Raw) -> int:
@@ -252,16 +261,6 @@ def count_blocks(raw: msgspec.Raw) -> int:
         return len(msgspec.json.decode(raw, type=list[msgspec.Raw]))
     except DAMAGED:
         return 1
-
-
-def read_start(file: Path, size: int) -> bytes:
-    """The beginning of a file; nothing where it cannot be read."""
-    try:
-        with open_input(file) as stream:
-            start: bytes = stream.read(size)
-            return start
-    except InputError:
-        return b""
 
 
 def task_items(file: Path) -> dict[str, TaskItem]:
@@ -287,50 +286,63 @@ RESULT, THINKING = b'"tool_result"', (b'"thinking"', b'"redacted_thinking"')
 
 
 @dataclass(slots=True)
-class SdkCalls:
-    """The calls of the messages of one session or sub-agent; errors and notes on the way."""
+class StoredCalls:
+    """Makes the calls of one file, one after another; errors and notes on the way."""
 
     path: Path
     with_content: bool
     faults: list[Fault] = field(default_factory=list)
     notes: ReaderNotes = field(default_factory=ReaderNotes)
     missing: int = 0
-    """Tokens of calls that the session no longer has."""
+    """Tokens of calls that a session no longer has."""
     _last: SessionCall | None = None
     _events: set[str] = field(default_factory=set)
-    _waiting: list[Piece] = field(default_factory=list)
     _chars: int = 0
+
+    def calls(self) -> list[SessionCall]:
+        """The calls in their order. Raises InputError where the file cannot be read."""
+        raise NotImplementedError
+
+    def _next_call(self, bill: BilledCall, host: str | None) -> SessionCall:
+        """A call with this bill, which continues the last one."""
+        bill.host, bill.new_chars = host or "", self._chars
+        self._last = SessionCall(bill, self._last, self._events, is_cut="compaction" in self._events)
+        self._events, self._chars = set(), 0
+        return self._last
+
+
+@dataclass(slots=True)
+class SdkCalls(StoredCalls):
+    """The calls of the messages of one session or sub-agent."""
+
+    _manifest: SdkManifest = field(default_factory=SdkManifest)
+    _waiting: list[Piece] = field(default_factory=list)
     _new_blocks: int = 0
     _time: float | None = None
 
     def calls(self) -> list[SessionCall]:
-        """The calls in their order. Raises InputError where the file cannot be read."""
         session = decode(read_input(self.path), SdkSession, self.path, self.faults)
         if session is None:
             return []
         folder, own = self.path.absolute().parent.name, self.path.name.removesuffix(ENDING)
-        manifest = read_json(self.path.with_name(f"{folder}.json"), SdkManifest, self.faults) or SdkManifest()
-        version = (session.origin or SdkOrigin()).version
+        self._manifest = read_json(self.path.with_name(f"{folder}.json"), SdkManifest, self.faults) or self._manifest
         is_agent = own not in (folder, session.session_id) or session.agent in ("subagent", "teammate")
-        found = list(self._calls(session.messages, manifest, is_agent))
-        if not is_agent:
-            self._note_missing(found, manifest)
+        found = list(self._calls(session.messages, is_agent))
+        metadata = self._manifest.metadata
+        if not is_agent and metadata and metadata.usage:  # a compaction removes messages whose calls were billed
+            stored = sum(call.bill.total_input + call.bill.tokens[4] for call in found)
+            counted = int(metadata.usage.input_tokens or 0) + int(metadata.usage.output_tokens or 0)
+            self.missing = max(0, counted - stored)
+            if self.missing:
+                self.notes.add("token", MISSING, self.missing)
         for call in found:
-            call.session, call.agent = folder, own if is_agent else ""
-            call.thread = call.agent
-            call.project, call.version = manifest.cwd, version
-            call.id = f"cline {folder} {call.id}"
+            call.bill.session, call.bill.agent = folder, own if is_agent else ""
+            call.thread, call.project = call.bill.agent, self._manifest.cwd
+            call.bill.version = (session.origin or SdkOrigin()).version
+            call.bill.id = f"cline {folder} {call.bill.id}"
         return found
 
-    def _note_missing(self, found: list[SessionCall], manifest: SdkManifest) -> None:
-        """What the session was billed by its own count, and no message of it was: a compaction removes messages."""
-        told = manifest.metadata.usage if manifest.metadata and manifest.metadata.usage else SdkMetrics()
-        stored = sum(call.usage.total_input + call.usage.output_tokens for call in found)
-        self.missing = max(0, int(told.input_tokens or 0) + int(told.output_tokens or 0) - stored)
-        if self.missing:
-            self.notes.add("token", MISSING, self.missing)
-
-    def _calls(self, messages: list[SdkMessage], manifest: SdkManifest, is_agent: bool) -> Iterator[SessionCall]:
+    def _calls(self, messages: list[SdkMessage], is_agent: bool) -> Iterator[SessionCall]:
         for number, message in enumerate(messages):
             if message.metadata and message.metadata.display_only:
                 self._events.add("error")
@@ -342,54 +354,36 @@ class SdkCalls:
                     self._events.add("human")
                 self._chars += len(content)
                 self._new_blocks += count_blocks(message.content)
-                if self.with_content:
-                    self._waiting.append(Piece("user", 0, self._blocks(message, number)))
+                self._waiting += self._pieces(message, number)
             elif message.role == "assistant":
-                call = self._call(message, number, manifest)
-                if call is not None:
-                    yield call
+                usage = None
+                try:
+                    usage = sdk_usage(message.metrics) if message.metrics else None
+                except ValueError as error:
+                    self.faults.append(Fault(str(self.path), f"messages[{number}].metrics.{error}"))
+                if usage is None or not (usage.total_input or usage.output_tokens):
+                    self.notes.skip("answer", "no usage")  # it is part of the history of the next, and no call
+                    self._waiting += self._pieces(message, number)
+                else:
+                    yield self._new_call(message, number, usage)
             self._time = seconds_from_ms(message.ts) or self._time
 
-    def _call(self, message: SdkMessage, number: int, manifest: SdkManifest) -> SessionCall | None:
-        """The call of an assistant message. One without usage is part of the history of the next, and no call."""
-        usage = None
-        try:
-            usage = sdk_usage(message.metrics) if message.metrics else None
-        except ValueError as error:
-            self.faults.append(Fault(str(self.path), f"messages[{number}].metrics.{error}"))
-        if usage is None or not (usage.total_input or usage.output_tokens):
-            self.notes.skip("answer", "no usage")
-            if self.with_content:
-                self._waiting.append(Piece("assistant", 0, self._blocks(message, number)))
-            return None
-        return self._new_call(message, number, manifest, SessionCall(usage=usage))
-
-    def _new_call(self, message: SdkMessage, number: int, manifest: SdkManifest, call: SessionCall) -> SessionCall:
-        told = message.model_info
-        model, provider = (told.id, told.provider) if told and told.id else (manifest.model, manifest.provider)
-        call.model, host = parse_model_name(model, provider)
-        call.host = host or ""
-        call.end = seconds_from_ms(message.ts)
-        call.start = self._time if self._time is not None else call.end
-        call.before, call.is_cut = self._last, "compaction" in self._events
-        if self._last is not None and (self._last.model, self._last.host) != (call.model, call.host):
-            self._events.add("model")
-        call.events, call.id = self._events, message.id or str(number)
-        call.blocks, call.new_chars = self._new_blocks, self._chars
-        content = bytes(message.content)
-        call.has_thinking = any(kind in content for kind in THINKING)
-        if self.with_content:
-            call.request, call.answer = self._waiting, [Piece("assistant", 0, self._blocks(message, number))]
-        self._last, self._events, self._waiting = call, set(), []
-        self._new_blocks, self._chars = count_blocks(message.content), len(content)
+    def _new_call(self, message: SdkMessage, number: int, usage: Usage) -> SessionCall:
+        named = message.model_info or ModelInfo()
+        own = (named.id, named.provider) if named.id else (self._manifest.model, self._manifest.provider)
+        model, host = parse_model_name(*own)
+        end, content = seconds_from_ms(message.ts), bytes(message.content)
+        bill = billed_call(0, model, usage, self._time if self._time is not None else end, end, blocks=self._new_blocks)
+        bill.id, bill.has_thinking = message.id or str(number), any(kind in content for kind in THINKING)
+        call = self._next_call(bill, host)
+        call.request, call.answer = self._waiting, self._pieces(message, number)
+        self._waiting, self._new_blocks, self._chars = [], count_blocks(message.content), len(content)
         return call
 
-    def _blocks(self, message: SdkMessage, number: int) -> list[Any]:
-        try:
-            return content_blocks(message.content)
-        except ValueError as error:
-            self.faults.append(Fault(str(self.path), f"messages[{number}].content: {error}"))
+    def _pieces(self, message: SdkMessage, number: int) -> list[Piece]:
+        if not self.with_content:
             return []
+        return content_pieces(message.role, message.content, self.faults, self.path, f"messages[{number}].content: ")
 
 
 LOG, SENT = "ui_messages.json", "api_conversation_history.json"
@@ -404,32 +398,28 @@ HISTORY_START = 1 << 18
 
 
 @dataclass(slots=True)
-class TaskCalls:
-    """The calls of one task; errors and notes on the way."""
+class TaskCalls(StoredCalls):
+    """The calls of one task."""
 
-    path: Path
-    with_content: bool
-    faults: list[Fault] = field(default_factory=list)
-    notes: ReaderNotes = field(default_factory=ReaderNotes)
     _models: list[ModelUse] = field(default_factory=list)
-    _events: set[str] = field(default_factory=set)
     _deleted: list[int] | None = None
-    _chars: int = 0
-    _last: SessionCall | None = None
     _is_in_roo: bool | None = None
 
     def calls(self) -> list[SessionCall]:
-        """The calls in their order. Raises InputError where the file cannot be read."""
         messages = decode(read_input(self.path), list[UiMessage], self.path, self.faults)
         if not messages:
             return []
         found = list(self._calls(messages))
-        self._place(found, messages)
+        item, own = self._item(), self.path.absolute().parent.name
+        folder = item.workspace or item.cwd_on_task_initialization or self._folder(messages)
+        for call in found:
+            call.project = folder
+            call.bill.session = (item.root_task_id or item.parent_task_id) if item.parent_task_id else own
+            call.bill.agent = f"{item.mode or 'subtask'} {own[:8]}" if item.parent_task_id else ""
+            call.thread = call.bill.agent
         if self.with_content:
-            self._add_content(found, messages)
+            self._add_content(found)
         return found
-
-    # ------------------------------------------------------------------------------------------ what is shown
 
     def _calls(self, messages: list[UiMessage]) -> Iterator[SessionCall]:
         self._models = self._model_uses()
@@ -445,11 +435,10 @@ class TaskCalls:
                 if call is not None:
                     yield call
             else:
-                is_first = number == 0
                 self._chars += len(message.text or "")
                 if message.say in COMPACTIONS:
                     self._events.add("compaction")
-                elif message.say in HUMAN or is_first:
+                elif message.say in HUMAN or number == 0:
                     self._events.add("human")
                 elif message.say == "api_req_retried" or message.ask == "api_req_failed":
                     self._events.add("error")
@@ -465,64 +454,47 @@ class TaskCalls:
             self._events |= {"error"} if info.streaming_failed_message else set()
             self.notes.skip("request", "no usage (stopped, or still running)")
             return None
-        start = seconds_from_ms(message.ts)
-        provider, model = self._model(message, following)
-        usage = self._usage(info, provider, model, start, number)
-        return None if usage is None else self._new_call(message, info, usage, model, provider, start)
-
-    def _usage(self, info: CallInfo, provider: str, model: str, start: float | None, number: int) -> Usage | None:
+        start, folder = seconds_from_ms(message.ts), self.path.absolute().parent
+        provider, named = self._model(message, following)
+        if self._is_in_roo is None:
+            is_in_folder = any(part in ROO_FOLDERS for part in folder.parts)
+            self._is_in_roo = is_in_folder or self.path.with_name("history_item.json").is_file()
         try:
-            if self._is_in_roo is None:
-                is_in_folder = any(part in ROO_FOLDERS for part in self.path.absolute().parts)
-                self._is_in_roo = is_in_folder or self.path.with_name("history_item.json").is_file()
-            return task_usage(info, provider, model, start, is_roo=self._is_in_roo or info.api_protocol is not None)
+            usage = task_usage(info, provider, named, start, is_roo=self._is_in_roo or info.api_protocol is not None)
         except ValueError as error:
             self.faults.append(Fault(str(self.path), f"[{number}].text.{error}"))
             return None
-
-    def _new_call(
-        self, message: UiMessage, info: CallInfo, usage: Usage, model: str, provider: str, start: float | None
-    ) -> SessionCall:
-        own, host = parse_model_name(model, provider)
-        call = SessionCall(model=own, usage=usage, host=host or "", start=start, before=self._last)
-        if self._last is not None and (self._last.model, self._last.host) != (own, call.host):
-            self._events.add("model")
-        call.new_chars, call.events, call.is_cut = self._chars, self._events, "compaction" in self._events
-        call.id = f"cline {self.path.absolute().parent.name} {message.ts}" if message.ts is not None else ""
-        self._last, self._events = call, {"error"} if info.streaming_failed_message else set()
-        self._chars = 0
+        model, host = parse_model_name(named, provider)
+        bill_id = f"cline {folder.name} {message.ts}" if message.ts is not None else ""
+        call = self._next_call(billed_call(0, model, usage, start, id=bill_id), host)
+        self._events |= {"error"} if info.streaming_failed_message else set()
         return call
 
-    # -------------------------------------------------------------------------------- models, folder and parent
-
     def _model_uses(self) -> list[ModelUse]:
+        """Since when which model was used: as noted, or as the requests name it (Roo Code)."""
         metadata = read_json(self.path.with_name("task_metadata.json"), TaskMetadata, self.faults)
         if metadata and metadata.model_usage:
             return metadata.model_usage
-        return list(_named_models(self._read_sent()))
+        found, last = list[ModelUse](), 0.0
+        for message in self._read_sent():
+            last = message.ts or last
+            if message.role == "user" and (names := MODEL.findall(bytes(message.content))):
+                found.append(ModelUse(last, names[-1].decode("utf-8", "replace")))
+        return found
 
     def _read_sent(self) -> list[SentMessage]:
         return read_json(self.path.with_name(SENT), list[SentMessage], self.faults) or []
 
     def _model(self, message: UiMessage, following: Number) -> tuple[str, str]:
         """(provider, model) of a call. What is noted of it comes after its start, and before that of the next one."""
-        if message.model_info and (message.model_info.model_id or message.model_info.id):
-            told = message.model_info
-            return told.provider_id or told.provider, told.model_id or told.id
+        named = message.model_info
+        if named and (named.model_id or named.id):
+            return named.provider_id or named.provider, named.model_id or named.id
         if not self._models:
             return "", self._item().model_id
         known = [use for use in self._models if following is None or (use.ts or 0) < following]
         use = known[-1] if known else self._models[0]
         return use.model_provider_id, use.model_id
-
-    def _place(self, found: list[SessionCall], messages: list[UiMessage]) -> None:
-        item, own = self._item(), self.path.absolute().parent.name
-        folder = item.workspace or item.cwd_on_task_initialization or self._folder(messages)
-        for call in found:
-            call.project = folder
-            call.session = (item.root_task_id or item.parent_task_id) if item.parent_task_id else own
-            call.agent = f"{item.mode or 'subtask'} {own[:8]}" if item.parent_task_id else ""
-            call.thread = call.agent
 
     def _item(self) -> TaskItem:
         item = read_json(self.path.with_name("history_item.json"), TaskItem, self.faults)
@@ -533,43 +505,29 @@ class TaskCalls:
     def _folder(self, messages: list[UiMessage]) -> str:
         """The folder that the first request names."""
         started = next((message.text for message in messages if message.say == STARTED), None) or ""
-        sent = self.path.with_name(SENT)
-        start = started.replace("\\n", "\n")
-        found = FOLDER.search(start) or FOLDER.search(read_start(sent, HISTORY_START).decode("utf-8", "replace"))
+        found = FOLDER.search(started.replace("\\n", "\n"))
+        if found is None:
+            with suppress(InputError), open_input(self.path.with_name(SENT)) as stream:
+                found = FOLDER.search(stream.read(HISTORY_START).decode("utf-8", "replace"))
         return found[1].replace("\\\\", "\\") if found else ""
 
-    # ------------------------------------------------------------------------------------------ what was sent
-
-    def _add_content(self, found: list[SessionCall], messages: list[UiMessage]) -> None:
+    def _add_content(self, found: list[SessionCall]) -> None:
         """The messages that each call sent, where what was sent has as many answers as there are calls.
 
         After a compaction it has fewer: then the calls have a bill alone.
         """
+        file = self.path.with_name(SENT)
         sent = [message for message in self._read_sent() if message.role in ("user", "assistant")]
         answers = [number for number, message in enumerate(sent) if message.role == "assistant"]
         if len(answers) != len(found) or any(call.is_cut for call in found):
             self.notes.add("call", "without messages: what was sent was compacted or is missing", len(found))
             return
+        last = answers[-1] + 1 if answers else 0
+        pieces = [content_pieces(message.role, message.content, self.faults, file) for message in sent[:last]]
         before = 0
         for call, at in zip(found, answers, strict=True):
-            call.request = [Piece(message.role, 0, self._blocks(message)) for message in sent[before:at]]
-            call.answer, before = [Piece("assistant", 0, self._blocks(sent[at]))], at + 1
-
-    def _blocks(self, message: SentMessage) -> list[Any]:
-        try:
-            return content_blocks(message.content)
-        except ValueError as error:
-            self.faults.append(Fault(str(self.path.with_name(SENT)), str(error)))
-            return []
-
-
-def _named_models(sent: list[SentMessage]) -> Iterator[ModelUse]:
-    """The models that the requests name, each since its time (Roo Code)."""
-    last: float = 0
-    for message in sent:
-        last = message.ts or last
-        if message.role == "user" and (found := MODEL.findall(bytes(message.content))):
-            yield ModelUse(last, found[-1].decode("utf-8", "replace"))
+            call.request = [piece for one in pieces[before:at] for piece in one]
+            call.answer, before = pieces[at], at + 1
 
 
 LACKS = (
@@ -586,19 +544,13 @@ CLIENTS = {"rooveterinaryinc.roo-cline": "roo-code", ".vscode-mock": "roo-code",
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a task or a session of Cline; None if it is neither."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"{"):
-        return _session_reason(text)
     keys = set(top_keys(text.removeprefix(b"[")))
+    if text.startswith(b"{"):  # `messages` may be longer than the beginning: what comes before it decides
+        if keys >= SDK_KEYS or {"version", "updated_at", "agent", "sessionId"} <= keys:
+            return "its keys are those of the messages of a session of Cline"
+        return "its keys are those of a session of Cline" if keys >= MANIFEST_KEYS else None
     is_task = text.startswith(b"[") and {"ts", "type"} <= keys and bool({"say", "ask"} & keys) and STARTED_SIGN in text
     return "an array of shown messages, one of which says api_req_started" if is_task else None
-
-
-def _session_reason(text: bytes) -> str | None:
-    """`messages` may be longer than the beginning: what comes before it decides."""
-    keys = set(top_keys(text))
-    if keys >= SDK_KEYS or {"version", "updated_at", "agent", "sessionId"} <= keys:
-        return "its keys are those of the messages of a session of Cline"
-    return "its keys are those of a session of Cline" if keys >= MANIFEST_KEYS else None
 
 
 def is_companion(path: Path, folder: Path) -> bool:
@@ -606,7 +558,7 @@ def is_companion(path: Path, folder: Path) -> bool:
     return not path.name.endswith(ENDING) and path.with_suffix(ENDING).is_file()
 
 
-def stored_calls_of(path: Path, with_content: bool) -> TaskCalls | SdkCalls:
+def stored_calls_of(path: Path, with_content: bool) -> StoredCalls:
     """What reads the calls of a file: a task's, or the messages of a session (also those beside a session's file)."""
     beside = path.with_suffix(ENDING)
     if path.name.endswith(ENDING):
@@ -616,7 +568,7 @@ def stored_calls_of(path: Path, with_content: bool) -> TaskCalls | SdkCalls:
     return TaskCalls(path, with_content)
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their times. Raises InputError with every error."""
     stored = stored_calls_of(path, with_content=True)
     found = number_calls(stored.calls())
@@ -624,8 +576,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     requests = StoreRequests(path, "Cline", keep_content, stored.faults, marked=3, joins=False)
     requests.marks_first = isinstance(stored, SdkCalls)
     yield from requests.calls(Session(calls=found))
-    if stored.faults:
-        raise InputError(stored.faults)
 
 
 def session_files(path: Path) -> list[SessionFile]:
@@ -635,13 +585,7 @@ def session_files(path: Path) -> list[SessionFile]:
     """
     stored = stored_calls_of(path, with_content=False)
     found = number_calls(stored.calls())
-    own = str(stored.path)
-    damaged = tuple(
-        (fault.line or 0, fault.message if fault.file == own else f"{Path(fault.file).name}: {fault.message}")
-        for fault in stored.faults
-    )
     client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")
-    missing = stored.missing if isinstance(stored, SdkCalls) else 0
-    notes = (f"{count_text(missing, 'token')} {MISSING}",) if missing else ()
-    project = found[0].project if found else ""
-    return [SessionFile(str(path), client, project, billed_calls(found), damaged, notes)]
+    notes = (f"{count_text(stored.missing, 'token')} {MISSING}",) if stored.missing else ()
+    damaged = tuple(damaged_places(stored.faults, stored.path))
+    return [SessionFile(str(path), client, *project_and_bills(found), damaged, notes)]

@@ -33,7 +33,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate, Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
-from cachecost.conversations.input_files import Warn
+from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
@@ -44,7 +44,7 @@ from cachecost.conversations.readers.common.session_calls import (
     SessionFormat,
     last_of,
     piece_of,
-    take_lines,
+    read_lines,
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -85,7 +85,7 @@ class TurnContext(msgspec.Struct):
 
 
 class Item(msgspec.Struct):
-    """`response_item`: a part of the conversation, an item of the Responses API."""
+    """`response_item`: a part of the conversation, an item of the Responses API; or what an event completed."""
 
     type: str = ""
     role: str | None = None
@@ -95,10 +95,6 @@ class ThreadSettings(msgspec.Struct):
     model: str | None = None
     reasoning_effort: str | None = None
     service_tier: str | None = None
-
-
-class DoneItem(msgspec.Struct):
-    type: str = ""
 
 
 class TokenInfo(msgspec.Struct):
@@ -140,19 +136,14 @@ ITEM = msgspec.json.Decoder(Item)
 EVENT = msgspec.json.Decoder(Event)
 USAGE_RECORD = msgspec.json.Decoder(UsageRecord)
 COMPACTED = msgspec.json.Decoder(Compacted)
-DONE_ITEM = msgspec.json.Decoder(DoneItem)
-
 
 SUMMARY = "summary"
 """The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
 ITEM_KIND = "item"
 WRITTEN_BY_MODEL = ("reasoning", "compaction", "compaction_summary", "context_compaction")
 COUNTS = (
-    "input_tokens",
-    "cached_input_tokens",
-    "cache_write_input_tokens",
-    "output_tokens",
-    "reasoning_output_tokens",
+    *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
+    *("output_tokens", "reasoning_output_tokens"),
 )
 NO_TOTAL = (0, 0, 0, 0, 0)
 RECORDS_SINCE = (0, 153)
@@ -206,14 +197,12 @@ class Rollout:
         self._copied: float | None = None
         """When the turn that is read began, where its lines have the time of a copy."""
 
-    def take(self, number: int, raw: bytes) -> None:
+    def read_line(self, number: int, raw: bytes) -> None:
         """Read one line. Raises what decoding raises, and NotAMessage."""
         line = LINE.decode(raw)
         handler = HANDLERS.get(line.type)
         if handler is not None:
             handler(self, line, number)
-
-    # ------------------------------------------------------------------------------------------ who and with what
 
     def meta(self, line: Line, number: int) -> None:
         """The head of the file, or a copy of an ancestor's head."""
@@ -235,8 +224,6 @@ class Rollout:
         if effort and self._effort and effort != self._effort:
             self._events.add("effort")
         self._model, self._effort, self._tier = model or self._model, effort or self._effort, tier or self._tier
-
-    # ----------------------------------------------------------------------------------------------- conversation
 
     def item(self, line: Line, number: int) -> None:
         """A part of the conversation."""
@@ -261,12 +248,12 @@ class Rollout:
 
     def compacted(self, line: Line, number: int) -> None:
         """From here on the history is another one."""
-        told = COMPACTED.decode(line.payload)
+        compacted = COMPACTED.decode(line.payload)
         self._drop_answer()
-        if items := ITEM_LIST.decode(told.replacement_history):
+        if items := ITEM_LIST.decode(compacted.replacement_history):
             self._request = [piece_of(ITEM_KIND, item, self._keeps) for item in items]
         else:
-            self._request = [piece_of(SUMMARY, msgspec.Raw(msgspec.json.encode(told.message or "")), self._keeps)]
+            self._request = [piece_of(SUMMARY, Raw(msgspec.json.encode(compacted.message or "")), self._keeps)]
         self._is_cut = True
         self._events.add("compaction")
         self._sent = time_of(line.timestamp)
@@ -277,22 +264,22 @@ class Rollout:
         self._answer, self._later = [], []
         self._answered = None
 
-    # ------------------------------------------------------------------------------------------------------- bill
-
     def event(self, line: Line, number: int) -> None:
         event = EVENT.decode(line.payload)
         if event.type == "token_count" and event.info is not None:
-            self._token_count(event.info, line, number)
+            self._add_counted_call(event.info, line, number)
         elif event.type in ("task_started", "turn_started", "turn_aborted"):
             self._drop_answer()
-            self._copied = _time_before_copy(event.started_at, time_of(line.timestamp))
+            started, time = event.started_at, time_of(line.timestamp)
+            is_copied = started is not None and time is not None and 0 <= started < time - MOST_DELAY
+            self._copied = started if is_copied else None
         elif event.type in ("error", "stream_error"):
             self._events.add("error")
         elif event.type == "thread_settings_applied" and event.thread_settings is not None:
             settings = event.thread_settings
             self._settle(settings.model, settings.reasoning_effort, settings.service_tier)
         elif event.type == "user_message" or (
-            event.type == "item_completed" and DONE_ITEM.decode(event.item).type == "UserMessage"
+            event.type == "item_completed" and ITEM.decode(event.item).type == "UserMessage"
         ):
             self._events.add("human")
 
@@ -315,7 +302,7 @@ class Rollout:
         self._responses.add((known, counts))
         self._add_call(line, number, record.usage, known)
 
-    def _token_count(self, info: TokenInfo, line: Line, number: int) -> None:
+    def _add_counted_call(self, info: TokenInfo, line: Line, number: int) -> None:
         """The bill of a call, unless records have it or nothing was added to the total."""
         self._window = info.model_context_window or self._window
         totals, before = info.total_token_usage or {}, self._total
@@ -347,18 +334,20 @@ class Rollout:
 
     def finish(self) -> Session:
         """The session, after the last line."""
-        ends = last_of(*(call.end for call in self.session.calls))
+        ends = last_of(*(call.bill.end for call in self.session.calls))
         is_all_copied = ends is not None and self._head is not None and ends <= self._head + MOST_COPYING
-        is_new_fork = self._meta.forked_from_id and _version(self._meta) >= RECORDS_SINCE
-        if is_new_fork and is_all_copied and not self._has_records:
+        version = list(map(whole_number, (self._meta.cli_version or "").split(".")[:2]))
+        has_records = None not in version and tuple(version) >= RECORDS_SINCE
+        if self._meta.forked_from_id and has_records and is_all_copied and not self._has_records:
             self._drop_copies()
         self._notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
         self.session.finish()
         return self.session
 
-    def _add_call(self, line: Line, number: int, told: Mapping[str, Any], known: str, most: int = 0) -> None:
+    def _add_call(self, line: Line, number: int, counts: Mapping[str, Any], known: str, most: int = 0) -> None:
         """Add a call, unless it is larger than `most` tokens (0: not known), or than the model's context window."""
-        usage, end = usage_from(told, "usage", "openai"), self._end(line)
+        # Older clients write the bill of an answer after its tools have run.
+        usage, end = usage_from(counts, "usage", "openai"), self._written if self._later else time_of(line.timestamp)
         stated, rules = parse_model_name(self._model, self._meta.model_provider or "")[1], None
         host = host_of(stated, AUTO_HOST, self._model)
         with suppress(CannotEvaluate):
@@ -368,33 +357,22 @@ class Rollout:
             self._notes.skip("call", f"more than the context window of {window:,} tokens")
             self._drop_answer()
             return
-        start = self._began if self._answered is not None else last_of(self._sent, self._ended)
-        calls = self.session.calls
-        agent, meta = _agent(self._meta), self._meta
-        call = SessionCall(len(calls) + 1, number, self._model, usage, end if start is None else start, end)
-        call.before = calls[-1] if calls else None
-        call.events, call.agent, call.thread = self._events, agent, meta.id if agent else ""
-        call.session, call.id, call.version = meta.session_id or meta.id, known, meta.cli_version or ""
-        call.host = stated or ""
         charges_writes = rules is not None and rules.matching == "breakpoint"
-        if charges_writes and usage.input_tokens and told.get("cache_write_input_tokens") is None:
+        if charges_writes and usage.input_tokens and counts.get("cache_write_input_tokens") is None:
             self._notes.add("call", NO_WRITES)
-        call.modes = terms_of({"service_tier": self._tier}, False).modes
+        start = self._began if self._answered is not None else last_of(self._sent, self._ended)
+        calls, agent, meta = self.session.calls, _agent(self._meta), self._meta
+        bill = billed_call(number, self._model, usage, end if start is None else start, end, agent=agent, id=known)
+        bill.number, bill.session, bill.version = len(calls) + 1, meta.session_id or meta.id, meta.cli_version or ""
+        bill.host, bill.has_thinking = stated or "", self._has_thinking
+        bill.modes = terms_of({"service_tier": self._tier}, False).modes
+        call = SessionCall(bill, calls[-1] if calls else None, self._events, thread=meta.id if agent else "")
         call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
-        call.has_thinking = self._has_thinking
         if self._copied is not None:
-            call.start = call.end = self._copied
-        elif self._answered is not None and call.start is not None:
-            call.first_token_s = max(0.0, self._answered - call.start)
+            bill.start = bill.end = self._copied
+        elif self._answered is not None and bill.start is not None:
+            call.first_token_s = max(0.0, self._answered - bill.start)
         calls.append(call)
-        self._forget(end)
-
-    def _end(self, line: Line) -> float | None:
-        """When the answer was complete: older clients write its bill after its tools have run."""
-        return self._written if self._later else time_of(line.timestamp)
-
-    def _forget(self, end: float | None) -> None:
-        """What belonged to the call that was added."""
         self._request, self._answer, self._later = self._later, [], []
         self._events, self._is_cut, self._has_thinking = set(), False, False
         self._answered, self._began, self._ended = None, None, end
@@ -408,14 +386,7 @@ HANDLERS: dict[str, Callable[[Rollout, Line, int], None]] = {
     "event_msg": Rollout.event,
     "token_usage_record": Rollout.usage_record,
 }
-"""How each kind of line that matters is taken."""
-
-
-def _time_before_copy(started: float | None, time: float | None) -> float | None:
-    """When a turn began, if its line was written long after; None if the line has its own time."""
-    if started is None or time is None or not 0 <= started < time - MOST_DELAY:
-        return None
-    return started
+"""What reads each kind of line that matters."""
 
 
 def _counts(usage: Mapping[str, Any]) -> Counts:
@@ -423,32 +394,26 @@ def _counts(usage: Mapping[str, Any]) -> Counts:
     return tuple(count if isinstance(count, int) else 0 for count in counts)
 
 
-def _version(meta: Meta) -> tuple[int, ...]:
-    """The first two numbers of the client's version; () where it is not known."""
-    numbers = list(map(whole_number, (meta.cli_version or "").split(".")[:2]))
-    known = tuple(number for number in numbers if number is not None)
-    return known if len(known) == len(numbers) else ()
-
-
 def _agent(meta: Meta) -> str:
     source = meta.source.get("subagent") if isinstance(meta.source, dict) else None
     if source is None:
         return ""
     spawned = source.get("thread_spawn") if isinstance(source, dict) else None
-    told = spawned if isinstance(spawned, dict) else {}
-    name = meta.agent_role or told.get("agent_role") or meta.agent_nickname or told.get("agent_nickname")
+    names = spawned if isinstance(spawned, dict) else {}
+    name = meta.agent_role or names.get("agent_role") or meta.agent_nickname or names.get("agent_nickname")
     if name:
         return str(name)
     return source if isinstance(source, str) else str(next(iter(source), "sub-agent"))
 
 
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
+ADDED_BY_CODEX = "internal_chat_message_metadata_passthrough"
 ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
 
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Codex; None if it is not."""
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
     if {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first:
         return 'its first line is a "session_meta"'
     return None
@@ -456,7 +421,7 @@ def sniff(head: bytes) -> str | None:
 
 def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
     rollout = Rollout(path, keeps_content)
-    faults += take_lines(path, rollout.take, warn)
+    faults += read_lines(path, rollout.read_line, warn)
     session = rollout.finish()
     if keeps_content and not faults:
         for note in session.notes:
@@ -476,12 +441,8 @@ def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
         role = ROLES.get(str(item.get("role")), "user")
     else:
         role = "user" if kind_of_item.endswith("_output") else "assistant"
-    yield role, from_responses_output([_bare(item)])
-
-
-def _bare(item: dict[str, Any]) -> dict[str, Any]:
-    """An item without what Codex added to it."""
-    return {name: value for name, value in item.items() if name != "internal_chat_message_metadata_passthrough"}
+    bare = {name: value for name, value in item.items() if name != ADDED_BY_CODEX}
+    yield role, from_responses_output([bare])
 
 
 FORMAT = SessionFormat("codex", "Codex", _read, _to_blocks)

@@ -1,28 +1,11 @@
-"""Checks of JSON values that another tool wrote. Each raises NotAMessage with the value's path.
-
-Calls that a log does not keep in the order in which they began.
-"""
+"""Checks of JSON values that another tool wrote. Each raises NotAMessage with the value's path."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.calls import RecordedCall
 from cachecost.prompts.request import NotAMessage
-
-
-def by_start(calls: Iterable[RecordedCall], traces: Collection[str]) -> list[RecordedCall]:
-    """The calls by their start. A session that is one of `traces` and that only one call has is none: tracers and
-    gateways make up an id for every request, and calls of different sessions never go on from each other."""
-    found = sorted(calls, key=attrgetter("start"))
-    times = Counter(call.session for call in found)
-    return [
-        replace(call, session="") if times[call.session] == 1 and call.session in traces else call for call in found
-    ]
 
 
 def objects_in(value: Any) -> list[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
-from cachecost.prompts.request import Breakpoint, MessageThread, Request, sent_breakpoints
+from cachecost.prompts.request import MessageThread, Request, sent_breakpoints
 
 PARAMETER = "thread"
 
@@ -28,20 +28,11 @@ class RecordedThread:
     last: float
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedTurn:
-    """What the API holds after a call: the whole request and its answer."""
-
-    request: Request
-    answer: tuple[Block, ...]
-    thread: RecordedThread
-
-
 class MessageThreads:
-    """The threads of one log, by the ids of their answers."""
+    """The threads of one log. Of each answer, by its id, the API holds the whole request, the answer and the thread."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, RecordedTurn] = {}
+        self._turns: dict[str, tuple[Request, tuple[Block, ...], RecordedThread]] = {}
         self._created = 0
 
     def complete(
@@ -54,25 +45,22 @@ class MessageThreads:
         sent = request.params.get(PARAMETER)
         if not isinstance(sent, Mapping):
             return request
-        before = self._turns.get(str(sent.get("previous_message_id"))) if sent.get("type") == "continue" else None
-        if before is None and sent.get("type") == "continue":
-            return request
-        thread = before.thread if before else self._create(answer_id, start)
-        use = _use(request, thread, start, is_billed)
-        whole = _continue_thread(before.request, before.answer, request) if before else request
-        whole = replace(
-            whole,
-            params={name: value for name, value in request.params.items() if name != PARAMETER},
-            message_thread=use,
-        )
+        whole = request
+        if sent.get("type") == "continue":
+            turn = self._turns.get(str(sent.get("previous_message_id")))
+            if turn is None:
+                return request
+            thread, whole = turn[2], _continue_thread(turn[0], turn[1], request)
+        else:
+            self._created += 1
+            thread = RecordedThread(answer_id or f"thread {self._created}", start)
+        refusable = () if is_billed else (len(sent_breakpoints(request).every), max(0.0, start - thread.last))
+        params = {name: value for name, value in request.params.items() if name != PARAMETER}
+        whole = replace(whole, params=params, message_thread=MessageThread(thread.id, *refusable))
         if answer_id and answer:
-            self._turns[answer_id] = RecordedTurn(whole, answer, thread)
+            self._turns[answer_id] = (whole, answer, thread)
             thread.last = start
         return whole
-
-    def _create(self, answer_id: str, start: float) -> RecordedThread:
-        self._created += 1
-        return RecordedThread(answer_id or f"thread {self._created}", start)
 
 
 def why_not_whole(params: Mapping[str, Any]) -> str:
@@ -84,12 +72,6 @@ def why_not_whole(params: Mapping[str, Any]) -> str:
     return f"message thread (thread: continue): the log has no answer {before} to continue from"
 
 
-def _use(request: Request, thread: RecordedThread, start: float, is_billed: bool) -> MessageThread:
-    if is_billed:
-        return MessageThread(thread.id)
-    return MessageThread(thread.id, len(sent_breakpoints(request).every), max(0.0, start - thread.last))
-
-
 def _continue_thread(before: Request, answer: tuple[Block, ...], new: Request) -> Request:
     """`new`, put behind `before` and its answer; tools and system prompt are those of `before`, unless sent again."""
     thread = before.thread.then(Message.of("assistant", answer))
@@ -97,30 +79,18 @@ def _continue_thread(before: Request, answer: tuple[Block, ...], new: Request) -
     for node in list(new.thread.back())[::-1]:
         assert node.message is not None
         thread = places[node] = thread.then(node.message)
-    parts = {Layer.TOOLS: new.tools if new.tools.blocks else before.tools}
-    parts[Layer.SYSTEM] = new.system if new.system.blocks else before.system
-    kept = [
-        breakpoint
-        for breakpoint in before.breakpoints
-        if breakpoint.layer in parts and not _part(new, breakpoint.layer)
-    ]
+    sent_again = {Layer.TOOLS: bool(new.tools.blocks), Layer.SYSTEM: bool(new.system.blocks)}
+    kept = [breakpoint for breakpoint in before.breakpoints if not sent_again.get(breakpoint.layer, True)]
     own = [
         replace(breakpoint, node=places[breakpoint.node]) if breakpoint.node else breakpoint
         for breakpoint in new.breakpoints
     ]
+    order = list(Layer)
     return replace(
         new,
         thread=thread,
-        tools=parts[Layer.TOOLS],
-        system=parts[Layer.SYSTEM],
-        breakpoints=tuple(sorted([*kept, *own], key=_layer)),
+        tools=new.tools if sent_again[Layer.TOOLS] else before.tools,
+        system=new.system if sent_again[Layer.SYSTEM] else before.system,
+        breakpoints=tuple(sorted([*kept, *own], key=lambda breakpoint: order.index(breakpoint.layer))),
         deferred={**before.deferred, **new.deferred},
     )
-
-
-def _part(request: Request, layer: Layer) -> tuple[Block, ...]:
-    return (request.tools if layer is Layer.TOOLS else request.system).blocks
-
-
-def _layer(breakpoint: Breakpoint) -> int:
-    return list(Layer).index(breakpoint.layer)

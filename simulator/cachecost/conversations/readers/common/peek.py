@@ -1,22 +1,19 @@
-"""The beginning of a file, looked at before anybody knows what the file is.
-
-When the calls of a file start, read from its lines without what was sent: a look at a log before it is read.
-
-What a reader tells the user about a file: entries that it skipped, and what calls lack. Each kind is counted.
-"""
+"""What a file shows before it is read (the keys it begins with, when its calls start), and what a reader reports of it:
+entries that it skipped, and what calls lack."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import Warn
-from cachecost.conversations.start_times import BufferLine, StartTimes, lines_in_place
+from cachecost.conversations.start_times import BufferLine, StartTimes, Times, lines_in_place
 from cachecost.prompts.request import NotAMessage
 
 FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
@@ -26,7 +23,7 @@ SOMETHING = re.compile(rb"\S")
 
 
 class _LineTimes(msgspec.Struct):
-    """What of a line tells when its call began; in a recording of ours only lines with `call` are calls."""
+    """The fields of a line that show when its call began; in our recordings only lines with `call` are calls."""
 
     timestamp: str | None = None
     start_s: float | None = None
@@ -34,21 +31,17 @@ class _LineTimes(msgspec.Struct):
 
 
 class _TraceLine(msgspec.Struct):
-    """A line of a Mooncake trace."""
-
     timestamp: float
 
 
-def request_log_times(path: Path) -> Iterator[float]:
-    """Of a request log, as `Starts` has them."""
+def _request_log_times(path: Path) -> Iterator[float]:
     starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
     for line in _lines(path):
         first = FIRST.match(line.buffer, line.start, line.stop)
         yield starts.next(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
 
 
-def recording_times(path: Path) -> Iterator[float]:
-    """Of a recording of calls of ours."""
+def _recording_times(path: Path) -> Iterator[float]:
     starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
     for line in _lines(path):
         timed = decoder.decode(_bytes(line))
@@ -56,11 +49,9 @@ def recording_times(path: Path) -> Iterator[float]:
             yield starts.next(timed.timestamp, timed.start_s)
 
 
-def trace_times(path: Path) -> Iterator[float]:
-    """Of a Mooncake trace."""
+def _trace_times(path: Path) -> Iterator[float]:
     decoder = msgspec.json.Decoder(_TraceLine)
-    for line in _lines(path):
-        yield decoder.decode(_bytes(line)).timestamp
+    return (decoder.decode(_bytes(line)).timestamp for line in _lines(path))
 
 
 def _lines(path: Path) -> Iterator[BufferLine]:
@@ -71,26 +62,18 @@ def _bytes(line: BufferLine) -> memoryview:
     return memoryview(line.buffer)[line.start : line.stop]
 
 
-Times = Callable[[Path], Iterator[float]]
-
-
-def stop_at_unclear(times: Times) -> Times:
-    """The same, ended by the first line that cannot be understood."""
-
-    def read(path: Path) -> Iterator[float]:
-        try:
-            yield from times(path)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotAMessage):
-            return
-
-    return read
+def _until_unclear(times: Times, path: Path) -> Iterator[float]:
+    try:
+        yield from times(path)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotAMessage):
+        return
 
 
 TIMES: Mapping[str, Times] = {
-    name: stop_at_unclear(times)
-    for name, times in (("request-log", request_log_times), ("calls", recording_times), ("mooncake", trace_times))
+    name: partial(_until_unclear, times)
+    for name, times in (("request-log", _request_log_times), ("calls", _recording_times), ("mooncake", _trace_times))
 }
-"""By the name of the format; the calls of all other formats are held in memory anyway."""
+"""When the calls of a file start, by the name of its format; those of all other formats are held in memory anyway."""
 
 
 class ReaderNotes:

@@ -1,16 +1,17 @@
 """Calls of a coding agent's session store, while its lines are read: one form for the bill and for the request.
 
-A store's parser makes `SessionCall`s without looking into content: pieces of it stay undecoded JSON. `billed_calls` are
-what the bill needs of them, `SessionRequests` makes recorded calls with their requests, as far as the store has them.
-So both agree.
+A store's parser makes `SessionCall`s without looking into content: pieces of it stay undecoded JSON. Each has its bill,
+and `SessionRequests` makes recorded calls of them, with their requests as far as the store has them. So both agree.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby, islice
+from functools import cache
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,16 +20,15 @@ import msgspec
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, json_value
-from cachecost.base.times import iso, iso_milliseconds, seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.base.times import iso, iso_milliseconds
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
-from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread, given_block
-from cachecost.prompts.request import Breakpoint, NotAMessage, Request, block_of, text_block
+from cachecost.conversations.start_times import parse_time
+from cachecost.prompts.blocks import NOTHING, THINKING, Layer, Message, Part, Thread, given_block
+from cachecost.prompts.request import TTL, Breakpoint, NotAMessage, Request, block_of, text_block
 from cachecost.providers.hosts import maker_of
-from cachecost.providers.usage import Usage
 
-NO_USAGE = Usage()
 CUT_OFF = "cut off"
 
 
@@ -45,46 +45,38 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SessionCall:
-    """One call of a session store, with what `BilledCall` has of it and what its request is made of.
+    """One call of a session store: its bill, and what its request is made of.
 
-    `request` is what the request has after the answer of the call `before`; with `is_cut`, all that it has. `answer`
-    is what the model wrote; both are empty where content is not read. `has_content` is False where the store has the
-    bill alone, `is_billed` where it has no usage. `thread` tells the chains of calls of one session apart (a
-    sub-agent); "" is the main one. `prefix` names a static prefix that is not that of the thread: a summary has a
-    prompt of its own. `blocks` and `new_chars` count what the request has and the one before did not.
+    `before` is the call that it continues, `events` what lies between the two; the bill has both when all calls are
+    read. `request` is what the request has after the answer of that call; with `is_cut`, all that it has. `answer` is
+    what the model wrote; both are empty where content is not read. `has_content` is False where the store has the bill
+    alone, `is_billed` where it has no usage. `is_copy`: it is a call of another file, and here only history. `thread`
+    tells the chains of calls of one session apart (a sub-agent); "" is the main one. `prefix` names a static prefix
+    that is not that of the thread: a summary has a prompt of its own.
     """
 
-    number: int = 0
-    line: int = 0
-    model: str = ""
-    usage: Usage = NO_USAGE
-    start: float | None = None
-    end: float | None = None
+    bill: BilledCall
     before: SessionCall | None = None
     events: set[str] = field(default_factory=set)
-    agent: str = ""
-    session: str = ""
     project: str = ""
     thread: str = ""
-    id: str = ""
-    version: str = ""
-    host: str = ""
-    modes: tuple[str, ...] = ()
     first_token_s: float = 0.0
-    blocks: int = 0
-    new_chars: int = 0
-    request: Sequence[Piece] = ()
-    answer: Sequence[Piece] = ()
+    request: Sequence[Any] = ()
+    answer: Sequence[Any] = ()
     prefix: str = ""
     is_cut: bool = False
+    is_copy: bool = False
     is_billed: bool = True
     has_content: bool = True
-    has_thinking: bool = False
 
     @property
-    def continued(self) -> SessionCall | None:
-        """The call whose prompt and answer begin this one's request."""
-        return None if self.is_cut else self.before
+    def agent(self) -> str:
+        return self.bill.agent
+
+    @property
+    def conversation(self) -> str:
+        """The session as a recorded call names it: sub-agents are conversations of their own."""
+        return f"{self.bill.session} {self.thread}".strip()
 
 
 @dataclass(slots=True)
@@ -98,75 +90,83 @@ class Session:
     system: str = ""
     """The system prompt, where the store has it and content is read."""
     calls: list[SessionCall] = field(default_factory=list)
-    copies: list[SessionCall] = field(default_factory=list)
+    copies: Sequence[SessionCall] = ()
     notes: list[str] = field(default_factory=list)
 
     def finish(self) -> None:
         """Add to each call what its request adds, and the events that only show in comparison with the call before."""
         continued: set[int] = set()
         for call in self.calls:
-            call.project, call.blocks = self.project, len(call.request)
-            call.new_chars = sum(piece.chars for piece in call.request)
-            if before := call.before:
-                call.events |= {name for name, holds in _differences(before, call, continued).items() if holds}
-                continued.add(before.number)
-
-
-def _differences(before: SessionCall, call: SessionCall, continued: set[int]) -> dict[str, bool]:
-    return {
-        "model": before.model != call.model,
-        "client": bool(before.version and call.version and before.version != call.version),
-        "fork": before.number in continued,
-    }
+            bill, before = call.bill, call.before
+            call.project, bill.blocks = self.project, len(call.request)
+            bill.new_chars = sum(piece.chars for piece in call.request)
+            if before is not None:
+                differs = {
+                    "model": before.bill.model != bill.model,
+                    "client": bool(before.bill.version and bill.version and before.bill.version != bill.version),
+                    "fork": before.bill.number in continued,
+                }
+                call.events |= {name for name, holds in differs.items() if holds}
+                continued.add(before.bill.number)
+        _complete_bills(self.calls)
 
 
 def number_calls(found: Iterable[SessionCall]) -> list[SessionCall]:
-    """The calls in the order of their times, numbered from 1. One without a time keeps its place, and none comes before
-    the one that it continues."""
+    """The calls of several sessions in the order of their times, numbered from 1, each with whether its model is that
+    of the call before. One without a time keeps its place, and none comes before the one that it continues."""
     calls, last = list(found), 0.0
     times: dict[SessionCall | None, float] = {}
     for call in calls:
-        last = last if call.start is None else call.start
+        last = last if call.bill.start is None else call.bill.start
         last = max(last, times.get(call.before, last))
         times[call] = last
     calls.sort(key=times.__getitem__)
     for number, call in enumerate(calls, 1):
-        call.number = number
+        call.bill.number = number
+        if call.before and (call.before.bill.model, call.before.bill.host) != (call.bill.model, call.bill.host):
+            call.events.add("model")
+    _complete_bills(calls)
     return calls
 
 
-def billed_calls(found: Iterable[SessionCall]) -> list[BilledCall]:
-    """What the bill needs of each numbered call whose usage is known."""
-    return [_billed_call(call) for call in found if call.is_billed]
+def _complete_bills(calls: Iterable[SessionCall]) -> None:
+    """Numbered calls: each bill says which call it continues, and what happened in between."""
+    for call in calls:
+        call.bill.before = call.before.bill.number if call.before else 0
+        call.bill.events = tuple(name for name in EVENTS if name in call.events)
 
 
-def _billed_call(call: SessionCall) -> BilledCall:
-    usage = call.usage
-    return BilledCall(
-        call.number,
-        call.line,
-        call.model,
-        (usage.input_tokens, usage.read, usage.write_5m, usage.write_1h, usage.output_tokens),
-        call.start,
-        call.end,
-        call.before.number if call.before else 0,
-        tuple(name for name in EVENTS if name in call.events),
-        call.agent,
-        call.session,
-        call.id,
-        call.version,
-        call.modes,
-        call.blocks,
-        call.new_chars,
-        call.has_thinking,
-        host=call.host,
-        tool_uses=usage.tool_uses,
-        charged_usd=usage.charged_usd,
-    )
+def project_and_bills(calls: Sequence[SessionCall]) -> tuple[str, list[BilledCall]]:
+    """The folder that the agent worked in, and what the bill needs of each numbered call whose usage is known."""
+    return calls[0].project if calls else "", [call.bill for call in calls if call.is_billed]
 
 
-def take_lines(path: Path, take: Callable[[int, bytes], None], warn: Warn = quiet) -> list[Fault]:
-    """Pass each line with its number to `take`; a line that it cannot decode is a fault, and the others still count.
+def damaged_places(faults: Iterable[Fault], path: Path) -> list[tuple[int, str]]:
+    """Errors as a `SessionFile` lists them: those of files beside `path` name their file."""
+    return [
+        (fault.line or 0, fault.message if fault.file == str(path) else f"{Path(fault.file).name}: {fault.message}")
+        for fault in faults
+    ]
+
+
+def top_sessions(
+    parents: Mapping[str, str | None], kind: Callable[[str], str] = lambda session: ""
+) -> Iterator[tuple[str, str, int]]:
+    """(session, session at the top, number) of each session by its parent: 0 of a person's; the sub-agents of one
+    session are numbered from 1, each kind apart."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    for session in parents:
+        root, seen = session, {session}
+        while (parent := parents[root] or "") in parents and parent not in seen:
+            root = parent
+            seen.add(root)
+        if root != session:
+            numbers[root, kind(session)] += 1
+        yield session, root, numbers[root, kind(session)] if root != session else 0
+
+
+def read_lines(path: Path, read_line: Callable[[int, bytes], None], warn: Warn = quiet) -> list[Fault]:
+    """Pass each line with its number to `read_line`; one that it cannot decode is a fault, and the others still count.
 
     A last line without a newline that is not JSON is still being written: it is skipped, with a warning. Raises
     InputError if the file cannot be opened.
@@ -175,7 +175,7 @@ def take_lines(path: Path, take: Callable[[int, bytes], None], warn: Warn = quie
     for number, raw in byte_lines(path):
         if not raw.strip():
             continue
-        why = _try_to_take(take, number, raw)
+        why = _why_unreadable(read_line, number, raw)
         if why == CUT_OFF:
             warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
         elif why and len(faults) < MOST_ERRORS:
@@ -183,16 +183,16 @@ def take_lines(path: Path, take: Callable[[int, bytes], None], warn: Warn = quie
     return faults
 
 
-def take_all(path: Path, data: bytes, take: Callable[[int, bytes], None]) -> list[Fault]:
-    """Pass the one value of a file to `take`."""
-    why = _try_to_take(take, 1, data.removeprefix(BOM) + b"\n")
+def read_value(path: Path, data: bytes, read_line: Callable[[int, bytes], None]) -> list[Fault]:
+    """Pass the one value of a file to `read_line`."""
+    why = _why_unreadable(read_line, 1, data.removeprefix(BOM) + b"\n")
     return [Fault(str(path), why, 1)] if why else []
 
 
-def _try_to_take(take: Callable[[int, bytes], None], number: int, line: bytes) -> str:
+def _why_unreadable(read_line: Callable[[int, bytes], None], number: int, line: bytes) -> str:
     """Why a line cannot be read; empty if it was."""
     try:
-        take(number, line)
+        read_line(number, line)
     except (msgspec.MsgspecError, NotAMessage, ValueError, RecursionError) as error:
         value = parse_json(line)
         if isinstance(value, ValueError):
@@ -206,12 +206,7 @@ def _try_to_take(take: Callable[[int, bytes], None], number: int, line: bytes) -
 
 def time_of(timestamp: str | None) -> float | None:
     """Seconds since the epoch of a line's time; None without one. Raises NotAMessage."""
-    if timestamp is None:
-        return None
-    try:
-        return seconds(timestamp)
-    except (ValueError, OverflowError):
-        raise NotAMessage("timestamp", "an ISO 8601 time", timestamp) from None
+    return None if timestamp is None else parse_time(timestamp)
 
 
 def last_of(*times: float | None) -> float | None:
@@ -233,17 +228,23 @@ ToBlocks = Callable[[str, Any], Iterable[RoleBlocks]]
 """The kind of a piece and its JSON -> blocks of the Messages API, each list with its role. Raises NotAMessage."""
 
 
+def text_body(text: object) -> Body:
+    """A block with the text of a foreign record."""
+    return {"type": "text", "text": str(text or "")}
+
+
 def blocks_of_role(role: str, blocks: list[Body]) -> Iterator[RoleBlocks]:
     """`ToBlocks` for pieces that are blocks already."""
     if blocks:
         yield role, blocks
 
 
-@dataclass(slots=True)
+@dataclass
 class SessionRequests:
     """Makes recorded calls of the calls of one file. What cannot be converted goes to `faults`.
 
-    `system` is the system prompt, where the store has it; `client` names the unknown rest.
+    `system` is the system prompt, where the store has it; `client` names the unknown rest. With `looks_ahead` a chain
+    that read nothing begins with as much as the next chain with the same kind of static prefix read in its first call.
     """
 
     path: Path
@@ -252,60 +253,69 @@ class SessionRequests:
     faults: list[Fault]
     to_blocks: ToBlocks = blocks_of_role
     system: str = ""
+    looks_ahead: bool = False
     _threads: dict[SessionCall | None, Thread] = field(default_factory=dict)
     """What the request after each call begins with."""
     _heads: dict[tuple[str, ...], Part] = field(default_factory=dict)
     _parts: dict[tuple[str, int, int], Part] = field(default_factory=dict)
+    _lines: dict[int, int] = field(default_factory=dict)
+    _reads: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """(number, read) of the calls that begin a chain and read something, by the name of their static prefix."""
     _root: Thread = field(default_factory=Thread)
 
-    def calls(self, session: Session) -> Iterator[RecordedCall]:
+    def calls(self, session: Session) -> Iterator[Call]:
+        """The calls in their order. Raises InputError at the end with all `faults`, also those of the parser."""
         for first in session.copies[:1]:  # a copied history begins with the static prefix of its first call
             self._heads[self._chain(first)] = self._head(first, _then(self._root, self._messages(first.request)))
+        for call in session.calls if self.looks_ahead else ():
+            if call.before is None and call.bill.read:
+                self._reads.setdefault(self._prefix_name(call), []).append((call.bill.number, call.bill.read))
         for call in session.calls:
             try:
-                made = self._call(call)
+                answer, thread = self._messages(call.answer), self._root
+                if call.has_content:
+                    before = None if call.is_cut else call.before
+                    thread = _then(self._threads.get(before, self._root), self._messages(call.request))
+                self._threads[call] = _then(thread, answer)
+                made = None if call.is_copy else self._recorded_call(call, thread, answer)
             except (NotAMessage, ValueError) as error:
-                self.faults.append(Fault(str(self.path), str(error), call.line))
+                self.faults.append(Fault(str(self.path), str(error), call.bill.line))
             else:
-                yield made
+                if made is not None:
+                    self._lines[call.bill.number] = call.bill.line
+                    yield made
+        if self.faults:
+            raise InputError(self.faults)
 
-    def _call(self, call: SessionCall) -> RecordedCall:
-        answer = self._messages(call.answer)
-        request = self._request(call)
-        self._threads[call] = _then(request.thread, answer)
-        return RecordedCall(
-            request,
-            call.start or 0.0,
-            timestamp=None if call.start is None else self._stamp(call.start),
-            host=call.host or None,
+    def _recorded_call(self, call: SessionCall, thread: Thread, answer: Sequence[Message]) -> Call:
+        bill = call.bill
+        return Call(
+            self._request(call, thread) if call.has_content else Request(bill.model, thread, params=self._params(call)),
+            bill.start or 0.0,
+            timestamp=None if bill.start is None else self._stamp(bill.start),
+            host=bill.host or None,
             first_token_s=call.first_token_s,
-            billed=call.usage if call.is_billed else None,
-            response=tuple(block for message in answer for block in message.blocks),
-            session=f"{call.session} {call.thread}".strip(),
-            id=call.id,
+            billed=bill.usage if call.is_billed else None,
+            is_batch="batch" in bill.modes,
+            response=tuple([block for message in answer for block in message.blocks]),
+            session=call.conversation,
+            id=bill.id,
             project=call.project,
             agent=call.agent,
             file=str(self.path),
-            line=call.line,
-            before=call.before.line if call.before else 0,
+            line=bill.line,
+            before=self._lines.get(bill.before, 0),
         )
 
-    def _request(self, call: SessionCall) -> Request:
-        """The request; an empty one where the store has the bill alone."""
-        if not call.has_content:
-            return Request(call.model, self._root, params=_params(call))
-        thread = _then(self._threads.get(call.continued, self._root), self._messages(call.request))
-        return self._request_with(call, thread)
-
-    def _request_with(self, call: SessionCall, thread: Thread) -> Request:
+    def _request(self, call: SessionCall, thread: Thread) -> Request:
         key = self._chain(call)
         head = self._heads.get(key)
         if head is None:
             head = self._heads[key] = self._head(call, thread)
         breakpoints = tuple(self._breakpoints(call, head, thread))
-        return Request(call.model, thread, system=head, breakpoints=breakpoints, params=_params(call))
+        return Request(call.bill.model, thread, system=head, breakpoints=breakpoints, params=self._params(call))
 
-    def _messages(self, pieces: Sequence[Piece]) -> list[Message]:
+    def _messages(self, pieces: Sequence[Any]) -> list[Message]:
         """Neighbours of the same role are one message."""
         runs = groupby(self._role_blocks(pieces), itemgetter(0))
         grouped = ((role, [block for _, blocks in run for block in blocks]) for role, run in runs)
@@ -317,38 +327,40 @@ class SessionRequests:
                 yield from self.to_blocks(kind, data if isinstance(data, list) else json_value(bytes(data).decode()))
 
     def _message(self, role: str, blocks: Iterable[Any]) -> Message:
-        return Message.of(role, tuple(self._block(role, block) for block in blocks))
-
-    def _block(self, role: str, item: Any) -> Block:
-        if isinstance(item, Mapping):
-            return block_of(role, item, self.keep_content)
-        return text_block(role, str(item), self.keep_content)
+        made = (
+            block_of(role, block, self.keep_content)
+            if isinstance(block, Mapping)
+            else text_block(role, str(block), self.keep_content)
+            for block in blocks
+        )
+        return Message.of(role, tuple(made))
 
     def _head(self, call: SessionCall, thread: Thread) -> Part:
-        """The static prefix of a chain that begins with this call: the prompt that is known, and the unknown rest."""
+        """The static prefix of a chain that begins with this call: the prompt that is known, and the unknown rest, of
+        which other chains share what was cached before this one began."""
         known = (block_of("system", {"type": "text", "text": self.system}, self.keep_content),) if self.system else ()
         if not call.is_billed:
             return Part(known) if known else NOTHING
         size = sum(block.size for message in thread.messages() for block in message.blocks)
         size += sum(block.size for block in known)
-        whole = max(0, call.usage.total_input - size // BYTES_PER_TOKEN)
-        unknown = self._unknown(self._prefix_name(call), whole, min(whole, self._shared(call)))
-        return Part((*known, *unknown.blocks)) if known or unknown.blocks else NOTHING
-
-    def _unknown(self, name: str, whole: int, shared: int) -> Part:
-        """`shared` tokens that other chains begin with, too, and the rest."""
-        key = (name, shared, whole - shared)
-        if key not in self._parts:
-            sizes = ((shared, shared), (whole, whole - shared))
-            self._parts[key] = Part(
-                tuple(_unknown_block(f"{self.client} {name} {end}", size) for end, size in sizes if size)
+        whole, name = max(0, call.bill.total_input - size // BYTES_PER_TOKEN), self._prefix_name(call)
+        later = (read for number, read in self._reads.get(name, ()) if number > call.bill.number)
+        shared = min(whole, call.bill.read or next(later, 0))
+        unknown = self._parts.get((name, shared, whole))
+        if unknown is None:
+            blocks = tuple(
+                given_block("text", "system", f"unknown head of {self.client} {name} {end}", tokens)
+                for end, tokens in ((shared, shared), (whole, whole - shared))
+                if tokens
             )
-        return self._parts[key]
-
-    # ------------------------------------------------------------------------------- what differs between stores
+            unknown = self._parts[name, shared, whole] = Part(blocks) if blocks else NOTHING
+        return Part((*known, *unknown.blocks)) if known else unknown
 
     def _stamp(self, time: float) -> str:
         return iso(time)
+
+    def _params(self, call: SessionCall) -> Mapping[str, Any]:
+        return {"service_tier": call.bill.modes[0]} if call.bill.modes else {}
 
     def _chain(self, call: SessionCall) -> tuple[str, ...]:
         """What the calls with one static prefix have in common."""
@@ -356,18 +368,13 @@ class SessionRequests:
 
     def _prefix_name(self, call: SessionCall) -> str:
         """What chains with equal static prefixes have in common."""
-        return call.version
-
-    def _shared(self, call: SessionCall) -> int:
-        """Tokens of the static prefix that were cached before the chain began."""
-        return call.usage.read
+        return call.bill.version
 
     def _breakpoints(self, call: SessionCall, head: Part, thread: Thread) -> Iterator[Breakpoint]:
         """On each block of the static prefix, and on the last block that can have one."""
-        if (call.host or maker_of(call.model)) != "anthropic":
-            return
-        yield from _on_system(head)
-        yield from islice(chain.from_iterable(map(_on_last_block, thread.back())), 1)
+        if (call.bill.host or maker_of(call.bill.model)) == "anthropic":
+            yield from on_blocks(len(head.blocks), "5m")
+            yield from islice(filter(None, map(on_last_block, thread.back())), 1)
 
 
 @dataclass
@@ -378,22 +385,15 @@ class StoreRequests(SessionRequests):
     With `joins` neighbours of the same role are one message.
     """
 
+    looks_ahead: bool = True
     marked: int = 1
     marks_first: bool = False
     joins: bool = True
-    _reads: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """(number, read) of the calls that begin a chain and read something, by the name of their static prefix."""
 
-    def calls(self, session: Session) -> Iterator[RecordedCall]:
-        for call in session.calls:
-            if call.before is None and call.usage.read:
-                self._reads.setdefault(self._prefix_name(call), []).append((call.number, call.usage.read))
-        yield from super().calls(session)
+    def _request(self, call: SessionCall, thread: Thread) -> Request:
+        return super()._request(call, thread) if thread.length else Request(call.bill.model, thread)
 
-    def _request_with(self, call: SessionCall, thread: Thread) -> Request:
-        return super()._request_with(call, thread) if thread.length else Request(call.model, thread)
-
-    def _messages(self, pieces: Sequence[Piece]) -> list[Message]:
+    def _messages(self, pieces: Sequence[Any]) -> list[Message]:
         if self.joins:
             return super()._messages(pieces)
         return [self._message(role, blocks) for role, blocks in self._role_blocks(pieces) if blocks]
@@ -402,32 +402,19 @@ class StoreRequests(SessionRequests):
         return iso_milliseconds(time)
 
     def _chain(self, call: SessionCall) -> tuple[str, ...]:
-        return call.session, call.thread, call.prefix, call.model
+        return call.bill.session, call.thread, call.prefix, call.bill.model
 
     def _prefix_name(self, call: SessionCall) -> str:
-        return " ".join(filter(None, (call.model, AGENT_NUMBER.sub("", call.agent), call.prefix, call.project)))
-
-    def _shared(self, call: SessionCall) -> int:
-        """As above; where nothing was, what the next chain of the same kind read in its first call."""
-        later = (read for number, read in self._reads.get(self._prefix_name(call), ()) if number > call.number)
-        return call.usage.read or next(later, 0)
+        names = call.bill.model, AGENT_NUMBER.sub("", call.bill.agent), call.prefix, call.project
+        return " ".join(filter(None, names))
 
     def _breakpoints(self, call: SessionCall, head: Part, thread: Thread) -> Iterator[Breakpoint]:
         """On each block of the static prefix, and on the last block of the messages that the client marks."""
-        if "claude" not in call.model:
-            return
-        yield from _on_system(head)
-        nodes = [node for node in thread.back() if node.message]
-        for node in nodes[-1:] if self.marks_first else nodes[: self.marked][::-1]:
-            yield from _on_last_block(node)
-
-
-def _params(call: SessionCall) -> Mapping[str, Any]:
-    return {"service_tier": call.modes[0]} if call.modes else {}
-
-
-def _unknown_block(name: str, tokens: int) -> Block:
-    return given_block("text", "system", f"unknown head of {name}", tokens)
+        if "claude" in call.bill.model:
+            yield from on_blocks(len(head.blocks), "5m")
+            nodes = list(thread.back())
+            marked = nodes[-1:] if self.marks_first else nodes[: self.marked][::-1]
+            yield from filter(None, map(on_last_block, marked))
 
 
 def _then(thread: Thread, messages: Iterable[Message]) -> Thread:
@@ -436,17 +423,19 @@ def _then(thread: Thread, messages: Iterable[Message]) -> Thread:
     return thread
 
 
-def _on_system(head: Part) -> Iterator[Breakpoint]:
-    return (Breakpoint(Layer.SYSTEM, index, "5m") for index in range(len(head.blocks)))
+@cache
+def on_blocks(blocks: int, ttl: TTL) -> tuple[Breakpoint, ...]:
+    """Breakpoints on all blocks of a static prefix."""
+    return tuple(Breakpoint(Layer.SYSTEM, index, ttl) for index in range(blocks))
 
 
-def _on_last_block(node: Thread) -> Iterator[Breakpoint]:
-    """On the last block of a message that can have one."""
-    blocks = node.message.blocks if node.message else ()
+def on_last_block(node: Thread, ttl: TTL = "5m") -> Breakpoint | None:
+    """On the last block of a message that can have one; None if no block can."""
+    blocks = node.message_blocks
     for index in range(len(blocks) - 1, -1, -1):
-        if not blocks[index].is_thinking and not blocks[index].is_empty_text:
-            yield Breakpoint(Layer.MESSAGES, index, "5m", node)
-            return
+        if not (blocks[index].kind in THINKING or blocks[index].is_empty_text):
+            return Breakpoint(Layer.MESSAGES, index, ttl, node)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +451,7 @@ class SessionFormat:
     read: Callable[[Path, list[Fault], Warn, bool], Session]
     to_blocks: ToBlocks
 
-    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
         """The calls in the order of their bills; copies of one call in other files share its `id`.
 
         Raises InputError with every error, each with its line.
@@ -473,13 +462,11 @@ class SessionFormat:
             raise InputError(faults)
         requests = SessionRequests(path, self.name, keep_content, faults, self.to_blocks, session.system)
         yield from requests.calls(session)
-        if faults:
-            raise InputError(faults)
 
     def session_files(self, path: Path) -> list[SessionFile]:
         """The calls of a file without content, for a bill. A damaged line is listed, and the others count."""
         faults: list[Fault] = []
         session = self.read(path, faults, quiet, False)
         damaged = tuple((fault.line or 0, fault.message) for fault in faults)
-        calls, notes = billed_calls(session.calls), tuple(session.notes)
-        return [SessionFile(str(path), self.client, session.project, calls, damaged, notes)]
+        _, calls = project_and_bills(session.calls)
+        return [SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))]

@@ -1,8 +1,8 @@
 """SQLite databases of session stores, opened for reading only.
 
 `mode=ro` sees what a client that is still running has written to the write-ahead log (`…-wal`), and neither waits for
-nor disturbs it. A database whose client was killed may have all its tables there: so which client wrote it is told
-by its tables (`table_names`), not by the bytes of the file.
+nor disturbs it. A database whose client was killed may have all its tables there: so the tables (`table_names`) show
+which client wrote it, not the bytes of the file.
 """
 
 from __future__ import annotations
@@ -41,14 +41,10 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     check_readable(path)
     try:
         with closing(_connect(path)) as database:
-            database.text_factory = _text
+            database.text_factory = lambda data: data.decode("utf-8", "replace")
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: damage in a name that SQLite's error quotes
         raise InputError([Fault(str(path), f"cannot be read as an SQLite database: {error}")]) from error
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,21 +17,24 @@ from typing import Any
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
-from cachecost.base.limits import is_number
 from cachecost.base.times import known_time
-from cachecost.conversations.calls import RecordedCall
-from cachecost.conversations.input_files import SessionFile, Warn, quiet
+from cachecost.conversations.calls import Call
+from cachecost.conversations.input_files import SessionFile, Warn, billed_call, quiet
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.conversations.readers.common.session_calls import (
+    Body,
     Piece,
     Session,
     SessionCall,
     StoreRequests,
     number_calls,
+    text_body,
+    top_sessions,
 )
 from cachecost.conversations.readers.common.sqlite_files import is_database, open_database, table_names
 from cachecost.prompts.request import show_found
 from cachecost.providers.hosts import parse_model_name
+from cachecost.providers.usage import Usage
 
 TABLES = frozenset(("sessions", "messages", "files"))
 COLUMNS = frozenset(("session_id", "role", "parts", "model"))
@@ -83,9 +85,22 @@ def read_store(path: Path) -> CrushStore:
     store = CrushStore()
     try:
         with open_database(path) as database:
-            _read_sessions(database, store)
-            for message, session in _messages(database, path, store):
-                store.sessions[session].messages.append(message)
+            query = "SELECT id, parent_session_id, created_at FROM sessions ORDER BY created_at, rowid"
+            for session, parent, created in database.execute(query):
+                store.sessions[str(session)] = CrushSession(str(session), str(parent or ""), _seconds(created))
+            known = _columns(database)
+            more = [name if name in known else "NULL" for name in ("provider", "is_summary_message")]  # since 2025
+            query = (
+                f"SELECT id, session_id, role, CAST(parts AS BLOB), model, created_at, {', '.join(more)} FROM messages"
+                " ORDER BY created_at, rowid"
+            )
+            for message, session, role, data, model, created, provider, is_summary in database.execute(query):
+                parts = _parse_parts(data or b"[]")
+                if isinstance(parts, str):
+                    store.faults.append(Fault(str(path), f"message {message}: {parts}"))
+                elif session in store.sessions:
+                    facts = str(role), parts, str(model or ""), str(provider or ""), _seconds(created), bool(is_summary)
+                    store.sessions[session].messages.append(CrushMessage(str(message), *facts))
     except InputError as error:
         store.faults += error.faults
     return store
@@ -95,40 +110,16 @@ def _columns(database: sqlite3.Connection) -> set[str]:
     return {str(row[1]) for row in database.execute("PRAGMA table_info(messages)")}
 
 
-def _read_sessions(database: sqlite3.Connection, store: CrushStore) -> None:
-    query = "SELECT id, parent_session_id, created_at FROM sessions ORDER BY created_at, rowid"
-    for session, parent, created in database.execute(query):
-        store.sessions[str(session)] = CrushSession(str(session), str(parent or ""), _seconds(created))
-
-
-def _messages(database: sqlite3.Connection, path: Path, store: CrushStore) -> Iterator[tuple[CrushMessage, str]]:
-    """(message, its session); `provider` and `is_summary_message` are columns since 2025."""
-    known = _columns(database)
-    more = [name if name in known else "NULL" for name in ("provider", "is_summary_message")]
-    query = (
-        f"SELECT id, session_id, role, CAST(parts AS BLOB), model, created_at, {', '.join(more)} FROM messages"
-        " ORDER BY created_at, rowid"
-    )
-    for message, session, role, data, model, created, provider, is_summary in database.execute(query):
-        parts = _parts(data or b"[]", path, str(message), store.faults)
-        if parts is not None and session in store.sessions:
-            told = str(role), parts, str(model or ""), str(provider or ""), _seconds(created), bool(is_summary)
-            yield CrushMessage(str(message), *told), str(session)
-
-
-def _parts(data: bytes, path: Path, message: str, faults: list[Fault]) -> list[Mapping[str, Any]] | None:
-    """The parts of a message; None and an error where they are damaged."""
+def _parse_parts(data: bytes) -> list[Mapping[str, Any]] | str:
+    """The parts of a message, or why they cannot be read."""
     found = limits.LINE.error() if len(data) > limits.LINE.value() else parse_json(data)
     if isinstance(found, ValueError):
-        wrong = reason(found)
-    elif not isinstance(found, list):
-        wrong = f"parts: expected an array; got {show_found(found)}"
-    elif others := [number for number, part in enumerate(found) if not isinstance(part, Mapping)]:
-        wrong = f"parts[{others[0]}]: expected an object; got {show_found(found[others[0]])}"
-    else:
-        return found
-    faults.append(Fault(str(path), f"message {message}: {wrong}"))
-    return None
+        return reason(found)
+    if not isinstance(found, list):
+        return f"parts: expected an array; got {show_found(found)}"
+    if others := [number for number, part in enumerate(found) if not isinstance(part, Mapping)]:
+        return f"parts[{others[0]}]: expected an object; got {show_found(found[others[0]])}"
+    return found
 
 
 def parts_of(message: CrushMessage, kind: str) -> Iterable[Mapping[str, Any]]:
@@ -143,109 +134,71 @@ def _seconds(at: object) -> float | None:
     return known_time(at / 1000 if at >= FIRST_MILLISECONDS else float(at))
 
 
-Body = dict[str, Any]
-TITLE = "title-"
-"""How the sessions began in which versions of 2025 made titles."""
-
-
-@dataclass(slots=True)
-class _MessageChain:
-    last: SessionCall | None = None
-    waiting: list[Piece] = field(default_factory=list)
-    events: set[str] = field(default_factory=set)
-
-
 def calls_of(store: CrushStore) -> Iterator[SessionCall]:
     """The calls of all sessions, session by session."""
-    agents: Counter[str] = Counter()
-    for session in store.sessions.values():
-        root = _root(store, session)
-        agent = ""
-        if root is not session:
-            agents[root.id] += 1
-            agent = f"agent {agents[root.id]}"
-        for call in _session_calls(session, is_agent=bool(agent)):
-            call.session, call.agent, call.thread = root.id, agent, agent
+    parents = {name: session.parent for name, session in store.sessions.items()}
+    for session, root, number in top_sessions(parents):
+        agent = f"agent {number}" if number else ""
+        for call in _session_calls(store.sessions[session], is_agent=bool(agent)):
+            call.bill.session, call.bill.agent, call.thread = root, agent, agent
             yield call
 
 
-def _root(store: CrushStore, session: CrushSession) -> CrushSession:
-    seen = {session.id}
-    while (parent := store.sessions.get(session.parent)) and parent.id not in seen:
-        session = parent
-        seen.add(session.id)
-    return session
-
-
 def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[SessionCall]:
-    chain = _MessageChain()
+    last: SessionCall | None = None
+    waiting, events = list[Piece](), set[str]()
     for message in session.messages:
+        texts = [text_body(data.get("text")) for data in parts_of(message, "text")]
         if message.role != "assistant":
             if message.role == "user" and not is_agent:
-                chain.events.add("human")
-            results = [_result(data) for data in parts_of(message, "tool_result")]
-            texts = [_text(data) for data in parts_of(message, "text")]
-            chain.waiting.append(Piece("user", 0, results + texts))
+                events.add("human")
+            results = [_result_body(data) for data in parts_of(message, "tool_result")]
+            waiting.append(Piece("user", 0, results + texts))
             continue
         if message.is_summary:
-            chain.events.add("compaction")
+            events.add("compaction")
         if not message.parts or not message.model:
             continue
-        texts = [_text(data) for data in parts_of(message, "text") if data.get("text")]
-        call = _new_call(message, chain, texts)
+        texts = [body for body in texts if body["text"]]
+        call = _new_call(message, last, events, texts)
+        call.request = waiting
         yield call
-        _continue(chain, call, texts, is_summary=message.is_summary)
+        if message.is_summary:  # it takes the place of all before it
+            waiting, events, last = [Piece("user", 0, texts)], {"compaction"}, last or call
+        else:
+            waiting, events, last = [], set(), call
 
 
-def _new_call(message: CrushMessage, chain: _MessageChain, texts: list[Body]) -> SessionCall:
-    model, stated = parse_model_name(message.model, message.provider)
-    host = stated or ""
-    if chain.last is not None and (chain.last.model, chain.last.host) != (model, host):
-        chain.events.add("model")
+def _new_call(message: CrushMessage, before: SessionCall | None, events: set[str], texts: list[Body]) -> SessionCall:
+    model, host = parse_model_name(message.model, message.provider)
     times = [part.get("time") for part in parts_of(message, "finish")]
-    end = next((float(at) for at in times if is_number(at) and at), None)
+    end = next((float(at) for at in times if limits.is_number(at) and at), None)
+    end = known_time(end if end is None or end < FIRST_MILLISECONDS else end / 1000)
     thinking: list[Body] = [
         {"type": "thinking", "thinking": str(data.get("thinking") or ""), "signature": str(data.get("signature") or "")}
         for data in parts_of(message, "reasoning")
     ]
-    tools = [_tool_use(data) for data in parts_of(message, "tool_call")]
-    return SessionCall(
-        model=model,
-        host=host,
-        start=message.created,
-        end=known_time(end if end is None or end < FIRST_MILLISECONDS else end / 1000),
-        before=chain.last,
-        events=set(chain.events),
-        id=f"crush {message.id}",
-        request=chain.waiting,
+    tools = [_tool_body(data) for data in parts_of(message, "tool_call")]
+    call = SessionCall(
+        billed_call(0, model, Usage(), message.created, end, host=host or "", id=f"crush {message.id}"),
+        before,
+        set(events),
         answer=[Piece("assistant", 0, [*thinking, *texts, *tools])],
         is_billed=False,
-        is_cut="compaction" in chain.events and not message.is_summary,
-        prefix="summary" if message.is_summary else "",
     )
+    call.is_cut = "compaction" in events and not message.is_summary
+    call.prefix = "summary" if message.is_summary else ""
+    return call
 
 
-def _continue(chain: _MessageChain, call: SessionCall, texts: list[Body], *, is_summary: bool) -> None:
-    """What the session has after this call: a summary takes the place of all before it."""
-    if is_summary:
-        chain.waiting, chain.events = [Piece("user", 0, texts)], {"compaction"}
-        chain.last = chain.last or call
-    else:
-        chain.waiting, chain.last, chain.events = [], call, set()
-
-
-def _text(data: Mapping[str, Any]) -> Body:
-    return {"type": "text", "text": str(data.get("text") or "")}
-
-
-def _tool_use(data: Mapping[str, Any]) -> Body:
+def _tool_body(data: Mapping[str, Any]) -> Body:
     """A call of a tool; its input is stored as a text of JSON."""
-    told = parse_json(str(data.get("input") or "{}").encode("utf-8", "replace"))
-    parsed = told if isinstance(told, Mapping) else {}
-    return {"type": "tool_use", "id": str(data.get("id") or ""), "name": str(data.get("name") or ""), "input": parsed}
+    parsed = parse_json(str(data.get("input") or "{}").encode("utf-8", "replace"))
+    values = parsed if isinstance(parsed, Mapping) else {}
+    return {"type": "tool_use", "id": str(data.get("id") or ""), "name": str(data.get("name") or ""), "input": values}
 
 
-def _result(data: Mapping[str, Any]) -> Body:
+def _result_body(data: Mapping[str, Any]) -> Body:
     made = {"type": "tool_result", "tool_use_id": str(data.get("tool_call_id") or "")}
     return {**made, "content": str(data.get("content") or ""), **({"is_error": True} if data.get("is_error") else {})}
 
@@ -276,15 +229,13 @@ def project_of(path: Path) -> str:
     return str(folder.parent if folder.name == FOLDER else folder)
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their times. Raises InputError with every error."""
     store = read_store(path)
     found = number_calls(calls_of(store))
     for call in found:
         call.project = project_of(path)
     yield from StoreRequests(path, "Crush", keep_content, store.faults, marked=2).calls(Session(calls=found))
-    if store.faults:
-        raise InputError(store.faults)
 
 
 def session_files(path: Path) -> list[SessionFile]:

@@ -7,7 +7,7 @@ prompt nor the tools: they are sized by the bill (common/session_calls.py). It i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn, first_line, read_input
+from cachecost.conversations.input_files import Warn, billed_call, first_line, read_input
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import (
-    Body,
     Piece,
     RoleBlocks,
     Session,
@@ -28,8 +27,8 @@ from cachecost.conversations.readers.common.session_calls import (
     SessionFormat,
     last_of,
     piece_of,
-    take_all,
-    take_lines,
+    read_lines,
+    read_value,
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -127,14 +126,19 @@ class GeminiSession:
         self._timeline: list[Entry | Change] = []
         self._live: dict[str, None] = {}
 
-    def take(self, number: int, raw: bytes) -> None:
+    def read_line(self, number: int, raw: bytes) -> None:
         """Read one record. Raises what decoding raises, and NotAMessage."""
         record = RECORD.decode(raw)
         if record.id:
-            self._message(number, msgspec.Raw(raw))
+            self._add_message(number, msgspec.Raw(raw))
         elif record.update is not None:
             if record.update.messages is not None:
-                self._replace(number, record.update.messages)
+                before, known = list(self._live), set(self._entries)
+                self._live = {}
+                ids = [self._add_message(number, message) for message in record.update.messages]
+                if before[: len(ids)] != ids[: len(before)] or len(ids) < len(before):
+                    event = "compaction" if set(ids) - known else "clear"
+                    self._timeline.append(Change(tuple(self._live), event))
             if record.update.session_id is not None:
                 self._timeline.append(Change(tuple(self._live), "resume"))
         elif record.rewind_to is not None:
@@ -144,9 +148,9 @@ class GeminiSession:
         elif record.session_id:
             self._head = record
             for message in record.messages or ():
-                self._message(number, message)
+                self._add_message(number, message)
 
-    def _message(self, number: int, raw: msgspec.Raw) -> str:
+    def _add_message(self, number: int, raw: msgspec.Raw) -> str:
         message = MESSAGE.decode(raw)
         if message.type not in ("user", MODEL):
             return message.id
@@ -161,121 +165,95 @@ class GeminiSession:
         entry.model = message.model or entry.model
         entry.has_thinking |= bytes(message.thoughts) not in (b"null", b"[]")
         entry.is_human = message.type == "user" and b'"functionResponse"' not in bytes(message.content)
-        entry.pieces = self._pieces(message)
+        entry.pieces = (piece_of(message.type, message.content, self._keeps),)
+        if bytes(message.tool_calls) not in (b"null", b"[]"):
+            entry.pieces = (*entry.pieces, piece_of("tools", message.tool_calls, self._keeps))
         self._live[message.id] = None
         return message.id
-
-    def _pieces(self, message: Message) -> tuple[Piece, ...]:
-        content = piece_of(message.type, message.content, self._keeps)
-        has_tools = bytes(message.tool_calls) not in (b"null", b"[]")
-        return (content, piece_of("tools", message.tool_calls, self._keeps)) if has_tools else (content,)
-
-    def _replace(self, number: int, messages: Sequence[msgspec.Raw]) -> None:
-        before, known = list(self._live), set(self._entries)
-        self._live = {}
-        ids = [self._message(number, message) for message in messages]
-        if before[: len(ids)] == ids[: len(before)] and len(ids) >= len(before):
-            return
-        self._timeline.append(Change(tuple(self._live), "compaction" if set(ids) - known else "clear"))
-
-    # ------------------------------------------------------------------------------------------------------ calls
 
     def finish(self) -> Session:
         """The session, after the last record."""
         head = self._head
-        is_side = head.kind == "subagent"
-        self.session.project = self._project()
-        _Calls(
-            self.session,
-            self._entries,
-            self._path.parent.name if is_side else head.session_id or "",
-            head.session_id or "" if is_side else "",
-        ).make(self._timeline)
-        self.session.finish()
-        return self.session
-
-    def _project(self) -> str:
-        """The folder that the agent worked in: Gemini CLI keeps it beside the sessions; else its hash."""
-        for folder in list(self._path.absolute().parents)[1:3]:
+        self.session.project = (head.directories or [head.project_hash or ""])[0]
+        for folder in list(self._path.absolute().parents)[1:3]:  # Gemini CLI keeps the agent's folder beside sessions
             try:
                 with (folder / ROOT_FILE).open("rb") as file:
-                    return file.read(MOST_ROOT).decode("utf-8", "replace").strip()
+                    self.session.project = file.read(MOST_ROOT).decode("utf-8", "replace").strip()
+                break
             except OSError:
                 continue
-        return (self._head.directories or [self._head.project_hash or ""])[0]
+        session, thread = head.session_id or "", ""
+        if head.kind == "subagent":
+            session, thread = self._path.parent.name, session
+        calls = _Calls(self._entries, session, thread)
+        for one in self._timeline:
+            calls.add(one)
+        self.session.calls = calls.calls
+        self.session.finish()
+        return self.session
 
 
 class _Calls:
     """Makes the calls of a timeline."""
 
-    def __init__(self, session: Session, entries: dict[str, Entry], name: str, thread: str) -> None:
-        self._session = session
+    def __init__(self, entries: dict[str, Entry], session: str, thread: str) -> None:
+        self.calls: list[SessionCall] = []
         self._entries = entries
-        self._name, self._thread = name, thread
+        self._session, self._thread = session, thread
         self._live: list[Entry] = []
-        self._calls: dict[str, SessionCall] = {}
+        self._call_of: dict[str, SessionCall] = {}
         self._events: set[str] = set()
         self._is_cut = False
 
-    def make(self, timeline: Sequence[Entry | Change]) -> None:
-        for one in timeline:
-            if isinstance(one, Change):
-                self._change(one)
-            else:
-                if one.usage is not None:
-                    self._add(one, one.usage)
-                elif one.is_human:
-                    self._events.add("human")
-                self._live.append(one)
-
-    def _change(self, change: Change) -> None:
-        self._live = [self._entries[name] for name in change.left if name in self._entries]
-        if change.event == "resume":
-            self._events.add("resume")
-        elif change.event == "fork":
+    def add(self, one: Entry | Change) -> None:
+        """Go on by a message or a change."""
+        if isinstance(one, Entry):
+            if one.usage is not None:
+                self._add_call(one, one.usage)
+            elif one.is_human:
+                self._events.add("human")
+            self._live.append(one)
+            return
+        self._live = [self._entries[name] for name in one.left if name in self._entries]
+        if one.event == "fork":
             self._events.discard("human")
         else:
-            self._events.add(change.event)
-            self._is_cut = True
+            self._events.add(one.event)
+            self._is_cut = self._is_cut or one.event != "resume"
 
-    def _add(self, entry: Entry, usage: Usage) -> None:
-        at = next((at for at in range(len(self._live) - 1, -1, -1) if self._live[at].id in self._calls), -1)
+    def _add_call(self, entry: Entry, usage: Usage) -> None:
+        at = next((at for at in range(len(self._live) - 1, -1, -1) if self._live[at].id in self._call_of), -1)
         request = self._live if self._is_cut else self._live[at + 1 :]
-        calls = self._session.calls
-        call = SessionCall(len(calls) + 1, entry.line, entry.model, usage, self._start(entry), entry.time)
+        start = entry.time
+        if self._live:  # when the message or the tool result before it was recorded
+            known = last_of(self._live[-1].time, self._live[-1].done)
+            start = start if known is None else known if start is None else min(known, start)
+        bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._session, id=entry.id)
+        bill.number, bill.agent = len(self.calls) + 1, "subagent" if self._thread else ""
+        bill.host, bill.has_thinking = "" if maker_of(entry.model) else MODEL, entry.has_thinking
+        call = SessionCall(bill, None, self._events, thread=self._thread, answer=entry.pieces, is_cut=self._is_cut)
         if self._is_cut:
-            call.before = calls[-1] if calls else None
+            call.before = self.calls[-1] if self.calls else None
         elif at >= 0:
-            call.before = self._calls[self._live[at].id]
-        call.events, call.is_cut, call.id = self._events, self._is_cut, entry.id
-        call.session, call.thread, call.agent = self._name, self._thread, "subagent" if self._thread else ""
-        call.host = "" if maker_of(entry.model) else MODEL
+            call.before = self._call_of[self._live[at].id]
         answered = [] if self._is_cut or at < 0 else [piece for piece in self._live[at].pieces if piece.kind == "tools"]
         results = answered if not any(one.kind == "user" and not one.is_human for one in request) else []
         call.request = [
             *[Piece("results", piece.chars, piece.data) for piece in results],
             *(piece for one in request for piece in one.pieces),
         ]
-        call.answer, call.has_thinking = entry.pieces, entry.has_thinking
-        self._calls[entry.id] = call
-        calls.append(call)
+        self._call_of[entry.id] = call
+        self.calls.append(call)
         self._events, self._is_cut = set(), False
-
-    def _start(self, entry: Entry) -> float | None:
-        """When the message or the tool result before it was recorded."""
-        if not self._live:
-            return entry.time
-        known = last_of(self._live[-1].time, self._live[-1].done)
-        return entry.time if known is None else known if entry.time is None else min(known, entry.time)
 
 
 def read_session(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
     """The session. Each damaged record is a fault. Raises InputError if the file cannot be opened."""
     parsed = GeminiSession(path, keeps_content)
     if first_line(path) == b"{":
-        faults += take_all(path, read_input(path), parsed.take)
+        faults += read_value(path, read_input(path), parsed.read_line)
     else:
-        faults += take_lines(path, parsed.take, warn)
+        faults += read_lines(path, parsed.read_line, warn)
     return parsed.finish()
 
 
@@ -287,36 +265,34 @@ LACKS = (
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Gemini CLI; None if it is not."""
-    keys = set(top_keys(head.removeprefix(b"\xef\xbb\xbf").lstrip()))
-    if {"sessionId", "projectHash"} <= keys:
+    if {"sessionId", "projectHash"} <= set(top_keys(head)):
         return 'its first object has a "sessionId" and a "projectHash"'
     return None
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
     if kind == "tools":
-        yield "assistant", [_tool_use(object_at(call, "toolCalls")) for call in array_at(value, "toolCalls")]
+        calls = [object_at(call, "toolCalls") for call in array_at(value, "toolCalls")]
+        yield (
+            "assistant",
+            [
+                {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args") or {}}
+                for call in calls
+            ],
+        )
     elif kind == "results":
         for call in array_at(value, "toolCalls"):
-            yield from _blocks("user", object_or_empty(call).get("result"))
+            yield from _content_blocks("user", object_or_empty(call).get("result"))
     else:
-        yield from _blocks("model" if kind == "gemini" else "user", value)
+        yield from _content_blocks("model" if kind == "gemini" else "user", value)
 
 
-def _tool_use(call: Any) -> Body:
-    return {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args") or {}}
-
-
-def _blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
-    if not content:
-        return
-    parts = [{"text": part} if isinstance(part, str) else part for part in _parts(content)]
-    body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
-    yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
-
-
-def _parts(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [content]
+def _content_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
+    if content:
+        parts = content if isinstance(content, list) else [content]
+        parts = [{"text": part} if isinstance(part, str) else part for part in parts]
+        body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
+        yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
 FORMAT = SessionFormat("gemini-cli", "Gemini CLI", read_session, _to_blocks)

@@ -1,10 +1,9 @@
-"""Decodes recorded HTTP bodies to JSON: one value, or the events of a stream.
+"""Decodes recorded HTTP bodies to JSON (one value, or the events of a stream), and finds the API, the host and the
+model of a request: the API from its path, the host from its machine.
 
 Read in November 2026: RFC 9110 (content codings), WHATWG HTML (server-sent events), Amazon's pages on event stream
 encoding. Recorders disagree whether they keep a body as it came or unpacked, and leave the header as it was: bytes
 that are plainly text are taken as unpacked.
-
-Finds the API, the host and the model of an HTTP request: the API from its path, the host from its machine.
 """
 
 from __future__ import annotations
@@ -49,8 +48,12 @@ class Misplaced(NotAMessage):
 
 def decode_content(data: bytes, encoding: str, at: str) -> bytes:
     """`data` without its content coding. Raises NotAMessage where it is damaged or cannot be decoded here."""
-    if _is_text(data):
-        return data
+    if data.lstrip().startswith((b"{", b"[", *SENT)):
+        try:
+            data.decode()
+            return data
+        except UnicodeDecodeError:
+            pass
     codings = [one.strip().lower() for one in encoding.split(",")]
     if data.startswith(GZIP) and not {"gzip", "x-gzip"} & set(codings):
         codings.append("gzip")
@@ -69,16 +72,6 @@ def decode_base64(half: JsonObject, name: str, value: object) -> bytes:
     except ValueError:
         half.fault(name, f"expected base64; got {show_found(value)}")
         return b""
-
-
-def _is_text(data: bytes) -> bool:
-    if not data.lstrip().startswith((b"{", b"[", *SENT)):
-        return False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _inflate(data: bytes, coding: str, at: str) -> bytes:
@@ -132,11 +125,9 @@ def _value(data: bytes, at: str) -> Any:
 
 def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
     """What an answer is: an object, or the events of a stream. Raises NotAMessage."""
-    if FRAMES in content_type or (len(data) >= 16 and zlib.crc32(data[:8]) == int.from_bytes(data[8:12], "big")):
+    if FRAMES in content_type or (len(data) >= 16 and _has_frame_at(data, 0)):
         return list(_frame_events(data, at))
-    if data.lstrip().startswith(SENT):
-        return list(_sent_events(data, at))
-    return json_object(data, at)
+    return list(_sent_events(data, at)) if data.lstrip().startswith(SENT) else json_object(data, at)
 
 
 def parse_array(data: bytes, at: str) -> Events:
@@ -168,19 +159,18 @@ def _sent_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
                 raise
 
 
-# -------------------------------------------------------------------------------------- Amazon's event streams
+def _has_frame_at(data: bytes, start: int) -> bool:
+    """Whether a frame of one of Amazon's event streams begins here, by the checksum of its lengths."""
+    return zlib.crc32(data[start : start + 8]) == int.from_bytes(data[start + 8 : start + 12], "big")
 
 
 def _frame_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
     """The payloads of the frames; InvokeModel packs the model's own event into each. The last may be cut off."""
     start = 0
     while start + 16 <= len(data):
-        whole = int.from_bytes(data[start : start + 4], "big")
-        headers = int.from_bytes(data[start + 4 : start + 8], "big")
-        frame = data[start : start + whole]
-        is_cut = start + whole > len(data)
-        is_known = zlib.crc32(data[start : start + 8]) == int.from_bytes(data[start + 8 : start + 12], "big")
-        if is_known and is_cut:
+        whole, headers = (int.from_bytes(data[place : place + 4], "big") for place in (start, start + 4))
+        frame, is_known = data[start : start + whole], _has_frame_at(data, start)
+        if is_known and start + whole > len(data):
             return
         if not is_known or whole < headers + 16 or zlib.crc32(frame[:-4]) != int.from_bytes(frame[-4:], "big"):
             raise NotAMessage(at, "an event stream", BareWord(f"a damaged frame at byte {start}"))
@@ -194,8 +184,6 @@ def _frame_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
         yield payload
         start += whole
 
-
-# ------------------------------------------------------------------------------------------------- addresses
 
 NO_CALL = "not a model call"
 COUNTS = "token counting"

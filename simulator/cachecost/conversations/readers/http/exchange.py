@@ -5,30 +5,29 @@ Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, to OpenAI's Chat 
 Gemini's generateContent; answers in one piece or streamed. Of the headers only those of `HEADERS` are looked at: no
 key, no cookie is ever kept.
 
-An exchange does not tell which organization or workspace it belonged to. Nor does a server tell when it wrote a cache
-entry: `first_token_s` is when its first byte came. Of betas, interleaved thinking alone changes a prompt.
-
-Collects the model calls among the exchanges of a file, the errors in them, and notes on what was skipped.
+An exchange has neither an organization nor a workspace, nor the time when a cache entry was written:
+`first_token_s` is when the first byte came. Of betas, interleaved thinking alone changes a prompt.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import json_value
 from cachecost.base.times import day_of, iso, seconds
-from cachecost.conversations.calls import Iteration, RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, iteration_of
-from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.call_builder import CallBuilder
+from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.bodies import (
     NO_CALL,
@@ -42,12 +41,11 @@ from cachecost.conversations.readers.http.bodies import (
     route_of,
     route_of_answer,
 )
-from cachecost.conversations.readers.parsed_calls import CallBuilder, ParsedCall
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.request import NotAMessage, show_found
 from cachecost.providers.hosts import parse_model_name
-from cachecost.providers.usage import Usage
 
+T = TypeVar("T")
 USAGES = ("usage", "usageMetadata", "usage_metadata")
 IDS = ("id", "responseId")
 MODELS = ("model", "modelVersion")
@@ -84,21 +82,6 @@ class HttpExchange:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """A parsed answer. `status` is that of an error after HTTP status 200; `created` is in seconds."""
-
-    content: Sequence[dict[str, Any]] = ()
-    usage: Usage | None = None
-    iterations: tuple[Iteration, ...] = ()
-    id: str = ""
-    model: str = ""
-    created: float | None = None
-    status: int | None = None
-    served: Mapping[str, Any] = field(default_factory=dict)
-    """The answer with its usage: it may name the service tier and the region."""
-
-
 def headers_of(headers: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict[str, str]:
     """The headers in `HEADERS`, by their names in lower case; the last of one name, and of its values, wins."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -106,8 +89,9 @@ def headers_of(headers: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict[s
     return {name: str(value) for name, value in last if name in HEADERS}
 
 
-def read(exchange: HttpExchange) -> ParsedCall | str:
-    """The model call of an exchange, or why the exchange is skipped. Raises NotAMessage."""
+def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
+    """What `build`, which takes what `CallBuilder.build` does, makes of the model call of an exchange; or why the
+    exchange is skipped. Raises NotAMessage."""
     route = route_of(exchange.method, exchange.url)
     if route == NO_CALL:
         route = route_of_answer(exchange.url, exchange.response) or route
@@ -118,35 +102,33 @@ def read(exchange: HttpExchange) -> ParsedCall | str:
     sent = _body(exchange, route)
     if isinstance(sent, str):
         return sent
-    found = HttpAnswer() if exchange.status >= 400 else _answer(exchange, route)
-    named = str(sent.get("model") or "") or ("" if route.is_opaque else route.model) or found.model or route.model
+    found = {} if exchange.status >= 400 else _answer(exchange, route)
+    answer_id, created = found.get("answer_id", ""), found.pop("created", None)
+    own, answered_by = "" if route.is_opaque else route.model, found.pop("model", "")
+    named = str(sent.get("model") or "") or own or answered_by or route.model
+    betas = [one.strip() for one in exchange.request_headers.get(BETAS, "").split(",")]
+    betas = [one for one in betas if one.startswith(INTERLEAVED)] if route.api == "messages" else []
+    seen_on = None
+    with suppress(KeyError, ValueError, OverflowError):
+        seen_on = day_of(seconds(exchange.response_headers[RESET]))
+    digest = blake2b(exchange.request, digest_size=8).hexdigest()  # recorders invent ids, also equal ones
     try:
         model, prefix = parse_model_name(named, route.host or "")
         body = APIS[route.api].body(sent, model)
+        return build(
+            {"betas": betas, **body} if betas else body,
+            **{"status": exchange.status, **found},
+            timestamp=exchange.started or created,
+            first_token_s=exchange.first_token_s,
+            host=route.host_for(model, prefix),
+            seen_on=seen_on,
+            session=_session(exchange.request_headers, sent),
+            id=f"{answer_id} {digest}" if answer_id else "",
+            line=exchange.line,
+        )
     except NotAMessage as error:
-        raise Misplaced(exchange.request_at, error) from None
-    betas = [one.strip() for one in exchange.request_headers.get(BETAS, "").split(",")]
-    betas = [one for one in betas if one.startswith(INTERLEAVED)]
-    if betas and route.api == "messages":
-        body = {"betas": betas, **body}
-    created = None if found.created is None else iso(found.created)
-    digest = blake2b(exchange.request, digest_size=8).hexdigest()  # recorders invent ids, also equal ones
-    return ParsedCall(
-        body=body,
-        usage=found.usage,
-        answer=found.content,
-        timestamp=exchange.started or created,
-        first_token_s=exchange.first_token_s,
-        host=route.host_for(model, prefix),
-        status=found.status or exchange.status,
-        iterations=found.iterations,
-        seen_on=_seen_on(exchange.response_headers),
-        session=_session(exchange.request_headers, sent),
-        id=f"{found.id} {digest}" if found.id else "",
-        line=exchange.line,
-        answer_id=found.id,
-        served=found.served,
-    )
+        is_answers = error.path.startswith("response.")
+        raise Misplaced(exchange.response_at if is_answers else exchange.request_at, error) from None
 
 
 def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
@@ -167,12 +149,13 @@ def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
     return NO_CALL if route.host is None and not asked & body.keys() else body
 
 
-def _answer(exchange: HttpExchange, route: Route) -> HttpAnswer:
-    """The answer of a route's API; empty if the recorder kept no body. Raises NotAMessage."""
+def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
+    """What `build` takes of the answer of a route's API, and its `model` and when it was `created`; empty if the
+    recorder kept no body, the status alone of an error after HTTP status 200. Raises NotAMessage."""
     headers, at, api = exchange.response_headers, exchange.response_at, APIS[route.api]
     data = decode_content(exchange.response, headers.get("content-encoding", ""), at)
     if not data.strip():
-        return HttpAnswer()
+        return {}
     is_array = route.api == "gemini" and data.lstrip().startswith(b"[")
     value = parse_array(data, at) if is_array else answer(data, headers.get("content-type", ""), at)
     try:
@@ -181,29 +164,25 @@ def _answer(exchange: HttpExchange, route: Route) -> HttpAnswer:
         if isinstance(error, Mapping) and not whole.get("usage"):
             code = error.get("code")
             known = STATUS.get(str(error.get("type")), FAILED)
-            return HttpAnswer(status=code if isinstance(code, int) and 400 <= code <= 599 else known)
+            return {"status": code if isinstance(code, int) and 400 <= code <= 599 else known}
         usage, id_, model = (
             next((whole[name] for name in names if whole.get(name) is not None), None)
             for names in (USAGES, IDS, MODELS)
         )
-        created = whole.get("created") or whole.get("created_at")
-        return HttpAnswer(
-            api.answer(whole),
-            None if usage is None else with_searches(usage_from(usage, "usage", api.usage), whole),
-            _iterations(usage) if route.api == "messages" else (),
-            str(id_ or ""),
-            str(model or ""),
-            float(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
-            served={**usage, **whole} if isinstance(usage, Mapping) else whole,
-        )
-    except NotAMessage as error_at:
-        raise Misplaced(at, error_at) from None
-
-
-def _iterations(usage: Any) -> tuple[Iteration, ...]:
-    passes = object_or_empty(usage).get("iterations")
-    usages = [one for one in passes if isinstance(one, Mapping)] if isinstance(passes, list) else []
-    return tuple(iteration_of(one, f"usage.iterations.{number}") for number, one in enumerate(usages))
+        content, created = api.answer(whole), whole.get("created") or whole.get("created_at")
+        billed = None if usage is None else with_searches(usage_from(usage, "usage", api.usage), whole)
+        passes = objects_in(object_or_empty(usage).get("iterations")) if route.api == "messages" else []
+        return {
+            "answer": content,
+            "usage": billed,
+            "iterations": tuple(iteration_of(one, f"usage.iterations.{n}") for n, one in enumerate(passes)),
+            "answer_id": str(id_ or ""),
+            "served": {**object_or_empty(usage), **whole},
+            "model": str(model or ""),
+            "created": iso(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
+        }
+    except NotAMessage as error:
+        raise Misplaced(at, error) from None
 
 
 def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
@@ -218,16 +197,6 @@ def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
         return str(json_value(user).get("session_id") or "")
     except ValueError:
         return ""
-
-
-def _seen_on(headers: Mapping[str, str]) -> date | None:
-    try:
-        return day_of(seconds(headers[RESET]))
-    except (KeyError, ValueError, OverflowError):
-        return None
-
-
-# ------------------------------------------------------------------------------------------ what recorders write
 
 
 def encode_body(half: JsonObject, name: str, value: Any, is_json: bool = False) -> bytes:
@@ -260,10 +229,17 @@ class ExchangeLog:
         self.faults: list[Fault] = []
         self.notes = ReaderNotes()
         self._builder = CallBuilder(keep_content)
-        self._calls: list[RecordedCall] = []
+        self._calls: list[Call] = []
 
-    def entries(self, items: Sequence[Any], place: str, lines: Mapping[int, int] | None = None) -> Iterable[JsonObject]:
-        """The entries of an array at `place`, with their lines by `id()`; one that is no object becomes an error."""
+    def entries(
+        self, items: Any, place: str, lines: Mapping[int, int] | None = None, what: str = "entries"
+    ) -> Iterator[JsonObject]:
+        """The entries of an array at `place`, with their lines by `id()`; what is no array, and an entry that is no
+        object, becomes an error."""
+        if not isinstance(items, list):
+            at = f"{place}: " if place else ""
+            self.faults.append(Fault(str(self.path), f"{at}expected an array of {what}; got {show_found(items)}"))
+            return
         for number, item in enumerate(items):
             line = lines.get(id(item)) if lines else None
             if isinstance(item, dict):
@@ -296,22 +272,19 @@ class ExchangeLog:
 
     def add(self, exchange: HttpExchange) -> None:
         try:
-            found = read(exchange)
-            if isinstance(found, str):
-                self.notes.skip("entry", found)
-                return
-            try:
-                self._calls.append(self._builder.build(found))
-            except NotAMessage as error:
-                is_answers = error.path.startswith("response.")
-                raise Misplaced(exchange.response_at if is_answers else exchange.request_at, error) from None
+            found = read(exchange, self._builder.build)
         except NotAMessage as error:
             if (exchange.status or 0) >= 400:
                 self.notes.skip("entry", REFUSED)
             else:
                 self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
+            return
+        if isinstance(found, str):
+            self.notes.skip("entry", found)
+        else:
+            self._calls.append(found)
 
-    def end(self, warn: Warn, by_time: bool) -> list[RecordedCall]:
+    def end(self, warn: Warn, by_time: bool) -> list[Call]:
         """The calls, in the order of time or of the file. Raises InputError with every error."""
         if self.faults:
             raise InputError(self.faults)

@@ -10,21 +10,18 @@ URL, else of the row, of the request, or the answer's `modelVersion`. With `host
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.call_builder import first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
-from cachecost.conversations.readers.parsed_calls import must_hold, objects
 
 EXPECTED = "a log of generateContent"
-REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
 MODEL_EXPECTED = 'expected a model id (in "model", the request, "url" or the answer\'s "modelVersion"); got nothing'
 URLS = {
     "gemini": "https://generativelanguage.googleapis.com/v1beta/models/{}:generateContent",
@@ -35,34 +32,38 @@ URLS = {
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is such a log; None if it is not."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().removeprefix(b"[")
-    start = REQUEST.search(text) if "request" in top_keys(text) else None
-    keys = set(top_keys(text[start.end() :])) if start else set()
+    keys = request_keys(head) if "request" in first_keys(head) else set()
     return 'its first "request" has "contents"' if "contents" in keys and "messages" not in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error."""
-    log, rows = ExchangeLog(path, keep_content), 0
-    for row in objects(path, log.faults, warn):
-        rows, before = rows + 1, len(log.faults)
-        exchange = _exchange(row)
+    log = ExchangeLog(path, keep_content)
+    for row in objects(path, log.faults, warn, EXPECTED):
+        before, exchange = len(log.faults), _exchange(row)
         if len(log.faults) == before:
             log.add(exchange)
-    must_hold(path, EXPECTED, rows, log.faults)
     yield from log.end(warn, by_time=False)
 
 
 def _exchange(row: JsonObject) -> HttpExchange:
     body, answer = row.mapping("request"), row.data.get("response")
     config, contents = body.get("config"), body.get("contents")
-    body = {**(config if isinstance(config, dict) else {}), **body}  # the SDK has it beside the rest
+    body = {**(config if isinstance(config, dict) else {}), **body}  # the SDK nests it
     if isinstance(contents, str):
         body["contents"] = [{"role": "user", "parts": [{"text": contents}]}]
     if not isinstance(answer, list):
         answer, usage = row.mapping("response", required=False), row.mapping("usage", required=False)
         answer = {"usageMetadata": usage, **answer} if usage else answer
-    url = _url(row, body.pop("model", None), answer)
+    url, requested = row.text("url", ""), body.pop("model", None)
+    if not url:
+        last = answer[-1] if isinstance(answer, list) and answer else answer
+        names = [row.data.get("model"), requested, object_or_empty(last).get("modelVersion")]
+        names = [name for name in names if isinstance(name, str) and name]
+        if not names:
+            row.fault("model", MODEL_EXPECTED)
+        pattern = URLS["vertex" if row.text("host", "") == "vertex" else "gemini"]
+        url = pattern.format("".join(names[:1]).rpartition("/")[2])
     session = row.text("session", "")
     return HttpExchange(
         url=url,
@@ -76,18 +77,6 @@ def _exchange(row: JsonObject) -> HttpExchange:
         response_at="response",
         line=row.line or 0,
     )
-
-
-def _url(row: JsonObject, requested: Any, answer: Any) -> str:
-    if url := row.text("url", ""):
-        return url
-    last = answer[-1] if isinstance(answer, list) and answer else answer
-    names = [row.data.get("model"), requested, object_or_empty(last).get("modelVersion")]
-    names = [name for name in names if isinstance(name, str) and name]
-    if not names:
-        row.fault("model", MODEL_EXPECTED)
-    pattern = URLS["vertex" if row.text("host", "") == "vertex" else "gemini"]
-    return pattern.format("".join(names[:1]).rpartition("/")[2])
 
 
 def _encode(value: Any) -> bytes:

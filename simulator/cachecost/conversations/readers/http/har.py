@@ -2,10 +2,10 @@
 
 Read in November 2026: the HAR 1.2 specification (Odvarko; the copy at ahmadnassri/har-spec). One JSON object,
 `log.entries`; an entry has `startedDateTime`, `request` (`postData.text`), `response` (`content.text`, base64 where
-`content.encoding` says so) and `timings` in milliseconds, -1 where one does not apply. Calls are sorted by their start.
+`content.encoding` is "base64") and `timings` in milliseconds, -1 where one does not apply. Calls are sorted by start.
 
 The first byte comes after blocked + dns + connect + send + wait (`ssl` is within `connect`). Browsers drop the bodies
-of streams and of large answers: then a call has no usage. Sessions and workspaces are not told.
+of streams and of large answers: then a call has no usage. There are no sessions and no workspaces.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.call_builder import parse_document
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import (
     ExchangeLog,
@@ -39,12 +40,10 @@ def sniff(head: bytes) -> str | None:
     return 'it begins with the "log" of a HAR archive' if found else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order they started. Raises InputError with every error, each with its entry."""
     log = ExchangeLog(path, keep_content)
-    value = parse_json(read_input(path))
-    if isinstance(value, ValueError):
-        raise InputError([Fault(str(path), reason(value))])
+    value = parse_document(path, read_input(path))
     if not isinstance(value, dict):
         raise InputError([Fault(str(path), f"expected an object; got {show_found(value)}")])
     whole = JsonObject(value, log.faults, str(path))

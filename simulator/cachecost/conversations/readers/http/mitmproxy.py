@@ -1,12 +1,12 @@
 """Flows that mitmproxy, mitmdump and mitmweb save (`-w FILE`): what any client behind the proxy sent.
 
-Read in November 2026: the source of mitmproxy 12.3 (flow format 21) and its migrations of older flows. What is read of
-a flow has had the same names since format 4 (2018): `type`; of `request` and `response` `headers`, `content` as it
-came, `timestamp_start`; `method`, `scheme`, `authority`, `host`, `path`; `status_code`. Flows stand in the file as they
+Read in November 2026: the source of mitmproxy 12.3 (flow format 21) and its migrations of older flows. The fields read
+have had the same names since format 4 (2018): `type`; of `request` and `response` `headers`, `content` as it came,
+`timestamp_start`; `method`, `scheme`, `authority`, `host`, `path`; `status_code`. Flows are in the order in which they
 ended; calls are sorted by when the request came.
 
-A last flow that is cut off is left out. Flows without an answer (the client hung up) tell nothing of what was billed
-and are left out; so do bodies that the proxy was told to stream tell no usage. The workspace is not told.
+A last flow that is cut off is skipped, and so are flows without an answer (the client hung up). Bodies that the proxy
+streamed have no usage. There is no workspace.
 
 A file has typed netstrings: LENGTH:DATA and a byte for the type, one value after another.
 """
@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from cachecost.base.errors import Fault
 from cachecost.base.limits import LINE
 from cachecost.base.times import iso
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs
 from cachecost.conversations.readers.http.bodies import NO_CALL
@@ -40,28 +40,24 @@ def sniff(head: bytes) -> str | None:
     return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order they started. Raises InputError with every error, each with its flow."""
     log = ExchangeLog(path, keep_content)
-    for number, flow in enumerate(_flows(path, log.faults, warn)):
-        if not isinstance(flow, dict):
-            log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {show_found(flow)}"))
-        elif _text(flow.get("type", "http")) != "http":
-            log.notes.skip("entry", NO_CALL)
-        else:
-            entry = JsonObject(flow, log.faults, str(path), None, f"flows[{number}].")
-            log.add_entry(entry, _exchange, answers=False)
-    yield from log.end(warn, by_time=True)
-
-
-def _flows(path: Path, faults: list[Fault], warn: Warn) -> Iterator[Any]:
     with open_input(path) as stream:
         try:
-            yield from values(stream)
+            for number, flow in enumerate(values(stream)):
+                if not isinstance(flow, dict):
+                    log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {show_found(flow)}"))
+                elif _text(flow.get("type", "http")) != "http":
+                    log.notes.skip("entry", NO_CALL)
+                else:
+                    entry = JsonObject(flow, log.faults, str(path), None, f"flows[{number}].")
+                    log.add_entry(entry, _exchange, answers=False)
         except TruncatedNetstring:
             warn(f"{path}: skipped the last flow: incomplete (still being written?)")
         except DamagedNetstring as error:
-            faults.append(Fault(str(path), f"damaged flows: {error}; the rest of the file cannot be read"))
+            log.faults.append(Fault(str(path), f"damaged flows: {error}; the rest of the file cannot be read"))
+    yield from log.end(warn, by_time=True)
 
 
 def _exchange(_: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
@@ -103,8 +99,6 @@ def _bytes(half: JsonObject) -> bytes:
     return value
 
 
-# ------------------------------------------------------------------------------------------ typed netstrings
-
 MOST_DIGITS = 12
 DEEPEST = 40
 PIECE = 1 << 20
@@ -124,39 +118,26 @@ class TruncatedNetstring(DamagedNetstring):
 def values(stream: BinaryIO) -> Iterator[Any]:
     """The values of a file. Raises DamagedNetstring, or TruncatedNetstring if the file ends within a value."""
     at = 0
-    while head := stream.read(1):
-        length, digits = _length(stream, head, at)
-        most = LINE.value()
-        data = _data(stream, min(length, most) + 1)
+    while digits := stream.read(1):
+        while digits.isdigit() and len(digits) <= MOST_DIGITS and (byte := stream.read(1)) != b":":
+            if not byte:
+                raise TruncatedNetstring(at, "an incomplete length")
+            digits += byte
+        if not digits.isdigit() or len(digits) > MOST_DIGITS:
+            raise DamagedNetstring(at, "expected a length")
+        length, most, pieces = int(digits), LINE.value(), []
+        missing = min(length, most) + 1
+        while missing > 0 and (piece := stream.read(min(PIECE, missing))):  # memory only for bytes that exist
+            pieces.append(piece)
+            missing -= len(piece)
+        data = b"".join(pieces)
         if length > most and len(data) > most:
             raise DamagedNetstring(at, str(LINE.error()))
         if len(data) < length + 1:
             raise TruncatedNetstring(at, "an incomplete value")
-        start = at + digits + 1
+        start = at + len(digits) + 1
         yield _Parser(data, start).value(0, length, data[length], 0)
         at = start + length + 1
-
-
-def _length(stream: BinaryIO, head: bytes, at: int) -> tuple[int, int]:
-    """(the length before the colon, how many digits it has)."""
-    digits = head
-    while len(digits) <= MOST_DIGITS and digits.isdigit():
-        byte = stream.read(1)
-        if byte == b":":
-            return int(digits), len(digits)
-        if not byte:
-            raise TruncatedNetstring(at, "an incomplete length")
-        digits += byte
-    raise DamagedNetstring(at, "expected a length")
-
-
-def _data(stream: BinaryIO, length: int) -> bytes:
-    """Up to `length` bytes; memory is only taken for bytes that exist."""
-    pieces = []
-    while length > 0 and (piece := stream.read(min(PIECE, length))):
-        pieces.append(piece)
-        length -= len(piece)
-    return b"".join(pieces)
 
 
 class _Parser:

@@ -10,7 +10,7 @@ aimock keep no requests, Polly.js keeps HAR.
     hoverfly    {data: {pairs: [{request: {method: [{matcher, value}], …}, response: {status, body, encodedBody}}]}}
     httpreplay  {Version, Entries: [{Request: {Method, URL, BodyParts}, Response: {StatusCode, Body}}]}, base64
     exchange    {request: {method, url, body …}, response: {status, body …}}, one a file or one a line; bodies are JSON,
-                text, {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream beside them (`chunks`)
+                text, {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream as `chunks`
 
 What these files have as a pattern to match (WireMock, Hoverfly, MockServer) is taken for the request, as their
 recorders write it so; a pattern that is not the whole body has no model call. None has times but for the answer's
@@ -27,20 +27,17 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
+from cachecost.conversations.readers.call_builder import objects
 from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of, is_status
 from cachecost.conversations.readers.http.vcr import parse_moment
-from cachecost.conversations.readers.parsed_calls import objects
 from cachecost.prompts.request import show_found
 
 ReadBody = Callable[[JsonObject, JsonObject], tuple[bytes, str]]
 """Of an entry and one of its halves: (the bytes of the body, the field that has it)."""
-
-
-# ---------------------------------------------------------------------------------------------------- bodies
 
 
 def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
@@ -61,7 +58,7 @@ def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _chunks_or_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """The pieces of a stream, which stand beside the halves."""
+    """The pieces of a stream, which are next to request and response."""
     chunks = entry.objects("chunks")
     pieces = b"".join(decode_base64(one, "b64", one.text("b64", "")) for one in chunks)
     return (pieces, "body") if chunks else _body(entry, half)
@@ -86,7 +83,6 @@ def _body_pattern(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """WireMock's answer."""
     name = "jsonBody" if "jsonBody" in half.data else "body"
     coded = half.data.get("base64Body")
     if coded is not None:
@@ -95,7 +91,7 @@ def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _coded_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """Hoverfly's answer, in base64 where it says so."""
+    """Hoverfly's answer, in base64 with `encodedBody`."""
     is_coded, body = half.flag("encodedBody"), half.text("body", "")
     return decode_base64(half, "body", body) if is_coded else encode_body(half, "body", body), "body"
 
@@ -103,9 +99,6 @@ def _coded_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 def _body_parts(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
     parts = half.get("BodyParts", "an array of texts", are_texts, [], required=False)
     return b"".join(decode_base64(half, f"BodyParts[{n}]", one) for n, one in enumerate(parts)), "BodyParts"
-
-
-# ---------------------------------------------------------------------------------------------------- the table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +111,7 @@ class RecorderForm:
     """
 
     name: str
-    begins: re.Pattern[bytes]
+    begins: str
     entries: tuple[str, ...] = ()
     halves: tuple[str, str] = ("request", "response")
     view: Callable[[JsonObject], JsonObject] = lambda request: request
@@ -181,10 +174,6 @@ def _first_matchers(request: JsonObject) -> JsonObject:
     return JsonObject(plain, request.faults, request.file, None, request.place)
 
 
-def _begins(text: str) -> re.Pattern[bytes]:
-    return re.compile(text.encode(), re.DOTALL)
-
-
 SCALAR = r'"(?:[^"\\]|\\.)*"|-?[\d.]+|true|false|null'
 FIELDS = rf'(?:"\w+"\s*:\s*(?:{SCALAR})\s*,\s*)*'
 """Fields with plain values, which may come before the one that shows the form."""
@@ -195,7 +184,7 @@ CHUNKS = r'(?:"chunks"\s*:\s*\[[^\[\]]*\]\s*,\s*)?'
 FORMS = (
     RecorderForm(
         name="nock",
-        begins=_begins(rf'\s*\[\s*\{{\s*{FIELDS}"(?:scope|rawHeaders|reqheaders)"\s*:'),
+        begins=rf'\s*\[\s*\{{\s*{FIELDS}"(?:scope|rawHeaders|reqheaders)"\s*:',
         halves=("", ""),
         view=_whole_url,
         headers=("reqheaders",),
@@ -204,7 +193,7 @@ FORMS = (
     ),
     RecorderForm(
         name="MockServer",
-        begins=_begins(rf'\s*\[\s*\{{\s*{FIELDS}"(?:httpRequest|httpResponse)"\s*:'),
+        begins=rf'\s*\[\s*\{{\s*{FIELDS}"(?:httpRequest|httpResponse)"\s*:',
         halves=("httpRequest", "httpResponse"),
         url=("path",),
         needs_url=True,
@@ -220,20 +209,20 @@ FORMS = (
             answered=_json_body,
         )
         for begins, entries in (
-            (_begins(r'\s*\{\s*"mappings"\s*:\s*\['), ("mappings",)),
-            (_begins(rf'\s*\{{\s*{FIELDS}"request"\s*:\s*\{{(?:(?!"response"\s*:).)*?"bodyPatterns"\s*:'), ()),
+            (r'\s*\{\s*"mappings"\s*:\s*\[', ("mappings",)),
+            (rf'\s*\{{\s*{FIELDS}"request"\s*:\s*\{{(?:(?!"response"\s*:).)*?"bodyPatterns"\s*:', ()),
         )
     ),
     RecorderForm(
         name="Hoverfly",
-        begins=_begins(r'\s*\{\s*"data"\s*:\s*\{\s*"pairs"\s*:\s*\['),
+        begins=r'\s*\{\s*"data"\s*:\s*\{\s*"pairs"\s*:\s*\[',
         entries=("data", "pairs"),
         view=_first_matchers,
         answered=_coded_body,
     ),
     RecorderForm(
         name="httpreplay",
-        begins=_begins(rf'\s*\{{\s*{FIELDS}"(?:Converter|Entries)"\s*:'),
+        begins=rf'\s*\{{\s*{FIELDS}"(?:Converter|Entries)"\s*:',
         entries=("Entries",),
         halves=("Request", "Response"),
         url=("URL",),
@@ -247,7 +236,7 @@ FORMS = (
     ),
     RecorderForm(
         name="one exchange",
-        begins=_begins(rf'\s*\{{\s*{FIELDS}{CHUNKS}{FIELDS}"request"\s*:\s*\{{\s*{PLACE}'),
+        begins=rf'\s*\{{\s*{FIELDS}{CHUNKS}{FIELDS}"request"\s*:\s*\{{\s*{PLACE}',
         url=("url", "uri"),
         answered=_chunks_or_body,
         no_status=200,
@@ -264,35 +253,29 @@ def sniff(head: bytes) -> str | None:
     return f"it begins like a recording of {form.name}" if form else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error, each with its entry."""
     data = read_input(path)
     form, value = _form_of(data), parse_json(data)
-    are_lines = form is not None and form.may_be_lines and str(value).startswith("Extra data")
-    if isinstance(value, ValueError) and not are_lines:
+    log = ExchangeLog(path, keep_content)
+    if form is not None and form.may_be_lines and str(value).startswith("Extra data"):
+        entries = objects(path, log.faults, warn)
+    elif isinstance(value, ValueError):
         raise InputError([Fault(str(path), reason(value))])
-    if form is None:
+    elif form is None:
         known = ", ".join(one.name for one in FORMS)
         raise InputError([Fault(str(path), f"expected a recording of one of {known}; got {show_found(value)}")])
-    log = ExchangeLog(path, keep_content)
-    for entry in objects(path, log.faults, warn) if are_lines else _entries(form, value, log):
+    else:
+        for name in form.entries:
+            value = value.get(name) if isinstance(value, dict) else None
+        is_entry = not form.entries and isinstance(value, dict)
+        place = ".".join(form.entries) or ("" if isinstance(value, list) else "the file")
+        entries = iter([JsonObject(value, log.faults, str(path))]) if is_entry else log.entries(value, place)
+    for entry in entries:
         log.add_entry(entry, form.exchange, form.halves)
     yield from log.end(warn, by_time=False)
 
 
 def _form_of(head: bytes) -> RecorderForm | None:
     text = head.removeprefix(b"\xef\xbb\xbf")
-    return next((form for form in FORMS if form.begins.match(text)), None)
-
-
-def _entries(form: RecorderForm, value: Any, log: ExchangeLog) -> Iterator[JsonObject]:
-    items, place = value, ".".join(form.entries)
-    for name in form.entries:
-        items = items.get(name) if isinstance(items, dict) else None
-    if not form.entries and isinstance(items, dict):
-        yield JsonObject(items, log.faults, str(log.path))
-    elif isinstance(items, list):
-        yield from log.entries(items, place)
-    else:
-        message = f"{place or 'the file'}: expected an array of entries; got {show_found(items)}"
-        log.faults.append(Fault(str(log.path), message))
+    return next((form for form in FORMS if re.match(form.begins.encode(), text, re.DOTALL)), None)

@@ -10,18 +10,13 @@ Betamax:
 
 ExVCR writes the list itself, with `request_body` and `status_code`; req_cassette `body_json`, google-genai's replays
 `bodySegments` and `statusCode`. pydantic-ai's recorder of September 2026 has `body: {type: json or text, content}`;
-opencode's http-recorder writes JSON that begins with `version` and `metadata`. langchain-tests 1.1 writes all requests,
-then all responses, the n-th of the one answered by the n-th of the other:
+opencode's http-recorder writes JSON that begins with `version` and `metadata`. langchain-tests 1.1 writes a list
+`requests`, then a list `responses` of the same length. `parsed_body`, which projects write for a body that is JSON, is
+that body. Other forms in JSON are in `recorders.py`. Calls are in the order of the file.
 
-    requests: [as above]
-    responses: [as above]
-
-`parsed_body`, which projects write for a body that is JSON, is that body. Other forms in JSON are in `recorders.py`.
-Calls stand in the order of the file.
-
-Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers say: whole seconds, and when the answer
-came rather than when it was asked for. The first byte is told by go-vcr and php-vcr only. Cassettes are often scrubbed,
-and edited by hand; keys of JSON may have been sorted. Sessions and workspaces are not told.
+Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers state: whole seconds, when the answer
+came rather than when the request was sent. Only go-vcr and php-vcr record the first byte. Cassettes are often scrubbed
+and edited by hand; keys of JSON may have been sorted. They have no sessions and no workspaces.
 """
 
 from __future__ import annotations
@@ -32,15 +27,21 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault, InputError
+from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import iso, seconds
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
-from cachecost.conversations.json_object import JsonObject, parse_json, reason
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.call_builder import parse_document
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of
+from cachecost.conversations.readers.http.exchange import (
+    ExchangeLog,
+    HttpExchange,
+    encode_body,
+    headers_of,
+)
 from cachecost.prompts.request import show_found
 
 LISTS = ("interactions", "http_interactions")
@@ -75,69 +76,58 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[RecordedCall]:
+def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    for interaction in _interactions(path, log):
+    data, lines = read_input(path), dict[int, int]()
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        value = parse_document(path, data)
+    else:
+        value, lines = yaml_values.load(data, str(path))
+    if isinstance(value, dict) and "requests" in value:
+        interactions: Iterable[JsonObject] = _pairs(log, value, lines)
+    else:
+        name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
+        interactions = log.entries(value[name] if name else value, name, lines, "interactions")
+    for interaction in interactions:
         log.add_entry(interaction, _exchange)
     yield from log.end(warn, by_time=False)
 
 
-def _interactions(path: Path, log: ExchangeLog) -> Iterable[JsonObject]:
-    """The interactions of a file. Raises InputError where it cannot be read."""
-    value, lines = _document(path)
-    if isinstance(value, dict) and "requests" in value:
-        return _pairs(path, value, lines, log.faults)
-    name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
-    items = value[name] if name else value
-    if isinstance(items, list):
-        return log.entries(items, name, lines)
-    place = f"{name}: " if name else ""
-    log.faults.append(Fault(str(path), f"{place}expected an array of interactions; got {show_found(items)}"))
-    return ()
-
-
-def _pairs(path: Path, value: dict[str, Any], lines: Mapping[int, int], faults: list[Fault]) -> Iterator[JsonObject]:
+def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) -> Iterator[JsonObject]:
     """The interactions of a file that keeps requests and responses apart, in two lists of the same length."""
-    requests, responses = halves = [value.get(name) for name in HALVES]
+    file, halves = str(log.path), [value.get(name) for name in HALVES]
     wrong = [(name, items) for name, items in zip(HALVES, halves, strict=True) if not isinstance(items, list)]
-    faults += (Fault(str(path), f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
+    log.faults += (Fault(file, f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
+    requests, responses = halves
     if not isinstance(requests, list) or not isinstance(responses, list):
         return
     if len(requests) != len(responses):
         words = f"expected {len(requests):,}, one for each request; got {len(responses):,}"
-        faults.append(Fault(str(path), f"responses: {words}"))
+        log.faults.append(Fault(file, f"responses: {words}"))
         return
     for number, (request, response) in enumerate(zip(requests, responses, strict=True)):
         pair = {"request": request, "response": response}
-        yield JsonObject(pair, faults, str(path), lines.get(id(request)), f"interactions[{number}].")
-
-
-def _document(path: Path) -> tuple[Any, dict[int, int]]:
-    data = read_input(path)
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        value = parse_json(data)
-        if isinstance(value, ValueError):
-            raise InputError([Fault(str(path), reason(value))])
-        return value, {}
-    try:
-        return yaml_values.load(data.decode("utf-8-sig"), str(path))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError([Fault(str(path), "damaged YAML: not UTF-8", line)]) from None
+        yield JsonObject(pair, log.faults, file, lines.get(id(request)), f"interactions[{number}].")
 
 
 def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
+    url, method = request.text("uri" if "uri" in request.data else "url"), request.text("method")
+    sent, status, answered = _body(request), _status(response), _body(response)
+    recorded = interaction.data.get("recorded_at")
+    started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
+    if recorded is not None and started is None:
+        interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
     return HttpExchange(
-        url=request.text("uri") if "uri" in request.data else request.text("url"),
-        method=request.text("method"),
+        url=url,
+        method=method,
         request_headers=request_headers,
-        request=_body(request),
-        status=_status(response),
+        request=sent,
+        status=status,
         response_headers=headers,
-        response=_body(response),
-        started=_start_time(interaction, headers.get("date")),
+        response=answered,
+        started=started,
         first_token_s=_first_byte(response),
         request_at=f"{request.place}body",
         response_at=f"{response.place}body",
@@ -146,7 +136,6 @@ def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject
 
 
 def _body(half: JsonObject) -> bytes:
-    """The body's bytes, however they are kept."""
     kept = half.data
     for name in JSON_BODIES:
         if kept.get(name) is not None:
@@ -179,16 +168,6 @@ def _status(response: JsonObject) -> int:
             return number
     response.fault("status", f"expected an HTTP status; got {show_found(code if code is not None else status)}")
     return 0
-
-
-def _start_time(interaction: JsonObject, date: str | None) -> str | None:
-    raw = interaction.data.get("recorded_at")
-    if raw is None:
-        return parse_moment(date or "")
-    time = parse_moment(str(raw))
-    if time is None:
-        interaction.fault("recorded_at", f"expected a time; got {show_found(raw)}")
-    return time
 
 
 def parse_moment(text: str) -> str | None:

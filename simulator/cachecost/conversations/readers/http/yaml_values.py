@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from binascii import Error as Base64Error
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
@@ -28,20 +27,22 @@ FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-
 TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
-def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
+def load(data: bytes, file: str) -> tuple[Any, dict[int, int]]:
     """(the document, the line of each object in it by its `id()`). Raises InputError."""
     from yaml import MarkedYAMLError, YAMLError
 
     builder = _YamlValues(file)
     try:
+        text = data.decode("utf-8-sig")
         node = compose(text, (1, 1))
         return (None if node is None else builder.build(node)), builder.lines
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError([Fault(file, "damaged YAML: not UTF-8", line)]) from None
     except MarkedYAMLError as error:
-        breakpoint = error.problem_mark or error.context_mark
+        mark = error.problem_mark or error.context_mark
         problem = " ".join(str(error.problem or error.context).split())
-        raise InputError(
-            [Fault(file, f"damaged YAML: {problem}", breakpoint.line + 1 if breakpoint else None)]
-        ) from None
+        raise InputError([Fault(file, f"damaged YAML: {problem}", mark.line + 1 if mark else None)]) from None
     except YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise InputError([Fault(file, "damaged YAML: a character that is not allowed", line)]) from None
@@ -50,8 +51,6 @@ def load(text: str, file: str) -> tuple[Any, dict[int, int]]:
 
 
 class _YamlValues:
-    """Turns nodes into values."""
-
     def __init__(self, file: str) -> None:
         self.file = file
         self.lines: dict[int, int] = {}
@@ -64,9 +63,12 @@ class _YamlValues:
             raise self._fault(node, "recursive aliases, or too many")
         if isinstance(node.value, str):
             tag, text = str(node.tag), node.value
-            if tag in BINARY:
-                return self._bytes(node)
-            return _plain(text, tag.removeprefix(TAG)) if not node.style else text
+            if tag not in BINARY:
+                return text if node.style else _plain(text, tag.removeprefix(TAG))
+            try:
+                return b64decode("".join(text.split()), validate=True)
+            except ValueError:
+                raise self._fault(node, "invalid base64") from None
         if len(self._open) >= DEEPEST:
             raise OutOfLimits(*TOO_DEEP)
         self._open.add(id(node))
@@ -83,28 +85,17 @@ class _YamlValues:
         name = HELD_IN.get(str(node.tag))
         held = value.get(name) if name else None
         if isinstance(held, list) and held:
-            return _join_pieces(held[0])
+            pieces = held[0]
+            are_pieces = isinstance(pieces, list) and all(isinstance(one, (str, bytes)) for one in pieces)
+            return b"".join(one if isinstance(one, bytes) else one.encode() for one in pieces) if are_pieces else pieces
         self.lines[id(value)] = node.start_mark.line + 1
         return value
-
-    def _bytes(self, node: Any) -> bytes:
-        try:
-            return b64decode("".join(node.value.split()), validate=True)
-        except (Base64Error, ValueError):
-            raise self._fault(node, "invalid base64") from None
 
     def _fault(self, node: Any, what: str) -> InputError:
         return InputError([Fault(self.file, f"damaged YAML: {what}", node.start_mark.line + 1)])
 
 
-def _join_pieces(value: Any) -> Any:
-    if not isinstance(value, list) or not all(isinstance(one, (str, bytes)) for one in value):
-        return value
-    return b"".join(one if isinstance(one, bytes) else one.encode() for one in value)
-
-
 def _plain(text: str, tag: str) -> Any:
-    """The value of a word without quotes."""
     if tag == "null":
         return None
     if tag == "bool" and text.lower() in TRUE + FALSE:

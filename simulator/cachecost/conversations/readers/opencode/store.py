@@ -1,46 +1,251 @@
 """opencode's sessions as they are stored: in a database (since 1.2), or before in a folder of JSON files.
 
 - `opencode.db` (also `opencode-CHANNEL.db`): tables session, message and part; the last two have their record as JSON
-  in `data`. Sessions of older versions were moved into it; their JSON files stayed.
-  Version 2 has its messages in session_message instead (records.py).
+  in `data`. Sessions of older versions were moved into it; their JSON files stayed. Version 2 has its messages in
+  session_message instead.
 - `storage/session/PROJECT/SESSION.json`, `storage/message/SESSION/MESSAGE.json`, `storage/part/MESSAGE/PART.json`
   (0.6 to 1.1). The file of a session is its log; the other two folders belong to it.
+
+Of each record only the fields that a bill needs are decoded. Seen in opencode 1.18.33, and read in its source
+(session/message-v2.ts, session/session.ts) and in that of 0.6 to 1.2. Times are milliseconds since the epoch.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import json_value
 from cachecost.conversations.input_files import read_input
+from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
+from cachecost.conversations.readers.common.session_calls import text_body
 from cachecost.conversations.readers.common.sqlite_files import MAGIC, open_database, table_names
-from cachecost.conversations.readers.opencode import records
-from cachecost.conversations.readers.opencode.records import (
-    MessageRecord,
-    PartRecord,
-    SessionRecord,
-    StoredMessage,
-    StoredPart,
-    StoredSession,
-)
+
+Number = int | float | None
+
+
+def wire_name(name: str) -> str:
+    """ "session_id" -> "sessionID"."""
+    head, _, end = name.partition("_id")
+    return f"{head}ID" if head and not end and name.endswith("_id") else name
+
+
+class CacheTokens(msgspec.Struct):
+    read: Number = None
+    write: Number = None
+
+
+class StepTokens(msgspec.Struct):
+    """The usage of a message or of one step. `total` is there since 1.2."""
+
+    input: Number = None
+    output: Number = None
+    reasoning: Number = None
+    cache: CacheTokens = msgspec.field(default_factory=CacheTokens)
+    total: Number = None
+
+
+class RecordTimes(msgspec.Struct):
+    """`compacted` is when the output of a tool was cleared; opencode 2 says `pruned`."""
+
+    created: Number = None
+    completed: Number = None
+    start: Number = None
+    end: Number = None
+    compacted: Number = None
+    pruned: Number = None
+
+
+class ModelChoice(msgspec.Struct, rename=wire_name):
+    provider_id: str = ""
+    model_id: str = ""
+    variant: str | None = None
+
+
+class WorkingFolder(msgspec.Struct):
+    cwd: str = ""
+
+
+class MessageRecord(msgspec.Struct, rename=wire_name):
+    """A message without its parts. An assistant message is one call; before 1.0 it could be several, one a step."""
+
+    role: str
+    id: str = ""
+    session_id: str = ""
+    time: RecordTimes = msgspec.field(default_factory=RecordTimes)
+    tokens: StepTokens | None = None
+    model_id: str = ""
+    provider_id: str = ""
+    agent: str | None = None
+    mode: str | None = None
+    variant: str | None = None
+    model: ModelChoice | None = None
+    path: WorkingFolder | None = None
+    summary: msgspec.Raw = msgspec.Raw(b"")
+    error: msgspec.Raw = msgspec.Raw(b"")
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is the answer to a compaction. (A user message has an object here.)"""
+        return bytes(self.summary) == b"true"
+
+    @property
+    def has_error(self) -> bool:
+        return bytes(self.error) not in (b"", b"null")
+
+    @property
+    def effort(self) -> str:
+        return self.variant or (self.model.variant if self.model else None) or ""
+
+
+class ToolState(msgspec.Struct):
+    status: str = ""
+    time: RecordTimes | None = None
+
+
+class PartRecord(msgspec.Struct, rename=wire_name):
+    """A part of a message: text, reasoning, tool, step-finish, compaction …"""
+
+    type: str
+    id: str = ""
+    message_id: str = ""
+    session_id: str = ""
+    tokens: StepTokens | None = None
+    state: ToolState | None = None
+    synthetic: bool | None = None
+
+
+class SessionRecord(msgspec.Struct, rename=wire_name):
+    """A session: a conversation with a person, or a sub-agent's (`parentID`).
+
+    `tokens` are all that its calls were billed, as it counts them itself (since 1.16; 0: unknown).
+    """
+
+    id: str
+    directory: str = ""
+    parent_id: str | None = None
+    version: str = ""
+    time: RecordTimes = msgspec.field(default_factory=RecordTimes)
+    project_id: str = ""
+    tokens: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class StoredPart:
+    """A part, its size in bytes, and its JSON where content is wanted."""
+
+    record: PartRecord
+    size: int
+    raw: bytes = b""
+
+
+@dataclass(slots=True, eq=False)
+class StoredMessage:
+    id: str
+    record: MessageRecord
+    parts: list[StoredPart] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class StoredSession:
+    record: SessionRecord
+    messages: list[StoredMessage] = field(default_factory=list)
+
+    @property
+    def created(self) -> float:
+        first = self.messages[0].record.time.created if self.messages else None
+        return float(self.record.time.created or first or 0)
+
+
+LATER_MESSAGE_TABLE = "session_message"
+"""Of opencode 2: a row's role is its type, in the form of earlier messages."""
+ROLES = {"user": "user", "synthetic": "user", "assistant": "assistant", "compaction": "compaction"}
+"""The role of a row by its type; rows of other types (switches of agent and model, shell …) are left out."""
+
+
+class LaterModel(msgspec.Struct, rename=wire_name):
+    id: str = ""
+    provider_id: str = ""
+    variant: str | None = None
+
+
+class LaterPart(msgspec.Struct):
+    type: str = ""
+    time: RecordTimes | None = None
+
+
+class LaterMessage(msgspec.Struct):
+    """The fields of all types of rows that matter."""
+
+    time: RecordTimes = msgspec.field(default_factory=RecordTimes)
+    tokens: StepTokens | None = None
+    model: LaterModel | None = None
+    agent: str | None = None
+    text: str = ""
+    summary: str = ""
+    content: list[msgspec.Raw] = []
+    error: msgspec.Raw = msgspec.Raw(b"")
+
+
+def _message_of_row(row_id: str, kind: str, row: LaterMessage, *, with_content: bool) -> StoredMessage:
+    """A row as a message of the earlier form. Raises msgspec.DecodeError, or ValueError beyond a limit."""
+    record = MessageRecord(ROLES[kind], id=row_id, agent=row.agent, error=row.error)
+    record.time = RecordTimes(created=row.time.created, completed=row.time.completed)
+    if model := row.model:
+        record.model_id, record.provider_id, record.variant = model.id, model.provider_id, model.variant
+        record.model = ModelChoice(model.provider_id, model.id, model.variant)
+    if tokens := row.tokens:
+        counts = tokens.input, tokens.output, tokens.reasoning, tokens.cache.read, tokens.cache.write
+        tokens.total = sum(count or 0 for count in counts)
+        record.tokens = tokens
+    message = StoredMessage(row_id, record)
+    if kind != "assistant":
+        raw = msgspec.json.encode(text_body(row.text or row.summary))
+        message.parts.append(StoredPart(PartRecord("text", id="000000", synthetic=kind != "user"), len(raw), raw))
+    for number, content in enumerate(row.content):
+        raw = bytes(content)
+        later = msgspec.json.decode(raw, type=LaterPart)
+        part = PartRecord(later.type, id=f"{number:06}")
+        if later.type == "tool":
+            times = later.time or RecordTimes()
+            part.state = ToolState(time=RecordTimes(end=times.completed, compacted=times.pruned))
+        message.parts.append(StoredPart(part, len(raw), _earlier_part(raw) if with_content else b""))
+    return message
+
+
+def _earlier_part(raw: bytes) -> bytes:
+    """The JSON of a part in the earlier form: a tool has other names."""
+    data = object_or_empty(json_value(raw))
+    if data.get("type") != "tool":
+        return raw
+    state = object_or_empty(data.get("state"))
+    texts = [block.get("text") for block in objects_in(state.get("content"))]
+    made = {
+        "status": state.get("status"),
+        "input": state.get("input"),
+        "output": "\n".join(text for text in texts if isinstance(text, str)),
+        "error": str(state.get("error") or ""),
+    }
+    return msgspec.json.encode({"type": "tool", "tool": data.get("name"), "callID": data.get("id"), "state": made})
+
 
 SESSION_TABLES = ("session", "session_v2")
 """Of opencode 1 and of 2, which has either name."""
 MESSAGE_TABLE = "message"
 COLUMNS = frozenset(("session_id", "time_created", "data"))
 """Columns that opencode's tables of messages have together."""
-Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord, records.LaterMessage)
+Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord, LaterMessage)
 MESSAGES, PARTS = msgspec.json.Decoder(MessageRecord), msgspec.json.Decoder(PartRecord)
-SESSIONS, LATER_MESSAGES = msgspec.json.Decoder(SessionRecord), msgspec.json.Decoder(records.LaterMessage)
+SESSIONS, LATER_MESSAGES = msgspec.json.Decoder(SessionRecord), msgspec.json.Decoder(LaterMessage)
 MESSAGE_FILE, PART_FILE = "msg_", "prt_"
 
 
@@ -55,7 +260,7 @@ class OpencodeStore:
 def is_opencode_database(path: Path) -> bool:
     """Whether a database has opencode's tables. Raises nothing."""
     tables = table_names(path)
-    messages = [name for name in (MESSAGE_TABLE, records.TABLE) if name in tables]
+    messages = [name for name in (MESSAGE_TABLE, LATER_MESSAGE_TABLE) if name in tables]
     if not messages or not tables & set(SESSION_TABLES):
         return False
     try:
@@ -70,26 +275,17 @@ def read_store(path: Path, with_content: bool) -> OpencodeStore:
     """The sessions of a database, of a session's file, or the one message of a message's file."""
     with path.open("rb") as stream:
         head = stream.read(len(MAGIC))
-    reading = _DatabaseReading if head == MAGIC else _FileReading
-    made = reading(path, with_content)
+    made = (_DatabaseReading if head == MAGIC else _FileReading)(path, with_content)
     try:
         made.read()
     except InputError as error:
         made.store.faults += error.faults
     for session in made.store.sessions:
-        session.messages.sort(key=_message_order)
+        session.messages.sort(key=lambda message: (float(message.record.time.created or 0), message.id))
         for message in session.messages:
-            message.parts.sort(key=_part_order)
+            message.parts.sort(key=lambda part: part.record.id)
     made.store.sessions.sort(key=attrgetter("created"))
     return made.store
-
-
-def _message_order(message: StoredMessage) -> tuple[float, str]:
-    return float(message.record.time.created or 0), message.id
-
-
-def _part_order(part: StoredPart) -> str:
-    return part.record.id
 
 
 @dataclass(slots=True)
@@ -101,24 +297,23 @@ class _Reading:
     store: OpencodeStore = field(default_factory=OpencodeStore)
     most: int = field(default_factory=limits.LINE.value)
 
-    def _decode(self, decoder: msgspec.json.Decoder[Kind], data: bytes, file: Path, place: str) -> Kind | None:
+    def _decode(self, decoder: msgspec.json.Decoder[Kind], data: bytes, file: Path, place: str = "") -> Kind | None:
         """The record, or None and an error."""
         try:
             if len(data) > self.most:
                 raise limits.LINE.error()
             return decoder.decode(data)
         except (msgspec.DecodeError, limits.OutOfLimits, UnicodeDecodeError, RecursionError) as error:
-            self.store.faults.append(Fault(str(file), f"{place}{_reason(error)}"))
+            self._add_fault(error, file, place)
             return None
+
+    def _add_fault(self, error: Exception, file: Path, place: str) -> None:
+        reason = "too many levels of nesting" if isinstance(error, RecursionError) else error
+        reason = str(error) if isinstance(error, limits.OutOfLimits) else f"damaged record: {reason}"
+        self.store.faults.append(Fault(str(file), f"{place}{reason}"))
 
     def _add_part(self, message: StoredMessage, data: bytes, record: PartRecord) -> None:
         message.parts.append(StoredPart(record, len(data), data if self.with_content else b""))
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, limits.OutOfLimits):
-        return str(error)
-    return f"damaged record: {'too many levels of nesting' if isinstance(error, RecursionError) else error}"
 
 
 class _DatabaseReading(_Reading):
@@ -127,70 +322,55 @@ class _DatabaseReading(_Reading):
     def read(self) -> None:
         """Raises InputError where the database cannot be read to its end."""
         with open_database(self.path) as database:
-            tables = {name for (name,) in _rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'")}
-            sessions = {session.record.id: session for session in self._sessions(database, tables)}
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            stored = (one for name in SESSION_TABLES if name in tables for one in self._sessions(database, name))
+            sessions = {session.record.id: session for session in stored}
             self.store.sessions += sessions.values()
             if MESSAGE_TABLE in tables:
-                messages = dict(self._messages(database, sessions))
-                for part_id, message_id, data in _rows(database, "SELECT id, message_id, CAST(data AS BLOB) FROM part"):
-                    if message_id in messages:
-                        self._take_part(str(part_id), messages[message_id], data)
-            if records.TABLE in tables:
+                self._read_messages(database, sessions)
+            if LATER_MESSAGE_TABLE in tables:
                 self._read_later_messages(database, sessions)
 
+    def _sessions(self, database: sqlite3.Connection, table: str) -> Iterator[StoredSession]:
+        known = [str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")]
+        sums = [f"coalesce({column}, 0)" for column in known if column.startswith("tokens_")]
+        query = f"SELECT id, directory, parent_id, version, time_created, {' + '.join(sums) or 0} FROM {table}"
+        for session_id, directory, parent, version, created, tokens in database.execute(query):
+            row = {"id": session_id, "directory": directory or "", "parentID": parent, "version": version or ""}
+            row["tokens"] = tokens if limits.is_tokens(tokens) else 0
+            row["time"] = {"created": created if isinstance(created, (int, float)) else None}
+            try:
+                yield StoredSession(msgspec.convert(row, SessionRecord))
+            except msgspec.ValidationError as error:
+                self.store.faults.append(Fault(str(self.path), f"session {session_id!r}: damaged record: {error}"))
+
+    def _read_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
+        messages: dict[str, StoredMessage] = {}
+        query = "SELECT id, session_id, CAST(data AS BLOB) FROM message"
+        for message_id, session_id, data in database.execute(query):
+            record = self._decode(MESSAGES, data or b"", self.path, f"message {message_id}: ")
+            if record is not None and session_id in sessions:
+                message = messages[str(message_id)] = StoredMessage(str(message_id), record)
+                sessions[session_id].messages.append(message)
+        for part_id, message_id, data in database.execute("SELECT id, message_id, CAST(data AS BLOB) FROM part"):
+            if message_id in messages:
+                part = self._decode(PARTS, data or b"", self.path, f"part {part_id}: ")
+                if part is not None:
+                    part.id = str(part_id)
+                    self._add_part(messages[message_id], data, part)
+
     def _read_later_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
-        query = f"SELECT id, session_id, type, CAST(data AS BLOB) FROM {records.TABLE} ORDER BY session_id, seq"
-        for message_id, session_id, kind, data in _rows(database, query):
+        query = f"SELECT id, session_id, type, CAST(data AS BLOB) FROM {LATER_MESSAGE_TABLE} ORDER BY session_id, seq"
+        for message_id, session_id, kind, data in database.execute(query):
             place = f"message {message_id}: "
-            told = self._decode(LATER_MESSAGES, data or b"", self.path, place) if kind in records.ROLES else None
-            if told is None or session_id not in sessions:
+            row = self._decode(LATER_MESSAGES, data or b"", self.path, place) if kind in ROLES else None
+            if row is None or session_id not in sessions:
                 continue
             try:
-                made = records.message_of(str(message_id), kind, told, with_content=self.with_content)
+                made = _message_of_row(str(message_id), kind, row, with_content=self.with_content)
                 sessions[session_id].messages.append(made)
             except (ValueError, RecursionError) as error:
-                self.store.faults.append(Fault(str(self.path), f"{place}{_reason(error)}"))
-
-    def _sessions(self, database: sqlite3.Connection, tables: set[str]) -> Iterator[StoredSession]:
-        for name in (name for name in SESSION_TABLES if name in tables):
-            for session_id, directory, parent, version, created, tokens in _rows(
-                database, _session_query(database, name)
-            ):
-                time = {"created": created if isinstance(created, (int, float)) else None}
-                row = {"id": session_id, "directory": directory or "", "parentID": parent, "version": version or ""}
-                try:
-                    row |= {"tokens": tokens if limits.is_tokens(tokens) else 0, "time": time}
-                    yield StoredSession(msgspec.convert(row, SessionRecord))
-                except msgspec.ValidationError as error:
-                    self.store.faults.append(Fault(str(self.path), f"session {session_id!r}: damaged record: {error}"))
-
-    def _messages(
-        self, database: sqlite3.Connection, sessions: dict[str, StoredSession]
-    ) -> Iterator[tuple[str, StoredMessage]]:
-        for message_id, session_id, data in _rows(database, "SELECT id, session_id, CAST(data AS BLOB) FROM message"):
-            record = self._decode(MESSAGES, data or b"", self.path, f"message {message_id}: ")
-            if record is None or session_id not in sessions:
-                continue
-            message = StoredMessage(str(message_id), record)
-            sessions[session_id].messages.append(message)
-            yield str(message_id), message
-
-    def _take_part(self, part_id: str, message: StoredMessage, data: bytes) -> None:
-        record = self._decode(PARTS, data or b"", self.path, f"part {part_id}: ")
-        if record is not None:
-            record.id = part_id
-            self._add_part(message, data, record)
-
-
-def _session_query(database: sqlite3.Connection, name: str) -> str:
-    known = [str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")]
-    sums = [f"coalesce({column}, 0)" for column in known if column.startswith("tokens_")]
-    return f"SELECT id, directory, parent_id, version, time_created, {' + '.join(sums) or 0} FROM {name}"
-
-
-def _rows(database: sqlite3.Connection, query: str) -> Iterable[Any]:
-    rows: Iterable[Any] = database.execute(query)
-    return rows
+                self._add_fault(error, self.path, place)
 
 
 class _FileReading(_Reading):
@@ -198,35 +378,31 @@ class _FileReading(_Reading):
 
     def read(self) -> None:
         """Raises InputError where the file cannot be read."""
+        storage = storage_of(self.path)
         if self.path.name.startswith(MESSAGE_FILE):
-            self._read_message_alone()
+            for message in self._message(self.path, storage):  # its session is known by its name, or by its file
+                session = SessionRecord(
+                    message.record.session_id, message.record.path.cwd if message.record.path else ""
+                )
+                for file in sorted(storage.glob(f"session/*/{_file_name(session.id)}.json")):
+                    session = self._decode(SESSIONS, read_input(file), file) or session
+                self.store.sessions.append(StoredSession(session, [message]))
             return
-        session = self._decode(SESSIONS, read_input(self.path), self.path, "")
-        if session is None:
-            return
-        stored = StoredSession(session)
-        self.store.sessions.append(stored)
-        storage = storage_of(self.path)
-        for file in sorted((storage / "message" / _name(session.id)).glob("*.json")):
-            stored.messages += self._message(file, storage)
-
-    def _read_message_alone(self) -> None:
-        """One message: its session is known by its name alone, unless its file is there."""
-        storage = storage_of(self.path)
-        for message in self._message(self.path, storage):
-            session = SessionRecord(message.record.session_id, message.record.path.cwd if message.record.path else "")
-            for file in sorted(storage.glob(f"session/*/{_name(session.id)}.json")):
-                session = self._decode(SESSIONS, read_input(file), file, "") or session
-            self.store.sessions.append(StoredSession(session, [message]))
+        record = self._decode(SESSIONS, read_input(self.path), self.path)
+        if record is not None:
+            stored = StoredSession(record)
+            self.store.sessions.append(stored)
+            for file in sorted((storage / "message" / _file_name(record.id)).glob("*.json")):
+                stored.messages += self._message(file, storage)
 
     def _message(self, file: Path, storage: Path) -> Iterator[StoredMessage]:
-        record = self._decode(MESSAGES, read_input(file), file, "")
+        record = self._decode(MESSAGES, read_input(file), file)
         if record is None:
             return
         message = StoredMessage(record.id or file.stem, record)
-        for part_file in sorted((storage / "part" / _name(message.id)).glob("*.json")):
+        for part_file in sorted((storage / "part" / _file_name(message.id)).glob("*.json")):
             data = read_input(part_file)
-            part = self._decode(PARTS, data, part_file, "")
+            part = self._decode(PARTS, data, part_file)
             if part is not None:
                 self._add_part(message, data, part)
         yield message
@@ -238,6 +414,6 @@ def storage_of(path: Path) -> Path:
     return folders[min(2, len(folders) - 1)]
 
 
-def _name(identifier: str) -> str:
+def _file_name(identifier: str) -> str:
     """An id as the name of a file or folder: nothing that leads elsewhere."""
     return re.sub(r"[^\w.-]|\.\.", "_", identifier) or "_"

@@ -18,8 +18,8 @@ from typing import Any
 from cachecost.base.limits import whole_number
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
 from cachecost.conversations.readers.apis.openai import SHORT, Turns, from_chat_message, tool_use, tools
+from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, require_object
-from cachecost.conversations.readers.parsed_calls import parse_json_text
 from cachecost.prompts.request import BREAKPOINT, NotAMessage
 
 Attributes = Mapping[str, Any]
@@ -70,11 +70,7 @@ def is_cut(value: Any) -> bool:
     return isinstance(value, str) and value.lstrip()[:2] in ("[{", '{"') and isinstance(parse_json_text(value), str)
 
 
-# ------------------------------------------------------------------------------------------------- requests
-
-
 def _conversation(messages: Iterable[tuple[str, list[Body]]]) -> Body:
-    """`system` and `messages` of (role, blocks) in order."""
     turns = Turns()
     for role, blocks in messages:
         turns.add(ROLES.get(role, role), blocks, result=role in RESULTS)
@@ -153,9 +149,6 @@ def _answer_before_1_37(attributes: Attributes, events: Events) -> list[Body] | 
     return _blocks("assistant", message) if isinstance(message, Mapping) else _content(message)
 
 
-# -------------------------------------------------------------------------------------------------- blocks
-
-
 def _message(message: Any, path: str) -> tuple[str, list[Body]]:
     """A message of parts; some tracers write OpenAI's `content` in their place."""
     require_object(message, path, "a message object")
@@ -196,7 +189,6 @@ def _are_blocks(value: Any) -> bool:
 
 
 def _call(call: Any) -> Body:
-    """A tool call, flat or with OpenAI's `function`."""
     require_object(call, "tool_calls", "a tool call")
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call

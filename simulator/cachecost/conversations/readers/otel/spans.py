@@ -1,14 +1,14 @@
-"""Flattens OpenTelemetry spans: OTLP/JSON (also a line at a time, as the file exporter writes it) and the flat form
-that the console exporters of Python and JavaScript (printed.py) print. Attributes become a plain dict; reader.py
-interprets them.
+"""Reads OpenTelemetry spans and log records, with their attributes as a plain dict, and finds those that are calls of a
+model (reader.py interprets them).
 
+Read are OTLP/JSON (also a line at a time, as the file exporter writes it), the flat form that Python's and JavaScript's
+console exporters print, and JavaScript's log records, which are objects in the notation of Node's `util.inspect`.
 Source: the OTLP specification's JSON mapping (1.5: names in camelCase, ids in hex, 64-bit integers as texts).
-
-Which spans are calls of a model: each call once, however many tracers wrote it down.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +17,12 @@ from typing import Any
 from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import LATEST
-from cachecost.conversations.input_files import Warn, open_input
+from cachecost.conversations.input_files import Warn, open_input, read_input
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.call_builder import expect_any, objects
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.otel.messages import CHOICE, EVENT_ROLES
-from cachecost.conversations.readers.otel.printed import is_printed, printed_records
-from cachecost.conversations.readers.parsed_calls import objects
 from cachecost.prompts.request import show_found
 
 HEAD_BYTES = 1 << 16
@@ -47,6 +46,20 @@ USAGE = ("gen_ai.usage.", "llm.token_count.")
 RECORDS = (DETAILS, CHOICE, *EVENT_ROLES)
 Attributes = dict[str, Any]
 
+MARKS = (b"\n  instrumentationScope: {", b"\n  body: 'claude_code.", b'\n  body: "claude_code.')
+COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
+PRINTED = re.compile(r"^(?:\[\w+\] )?(?=\{$)", re.MULTILINE)
+END = re.compile(r"^\}", re.MULTILINE)
+TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`\\]|\\.)*`)|(?P<left_out>\[[A-Z]\w*\]|\.\.\. [^\n]*)"
+    r"|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?n?)|(?P<word>[A-Za-z_$][\w$]*)|(?P<mark>[{}\[\]:,+]))",
+    re.DOTALL,
+)
+WORDS = {"true": True, "false": False, "null": None, "undefined": None}
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+DEEPEST = 16
+LONGEST_NUMBER = 30
+
 
 @dataclass(slots=True)
 class OtelSpan:
@@ -68,15 +81,12 @@ class OtelSpan:
     is_record: bool = False
 
 
-def read_spans(path: Path, faults: list[Fault], warn: Warn) -> tuple[int, list[OtelSpan]]:
-    """(number of values in the file, the spans and log records in them). Errors are added to `faults`."""
+def read_spans(path: Path, faults: list[Fault], warn: Warn, expected: str) -> list[OtelSpan]:
+    """The spans and log records in a file. Errors are added to `faults`; that nothing `expected` is there is one."""
     with open_input(path) as stream:
         is_console = is_printed(stream.read(HEAD_BYTES))
-    values, found = 0, list[OtelSpan]()
-    for value in printed_records(path, faults) if is_console else objects(path, faults, warn):
-        values += 1
-        found += _spans_in(value)
-    return values, found
+    values = _printed_records(path, faults) if is_console else objects(path, faults, warn)
+    return [span for value in expect_any(values, path, faults, expected) for span in _spans_in(value)]
 
 
 def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
@@ -87,12 +97,13 @@ def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
     known = ("resourceSpans", "resourceLogs", "resourceMetrics")
     if not any(value.has(name) for name in known):
         value.fault(known[0], "expected spans (or the attributes of a printed span); got nothing")
-    for resource in value.objects("resourceSpans"):
-        for scope in resource.objects("scopeSpans"):
-            yield from map(_parse_otlp_span, scope.objects("spans"))
-    for resource in value.objects("resourceLogs"):
-        for scope in resource.objects("scopeLogs"):
-            yield from map(_parse_log_record, scope.objects("logRecords"))
+    for outer, middle, inner, parse in (
+        ("resourceSpans", "scopeSpans", "spans", _parse_otlp_span),
+        ("resourceLogs", "scopeLogs", "logRecords", _parse_log_record),
+    ):
+        for resource in value.objects(outer):
+            for scope in resource.objects(middle):
+                yield from map(parse, scope.objects(inner))
 
 
 def _parse_otlp_span(span: JsonObject) -> OtelSpan:
@@ -130,15 +141,19 @@ def _parse_printed_span(span: JsonObject) -> OtelSpan:
     return OtelSpan(
         span,
         span.text("name", ""),
-        context.text("trace_id", "").removeprefix("0x"),
-        context.text("span_id", "").removeprefix("0x"),
-        span.text("parent_id", "").removeprefix("0x"),
+        _printed_id(context, "trace_id"),
+        _printed_id(context, "span_id"),
+        _printed_id(span, "parent_id"),
         span.time("start_time"),
         status.get("status_code") in ERRORS,
         str(status.get("description") or ""),
         span.mapping("attributes", required=False),
         events,
     )
+
+
+def _printed_id(span: JsonObject, name: str) -> str:
+    return span.text(name, "").removeprefix("0x")
 
 
 def _parse_printed_record(record: JsonObject) -> OtelSpan:
@@ -150,13 +165,16 @@ def _parse_printed_record(record: JsonObject) -> OtelSpan:
     elif isinstance(record.data.get("timestamp"), str):
         start = record.time("timestamp")
     else:
-        expected = "microseconds since the epoch"
-        start = float(record.get("timestamp", expected, _are_microseconds, 0, required=False)) / 10**6
+        expected, most = "microseconds since the epoch", LATEST * 10**6
+        microseconds = record.get(
+            "timestamp", expected, lambda value: _is_count(value) and int(value) < most, 0, required=False
+        )
+        start = float(microseconds) / 10**6
     return OtelSpan(
         record,
         record.text("eventName", "") or record.text("event_name", "") or name,
-        record.text("traceId", "") or record.text("trace_id", "").removeprefix("0x"),
-        record.text("spanId", "") or record.text("span_id", "").removeprefix("0x"),
+        record.text("traceId", "") or _printed_id(record, "trace_id"),
+        record.text("spanId", "") or _printed_id(record, "span_id"),
         start=start,
         events=[(name, {"body": record.data.get("body"), **attributes})],
         is_record=True,
@@ -164,7 +182,6 @@ def _parse_printed_record(record: JsonObject) -> OtelSpan:
 
 
 def _nanoseconds(span: JsonObject, name: str) -> float:
-    """Seconds of a time in nanoseconds, a number or a text of digits."""
     return int(span.get(name, "nanoseconds since the epoch", _is_count, "0")) / NANOSECONDS
 
 
@@ -172,10 +189,6 @@ def _is_count(value: object) -> bool:
     if isinstance(value, str):
         return value.isdecimal() and len(value) < 21
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
-
-
-def _are_microseconds(value: object) -> bool:
-    return _is_count(value) and int(str(value)) < LATEST * 10**6
 
 
 def _attributes(span: JsonObject) -> Attributes:
@@ -209,12 +222,20 @@ def _value(at: JsonObject, name: str, value: Any) -> Any:
     return None
 
 
-# ----------------------------------------------------------------------------------- which are model calls
-
-
 def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelSpan]:
-    """The spans that are model calls. Their log records and events are merged into their attributes."""
-    spans = _join_records(list(found), notes)
+    """The spans that are model calls, each once, however many tracers wrote it down. Their log records and events are
+    merged into their attributes; a record of a whole call stands for a span that is not there."""
+    found = list(found)
+    spans = [span for span in found if not span.is_record]
+    known = {(span.trace, span.id): span for span in spans if span.id}
+    for record in (one for one in found if one.is_record):
+        owner = known.get((record.trace, record.id))
+        if owner is not None and record.name in RECORDS:
+            owner.events += record.events
+        elif owner is None and record.name == DETAILS:
+            spans.append(record)
+        else:
+            notes.skip("log record", "not a model call")
     for span in spans:
         for name, attributes in span.events:
             if name in IN_EVENTS:
@@ -225,21 +246,6 @@ def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelS
     notes.skip("span", "not a model call", len(spans) - len(chosen))
     notes.skip("span", "same call as a span inside it", len(outer))
     yield from (span for span in chosen if id(span) not in outer)
-
-
-def _join_records(found: list[OtelSpan], notes: ReaderNotes) -> list[OtelSpan]:
-    """The spans, each with its log records. A record of a whole call stands for a span that is not there."""
-    spans = [span for span in found if not span.is_record]
-    known = {(span.trace, span.id): span for span in spans if span.id}
-    for record in (one for one in found if one.is_record):
-        span = known.get((record.trace, record.id))
-        if span is not None and record.name in RECORDS:
-            span.events += record.events
-        elif span is None and record.name == DETAILS:
-            spans.append(record)
-        else:
-            notes.skip("log record", "not a model call")
-    return spans
 
 
 def _is_call(span: OtelSpan) -> bool:
@@ -262,3 +268,96 @@ def _outer_duplicates(span: OtelSpan, known: Mapping[tuple[str, str], OtelSpan])
         if _is_call(above):
             yield above
         above = known.get((above.trace, above.parent))
+
+
+class Damaged(Exception):
+    """A text that is no printed object."""
+
+
+def is_printed(head: bytes) -> bool:
+    """Whether the first bytes of a file hold printed log records."""
+    plain = COLOURS.sub(b"", head).replace(b"\r\n", b"\n")
+    return any(mark in plain for mark in MARKS)
+
+
+def _printed_records(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
+    text = COLOURS.sub(b"", read_input(path)).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    at, line = 0, 1
+    while block := PRINTED.search(text, at):
+        end = END.search(text, block.end())
+        line += text.count("\n", at, block.start())
+        stop = end.end() if end else len(text)
+        record = text[block.end() : stop]
+        if "\n  attributes: {" in record and "\n  body: " in record:
+            try:
+                yield JsonObject(_PrintedParser(record).value(), faults, str(path), line)
+            except Damaged as error:
+                faults.append(Fault(str(path), f"damaged log record: {error}", line))
+        line, at = line + text.count("\n", block.start(), stop), stop
+
+
+class _PrintedParser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def value(self, depth: int = 0) -> Any:
+        kind, token = self._next()
+        if kind == "mark" and token in "{[":
+            if depth >= DEEPEST:
+                raise Damaged(f"objects more than {DEEPEST} levels deep")
+            return self._fields(depth + 1) if token == "{" else self._items(depth + 1)
+        if kind == "text":
+            pieces = [_unescape(token)]
+            while self._skips("+"):
+                kind, token = self._next()
+                if kind != "text":
+                    raise Damaged("expected a text after +")
+                pieces.append(_unescape(token))
+            return "".join(pieces)
+        if kind == "number" and len(token) <= LONGEST_NUMBER:
+            return float(token) if re.search(r"[.e]", token) else int(token.rstrip("n"))
+        if kind == "left_out":
+            return None
+        if kind == "word" and token in WORDS:
+            return WORDS[token]
+        raise Damaged(f"expected a value; got {token[:20]!r}")
+
+    def _fields(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while not self._skips("}"):
+            kind, name = self._next()
+            if kind not in ("text", "word", "number") or not self._skips(":"):
+                raise Damaged(f"expected a name and a colon; got {name[:20]!r}")
+            found[_unescape(name) if kind == "text" else name] = self.value(depth)
+            self._skips(",")
+        return found
+
+    def _items(self, depth: int) -> list[Any]:
+        found = []
+        while not self._skips("]"):
+            found.append(self.value(depth))
+            self._skips(",")
+        return found
+
+    def _next(self) -> tuple[str, str]:
+        found = TOKEN.match(self._text, self._at)
+        if found is None:
+            rest = self._text[self._at :].strip()
+            raise Damaged(f"got {rest[:20]!r}" if rest else "cut off")
+        self._at = found.end()
+        kind = str(found.lastgroup)
+        return kind, found[kind]
+
+    def _skips(self, mark: str) -> bool:
+        found = TOKEN.match(self._text, self._at)
+        if found is None:
+            raise Damaged("cut off")
+        if found["mark"] != mark:
+            return False
+        self._at = found.end()
+        return True
+
+
+def _unescape(token: str) -> str:
+    return re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], escape[1]), token[1:-1], flags=re.DOTALL)

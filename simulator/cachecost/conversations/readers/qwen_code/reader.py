@@ -11,7 +11,7 @@ sub-agent), and its recording services (QwenLM/qwen-code).
 - **Bill**: every `qwen-code.api_response`, and every assistant record that has none. Calls of sub-agents and of
   background agents are in the telemetry of the session, without content; a sub-agent also has a file of its own
   (`subagents/SESSION/agent-ID.jsonl`), whose calls have the same ids.
-- The input includes what was read from a cache, and what was written to it: a write is not told. With Anthropic's
+- The input includes what was read from a cache, and what was written to it: a write is not stated. With Anthropic's
   protocol, 0.15 counts neither in the input.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn
+from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import object_at
 from cachecost.conversations.readers.common.peek import top_keys
@@ -38,7 +38,7 @@ from cachecost.conversations.readers.common.session_calls import (
     SessionFormat,
     last_of,
     piece_of,
-    take_lines,
+    read_lines,
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -162,7 +162,7 @@ class QwenSession:
         self._matched: set[int] = set()
         self._agent_model: str | None = None
 
-    def take(self, number: int, raw: bytes) -> None:
+    def read_line(self, number: int, raw: bytes) -> None:
         """Read one line. Raises what decoding raises, and NotAMessage."""
         record = RECORD.decode(raw)
         if record.uuid and record.uuid in self._nodes:
@@ -186,16 +186,16 @@ class QwenSession:
                 event = TELEMETRY.decode(record.payload).event
                 usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
                 end = time_of(event.timestamp) or node.time
-                took = _milliseconds(event.duration_ms, "duration_ms")
+                took = _seconds(event.duration_ms, "duration_ms")
                 start = None if end is None else end - took
                 call = self._new_call(record, number, event.model, usage, start, end)
-                call.has_content, call.first_token_s = False, _milliseconds(event.ttft_ms, "ttft_ms")
+                call.has_content, call.first_token_s = False, _seconds(event.ttft_ms, "ttft_ms")
                 if event.auth_type != ANY_SERVER:
-                    call.host = host_of_provider(event.auth_type or "", call.model) or ""
+                    call.bill.host = host_of_provider(event.auth_type or "", call.bill.model) or ""
                 if event.subagent_id or event.subagent_name:
-                    self._of_agent(call, record, event.subagent_id or "", event.subagent_name or "")
+                    self._set_agent(call, record, event.subagent_id or "", event.subagent_name or "")
                 else:
-                    call.id = event.response_id or ""
+                    call.bill.id = event.response_id or ""
                     node.response = call
         elif record.subtype == "chat_compression":
             compression = COMPRESSION.decode(record.payload)
@@ -206,66 +206,56 @@ class QwenSession:
         found = MESSAGE.decode(message)
         return None if found is None else piece_of(kind, found.parts, self._keeps)
 
-    # ------------------------------------------------------------------------------------------------------- bill
-
     def assistant(self, record: Record, node: Node, number: int) -> None:
         """An answer."""
         node.piece = self._piece("model", record.message)
         if record.usage is None:
             return
-        way = _Way(node)
-        call = way.response if way.response and way.response.number not in self._matched else None
-        if call is None:
+        request = _RequestPath(node.parent)
+        call = request.response
+        if call is None or call.bill.number in self._matched:
             usage = usage_from(record.usage, "usageMetadata", "qwen-code")
-            call = self._new_call(
-                record, number, record.model or self._model_of_agent(record), usage, way.time, node.time
-            )
-            call.id = record.uuid
+            model = record.model
+            if not model:  # that of the session which started an agent: its own file does not say
+                if record.agent_id and self._agent_model is None:
+                    self._agent_model = _read_model(self._path)
+                model = self._agent_model
+            call = self._new_call(record, number, model, usage, request.time, node.time)
+            call.bill.id = record.uuid
             if record.agent_id:
-                self._of_agent(call, record, record.agent_id, record.agent_name or "")
-        self._matched.add(call.number)
-        call.has_content, call.before, call.is_cut = True, way.before, way.is_cut
-        call.request, call.events = way.request, way.events
+                self._set_agent(call, record, record.agent_id, record.agent_name or "")
+        self._matched.add(call.bill.number)
+        call.has_content, call.before, call.is_cut = True, request.before, request.is_cut
+        call.request, call.events = request.pieces, request.events
         call.answer = () if node.piece is None else (node.piece,)
-        call.has_thinking = bool(record.usage.get("thoughtsTokenCount"))
+        call.bill.has_thinking = bool(record.usage.get("thoughtsTokenCount"))
         node.call = call
 
     def _new_call(
-        self,
-        record: Record,
-        number: int,
-        model: str | None,
-        usage: Usage,
-        start: float | None,
-        end: float | None,
+        self, record: Record, number: int, model: str | None, usage: Usage, start: float | None, end: float | None
     ) -> SessionCall:
-        call = SessionCall(len(self.session.calls) + 1, number, model or UNKNOWN_MODEL, usage, start, end)
-        call.session, call.version = record.session or "", record.version or ""
+        bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session or "")
+        bill.number, bill.version = len(self.session.calls) + 1, record.version or ""
+        call = SessionCall(bill)
         self.session.calls.append(call)
         return call
 
-    def _of_agent(self, call: SessionCall, record: Record, agent: str, name: str) -> None:
+    def _set_agent(self, call: SessionCall, record: Record, agent: str, name: str) -> None:
         """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
         is known by its tokens, the n-th time that they occur."""
-        usage = call.usage
-        call.agent, call.thread = name or agent, agent or name
-        session = record.copied_from.session if record.copied_from else call.session
-        figures = f"{session} {call.thread} {usage.total_input}/{usage.read}/{usage.output_tokens}"
+        bill = call.bill
+        bill.agent, call.thread = name or agent, agent or name
+        session = record.copied_from.session if record.copied_from else bill.session
+        figures = f"{session} {call.thread} {bill.total_input}/{bill.read}/{bill.tokens[4]}"
         self._figures[figures] += 1
-        call.id = f"{figures} {self._figures[figures]}"
+        bill.id = f"{figures} {self._figures[figures]}"
         call.before = self._last.get(call.thread)
         self._last[call.thread] = call
-
-    def _model_of_agent(self, record: Record) -> str | None:
-        """The model of the session that started an agent: its own file does not tell its model."""
-        if record.agent_id and self._agent_model is None:
-            self._agent_model = _read_model(self._path)
-        return self._agent_model or None
 
     def finish(self) -> Session:
         """The session, after the last line."""
         self.session.finish()
-        if any((call.host or maker_of(call.model)) == "anthropic" for call in self.session.calls):
+        if any((call.bill.host or maker_of(call.bill.model)) == "anthropic" for call in self.session.calls):
             self.session.notes.append(NO_WRITES)
         return self.session
 
@@ -276,49 +266,46 @@ HANDLERS: dict[str, Callable[[QwenSession, Record, Node, int], None]] = {
     "assistant": QwenSession.assistant,
     "system": QwenSession.system,
 }
-"""How each kind of record is taken."""
+"""What reads each kind of record."""
 
 
-class _Way:
+class _RequestPath:
     """From an answer back to the answer before it: what the request has, and what happened."""
 
-    def __init__(self, node: Node) -> None:
-        self.request: list[Piece] = []
+    def __init__(self, node: Node | None) -> None:
+        self.pieces: list[Piece] = []
         self.events: set[str] = set()
         self.before: SessionCall | None = None
         self.is_cut = False
         self.response: SessionCall | None = None
         self.time: float | None = None
-        self._walk(node.parent)
-        self.request.reverse()
-
-    def _walk(self, node: Node | None) -> None:
         while node is not None and node.call is None:
             if not self.is_cut:
                 self.response = self.response or node.response
                 if node.piece is not None:
-                    self.request.append(node.piece)
+                    self.pieces.append(node.piece)
                     self.time = self.time or node.time
                 if node.is_human:
                     self.events.add("human")
                 if node.cut is not None:
-                    self.request += reversed(node.cut)
+                    self.pieces += reversed(node.cut)
                     self.events.add("compaction")
                     self.is_cut = True
             node = node.parent
-        if node is not None and node.call is not None:
+        if node is not None:
             self.before = node.call
             self.time = last_of(self.time, None if self.time else node.time)
+        self.pieces.reverse()
 
 
 MOST_MILLISECONDS = 10**9
 
 
-def _milliseconds(told: float | None, name: str) -> float:
-    """Seconds; 0 where nothing is told. Raises NotAMessage."""
-    if not 0 <= (told or 0.0) <= MOST_MILLISECONDS:
-        raise NotAMessage(f"uiEvent.{name}", f"milliseconds from 0 to {MOST_MILLISECONDS:,}", told)
-    return (told or 0.0) / 1000
+def _seconds(milliseconds: float | None, name: str) -> float:
+    """0 where nothing is stated. Raises NotAMessage."""
+    if not 0 <= (milliseconds or 0.0) <= MOST_MILLISECONDS:
+        raise NotAMessage(f"uiEvent.{name}", f"milliseconds from 0 to {MOST_MILLISECONDS:,}", milliseconds)
+    return (milliseconds or 0.0) / 1000
 
 
 class _Flags(msgspec.Struct):
@@ -355,7 +342,7 @@ def sniff(head: bytes) -> str | None:
 
     Its records are like Claude Code's; but messages have "parts" instead of a "content".
     """
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
     keys = set(top_keys(first))
     if {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES):
         return 'its first line has a "parentUuid" and a message with "parts"'
@@ -364,7 +351,7 @@ def sniff(head: bytes) -> str | None:
 
 def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
     parsed = QwenSession(path, keeps_content)
-    faults += take_lines(path, parsed.take, warn)
+    faults += read_lines(path, parsed.read_line, warn)
     return parsed.finish()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cachecost.base.formatting import count_text
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.live.server.answers.blocks import (
     Item,
@@ -22,7 +23,6 @@ from cachecost.live.server.answers.blocks import (
     thinking,
     tool_use,
     wanted_schema,
-    wants_thinking,
 )
 from cachecost.live.server.answers.schema_values import minimal, required_names
 from cachecost.live.server.model import ClientCall, ModelAnswer
@@ -75,12 +75,6 @@ class HarmlessCall:
     arguments: Mapping[str, Any]
 
 
-def harmless_calls(body: Item, allowed: Collection[str] = ()) -> list[HarmlessCall]:
-    """A harmless call of each tool that has one, and of those `allowed`, in the order they are offered."""
-    made = (harmless_call(tool, allowed=allowed) for tool in objects_in(body.get("tools")))
-    return [call for call in made if call is not None]
-
-
 def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] = ()) -> HarmlessCall | None:
     """A call of `tool` that changes nothing; None if its name does not say so and is not `allowed`.
 
@@ -95,15 +89,21 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
     schema = object_or_empty(tool.get("input_schema"))
     if "".join(_words(name)) in SHELLS:
         needed = set(required_names(schema))
-        for key, told in object_or_empty(schema.get("properties")).items():
+        for key, parameter in object_or_empty(schema.get("properties")).items():
             others = [_words(str(other)) for other in needed - {key}]
             if "".join(_words(key)) in COMMANDS and all(SHELL_OPTIONS.issuperset(words) for words in others):
-                is_list = str(object_or_empty(told).get("type")).lower() == "array"
+                is_list = str(object_or_empty(parameter).get("type")).lower() == "array"
                 return HarmlessCall(name, {**_arguments(name, schema), key: COMMAND.split() if is_list else COMMAND})
         return None
     if name in allowed:
         return HarmlessCall(name, _arguments(name, schema))
-    if not (_only_looks(name) or (is_forced and _says_nothing_bad(name))):
+    words = _words(name)
+    is_harmless = not CHANGES.intersection(words) and ("add" not in words or SUMS.issuperset(words))
+    if words and words[0] in READS and NOUNS.intersection(words[1:]):
+        only_reads = not (CHANGES - NOUNS).intersection(words)
+    else:
+        only_reads = bool(words) and is_harmless and (words[0] in READS or words[-1] in READS)
+    if not (only_reads or (is_forced and is_harmless)):
         return None
     arguments = _arguments(name, schema)
     return None if _names_a_change(arguments) else HarmlessCall(name, arguments)
@@ -133,38 +133,31 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Za-z]+", parted)]
 
 
-def _says_nothing_bad(name: str) -> bool:
-    words = _words(name)
-    return not CHANGES.intersection(words) and ("add" not in words or SUMS.issuperset(words))
-
-
-def _only_looks(name: str) -> bool:
-    words = _words(name)
-    if words and words[0] in READS and NOUNS.intersection(words[1:]):
-        return not (CHANGES - NOUNS).intersection(words)
-    return bool(words) and _says_nothing_bad(name) and (words[0] in READS or words[-1] in READS)
-
-
 def _arguments(name: str, schema: Item) -> Mapping[str, Any]:
-    made = minimal({"type": "object", **schema}, lambda key: _wording(key, _words(name)))
+    tool = _words(name)
+
+    def wording(key: str) -> str | None:
+        words = _words(key)
+        if {"dir", "directory", "folder", "cwd", "root"}.intersection(words):
+            return FOLDER
+        if {"path", "paths", "file", "files", "filename", "filepath"}.intersection(words):
+            return FOLDER if PLACES.intersection(tool) else FILE
+        if {"glob", "pattern"}.intersection(words) and "glob" in tool:
+            return FILE
+        if {"url", "uri", "link"}.intersection(words):
+            return "https://example.com/"
+        return {"expression": "1 + 1", "city": "Berlin", "location": "Berlin", "timezone": "UTC"}.get("".join(words))
+
+    made = minimal({"type": "object", **schema}, wording)
     return made if isinstance(made, Mapping) else {}
 
 
-def _wording(key: str, tool: list[str]) -> str | None:
-    """What a string of this name should hold in a call of a tool with these words in its name."""
-    words = _words(key)
-    if {"dir", "directory", "folder", "cwd", "root"}.intersection(words):
-        return FOLDER
-    if {"path", "paths", "file", "files", "filename", "filepath"}.intersection(words):
-        return FOLDER if PLACES.intersection(tool) else FILE
-    if {"glob", "pattern"}.intersection(words) and "glob" in tool:
-        return FILE
-    if {"url", "uri", "link"}.intersection(words):
-        return "https://example.com/"
-    return {"expression": "1 + 1", "city": "Berlin", "location": "Berlin", "timezone": "UTC"}.get("".join(words))
-
-
 THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
+MOST_NAMES = 8
+BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
+DEFERRED = "deferred until a tool search"
+OF_THE_API = "run by the API, which is not simulated"
+NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
 
 
 class AgentAnswerer:
@@ -178,98 +171,9 @@ class AgentAnswerer:
     def __init__(self, tool_calls: int = 2, allowed: Collection[str] = ()) -> None:
         self._tool_calls = tool_calls
         self._allowed = allowed
-        self._tally = ToolTally(tool_calls, allowed)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Notes on the tools for the bill."""
-        return self._tally.notes
-
-    def answer(self, asked: ClientCall) -> ModelAnswer:
-        """See `Answerer`."""
-        body = asked.body
-        made = count_tool_calls_of_turn(body)
-        ready = harmless_calls(body, self._allowed)
-        call = _forced_call(body, made, self._tool_calls, ready) or self._next(body, made, ready)
-        self._tally.add(body, call.name if call else None)
-        content: list[Item] = []
-        if wants_thinking(body) and not made:
-            content.append(thinking(THOUGHT))
-        if call:
-            content.append(tool_use(body, asked.turn, call.name, call.arguments))
-        else:
-            content.append(text(_agent_words(body, made)))
-        return ModelAnswer(content, stop_reason(content))
-
-    def _next(self, body: Item, made: int, ready: Sequence[HarmlessCall]) -> HarmlessCall | None:
-        if made >= self._tool_calls or _choice(body).get("type") in ("none", "tool"):
-            return None
-        return _least_called(ready, body)
-
-
-def _choice(body: Item) -> Item:
-    return object_or_empty(body.get("tool_choice"))
-
-
-def _forced_call(body: Item, made: int, enough: int, ready: Sequence[HarmlessCall]) -> HarmlessCall | None:
-    """The call that `tool_choice` forces; None if it forces none, or one that may do harm.
-
-    With `any`, the tool for a structured answer comes after `enough` others.
-    """
-    choice = _choice(body)
-    if choice.get("type") == "any":
-        done = answering_call(body) if made >= enough else None
-        offered = objects_in(body.get("tools"))
-        only = harmless_call(offered[0], is_forced=True) if len(offered) == 1 else None
-        return done or _least_called(ready, body) or answering_call(body) or only
-    if choice.get("type") == "tool":
-        named = [tool for tool in objects_in(body.get("tools")) if tool.get("name") == choice.get("name")]
-        return harmless_call(named[0], is_forced=True) if named else None
-    return None
-
-
-def _least_called(ready: Sequence[HarmlessCall], body: Item) -> HarmlessCall | None:
-    """The least called tool; of several, the one that is offered first."""
-    replies = (message for message in objects_in(body.get("messages")) if message.get("role") == "assistant")
-    said = (block for message in replies for block in blocks(message))
-    called = Counter(str(block.get("name")) for block in said if block.get("type") == "tool_use")
-    return min(ready, key=lambda call: called[call.name], default=None)
-
-
-def _agent_words(body: Item, made: int) -> str:
-    schema = wanted_schema(body)
-    if schema is not None:
-        value: Any = minimal(schema)
-        return json.dumps(value, ensure_ascii=False)
-    if made:
-        return f"Done after {made} tool {'call' if made == 1 else 'calls'}. (A simulated answer of cachecost serve.)"
-    return "Done. (A simulated answer of cachecost serve.)"
-
-
-MOST_NAMES = 8
-BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
-DEFERRED = "deferred until a tool search"
-OF_THE_API = "run by the API, which is not simulated"
-NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
-
-
-class ToolTally:
-    """Why tools were not called, in the order they were first offered. `calls` is the number of calls per turn."""
-
-    def __init__(self, calls: int, allowed: Collection[str]) -> None:
-        self._calls = calls
-        self._allowed = allowed
         self._reasons: dict[str, str] = {}
+        """Why a tool was not called, in the order they were first offered."""
         self._called: set[str] = set()
-
-    def add(self, body: Item, called: str | None) -> None:
-        """Count a call that offered the tools of `body`; `called` is the one called (None: none)."""
-        for tool in objects_in(body.get("tools")):
-            name = tool.get("name") or tool.get("type")
-            if isinstance(name, str) and name not in self._reasons:
-                self._reasons[name] = _reason(tool, self._allowed)
-        if called is not None:
-            self._called.add(called)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -278,13 +182,59 @@ class ToolTally:
         for name, reason in self._reasons.items():
             if name not in self._called:
                 by_reason.setdefault(reason, []).append(name)
-        return tuple(self._note(reason, names) for reason, names in by_reason.items())
+        notes = []
+        for reason, names in by_reason.items():
+            noun = "call" if self._tool_calls == 1 else "calls"
+            why = reason.format(calls=self._tool_calls, names=",".join(names[:MOST_NAMES]), noun=noun)
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            notes.append(f"Tools not called: {', '.join(names[:MOST_NAMES])}{more} ({why})")
+        return tuple(notes)
 
-    def _note(self, reason: str, names: list[str]) -> str:
-        noun = "call" if self._calls == 1 else "calls"
-        why = reason.format(calls=self._calls, names=",".join(names[:MOST_NAMES]), noun=noun)
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        return f"Tools not called: {', '.join(names[:MOST_NAMES])}{more} ({why})"
+    def answer(self, asked: ClientCall) -> ModelAnswer:
+        """See `Answerer`."""
+        body = asked.body
+        made = count_tool_calls_of_turn(body)
+        harmless = (harmless_call(tool, allowed=self._allowed) for tool in objects_in(body.get("tools")))
+        ready = [call for call in harmless if call is not None]
+        call = self._choose_call(body, made, ready)
+        for tool in objects_in(body.get("tools")):
+            name = tool.get("name") or tool.get("type")
+            if isinstance(name, str) and name not in self._reasons:
+                self._reasons[name] = _reason(tool, self._allowed)
+        if call:
+            self._called.add(call.name)
+        content: list[Item] = []
+        if object_or_empty(body.get("thinking")).get("type") in ("enabled", "adaptive") and not made:
+            content.append(thinking(THOUGHT))
+        if call:
+            content.append(tool_use(body, asked.turn, call.name, call.arguments))
+        elif (schema := wanted_schema(body)) is not None:
+            content.append(text(json.dumps(minimal(schema), ensure_ascii=False)))
+        else:
+            done = f"Done after {count_text(made, 'tool call')}" if made else "Done"
+            content.append(text(f"{done}. (A simulated answer of cachecost serve.)"))
+        return ModelAnswer(content, stop_reason(content))
+
+    def _choose_call(self, body: Item, made: int, ready: Sequence[HarmlessCall]) -> HarmlessCall | None:
+        """The next call after `made` of this turn; `tool_choice` may force one, which may do harm and is not made then.
+
+        With `any`, the tool for a structured answer comes after enough others.
+        """
+        replies = (message for message in objects_in(body.get("messages")) if message.get("role") == "assistant")
+        content = (block for message in replies for block in blocks(message))
+        called = Counter(str(block.get("name")) for block in content if block.get("type") == "tool_use")
+        least_called = min(ready, key=lambda call: called[call.name], default=None)
+        choice, offered = object_or_empty(body.get("tool_choice")), objects_in(body.get("tools"))
+        kind, is_done = choice.get("type"), made >= self._tool_calls
+        forced = None
+        if kind == "any":
+            only = harmless_call(offered[0], is_forced=True) if len(offered) == 1 else None
+            structured = answering_call(body)
+            forced = (structured if is_done else None) or least_called or structured or only
+        elif kind == "tool":
+            named = [tool for tool in offered if tool.get("name") == choice.get("name")]
+            return harmless_call(named[0], is_forced=True) if named else None
+        return forced or (None if is_done or kind == "none" else least_called)
 
 
 def _reason(tool: Item, allowed: Collection[str]) -> str:

@@ -33,10 +33,6 @@ def count_tool_calls_of_turn(body: Item) -> int:
     return calls
 
 
-def wants_thinking(body: Item) -> bool:
-    return object_or_empty(body.get("thinking")).get("type") in ("enabled", "adaptive")
-
-
 def wanted_schema(body: Item) -> Item | None:
     """The JSON schema that the text must follow; None without one."""
     wanted = object_or_empty(body.get("output_config")).get("format") or body.get("output_format")

@@ -8,13 +8,13 @@ from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.conversations.calls import RecordedCall
+from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.server.answers.blocks import stop_reason, text
 from cachecost.live.server.model import ClientCall, ModelAnswer
 from cachecost.prompts.blocks import DIGEST_BYTES, Message, Thread
 from cachecost.prompts.intake import Intake
-from cachecost.prompts.request import NotAMessage, Request
+from cachecost.prompts.request import NotAMessage
 
 NOT_RECORDED = "nothing recorded for this call"
 
@@ -47,15 +47,23 @@ class RecordingAnswerer:
     placeholder.
     """
 
-    def __init__(self, calls: Iterable[RecordedCall]) -> None:
+    def __init__(self, calls: Iterable[Call]) -> None:
         self._intake = Intake()
         self._threads: dict[Thread, _ThreadKey] = {}
         self._whole: dict[tuple[bytes, bytes, bytes], RecordedAnswer] = {}
         self._messages: dict[bytes, RecordedAnswer] = {}
         self._turns: dict[tuple[bytes, int], RecordedAnswer] = {}
         self.missed = 0
-        for call in calls:
-            self._learn(call)
+        for call in calls:  # of several answers to the same call, the first counts
+            if call.has_failed or not call.response or any(block.content is None for block in call.response):
+                continue
+            content = [block.content for block in call.response if block.content is not None]
+            output_tokens = call.billed.output_tokens if call.billed else None
+            answer = RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=output_tokens)
+            request, key = call.request, self._key_of(call.request.thread)
+            self._whole.setdefault((request.tools.digest, request.system.digest, key.digest), answer)
+            self._messages.setdefault(key.digest, answer)
+            self._turns.setdefault((key.first, key.turn), answer)
 
     @classmethod
     def load(cls, path: Path) -> RecordingAnswerer:
@@ -70,40 +78,16 @@ class RecordingAnswerer:
         try:
             request = self._intake.body(asked.body)
         except NotAMessage:
-            return _missing()
-        found = self._find(request, asked.turn)
-        if found is None:
-            self.missed += 1
-        return found or _missing()
-
-    def _learn(self, call: RecordedCall) -> None:
-        """Index an answer by all its keys; of several answers to the same call, the first counts."""
-        if call.has_failed or not call.response or any(block.content is None for block in call.response):
-            return
-        said, request = _answer_of(call), call.request
-        asked = self._key_of(request.thread)
-        self._whole.setdefault((request.tools.digest, request.system.digest, asked.digest), said)
-        self._messages.setdefault(asked.digest, said)
-        self._turns.setdefault((asked.first, asked.turn), said)
-
-    def _find(self, request: Request, turn: int) -> RecordedAnswer | None:
-        asked = self._key_of(request.thread)
-        return (
-            self._whole.get((request.tools.digest, request.system.digest, asked.digest))
-            or self._messages.get(asked.digest)
-            or self._turns.get((asked.first, turn))
+            return ModelAnswer([text(NOT_RECORDED)])
+        key = self._key_of(request.thread)
+        found = (
+            self._whole.get((request.tools.digest, request.system.digest, key.digest))
+            or self._messages.get(key.digest)
+            or self._turns.get((key.first, asked.turn))
         )
+        self.missed += found is None
+        return found or ModelAnswer([text(NOT_RECORDED)])
 
     def _key_of(self, thread: Thread) -> _ThreadKey:
         """The key of a thread. The work is proportional to the new messages."""
         return thread.fold(self._threads, _ThreadKey(b"", b"", 0), _ThreadKey.then)
-
-
-def _answer_of(call: RecordedCall) -> RecordedAnswer:
-    content = [block.content for block in call.response if block.content is not None]
-    tokens = call.billed.output_tokens if call.billed else None
-    return RecordedAnswer(content, stop_reason(content), call.first_token_s, output_tokens=tokens)
-
-
-def _missing() -> ModelAnswer:
-    return ModelAnswer([text(NOT_RECORDED)])

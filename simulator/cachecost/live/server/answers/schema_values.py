@@ -9,6 +9,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from cachecost.conversations.readers.common.json_values import object_or_empty
@@ -57,38 +59,21 @@ REPEATED_GROUP = re.compile(r"\)[*+?{]")
 def strings_of(schema: Schema, wanted: Any) -> Iterator[str]:
     """Strings that satisfy the schema, the most likely first."""
     least, most = whole_number(schema.get("minLength")), schema.get("maxLength")
-    pattern = _compile_pattern(schema.get("pattern"))
-    longest = _longest_tried(pattern.pattern) if pattern else 0
-    for tried in _candidates(schema, wanted):
+    pattern, longest = None, 0
+    if isinstance(text := schema.get("pattern"), str):
+        with suppress(re.error):  # one that Python does not support is ignored: the value is a guess anyway
+            pattern = re.compile(text)
+            repetitions = len(REPETITION.findall(text.replace("(?", "(")))  # what is none may count as one
+            longest = int(MOST_STEPS ** (1 / (repetitions + 1)))
+            longest = min(longest, MOST_NESTED) if REPEATED_GROUP.search(text) else longest
+    runs = (letter * length for length in range(LONGEST_RUN) for letter in "0aA")
+    for tried in chain((FORMATS.get(str(schema.get("format"))), wanted), CANDIDATES, runs):
+        if not isinstance(tried, str):
+            continue
         fitted = tried.ljust(least, "x")
         fitted = fitted[:most] if isinstance(most, int) else fitted
         if pattern is None or (len(fitted) <= longest and pattern.search(fitted)):
             yield fitted
-
-
-def _candidates(schema: Schema, wanted: Any) -> Iterator[str]:
-    if isinstance(form := FORMATS.get(str(schema.get("format"))), str):
-        yield form
-    if isinstance(wanted, str):
-        yield wanted
-    yield from CANDIDATES
-    for length in range(LONGEST_RUN):
-        yield from ("0" * length, "a" * length, "A" * length)
-
-
-def _compile_pattern(pattern: Any) -> re.Pattern[str] | None:
-    """None for a pattern that Python does not support: the value is a guess anyway."""
-    try:
-        return re.compile(pattern) if isinstance(pattern, str) else None
-    except re.error:
-        return None
-
-
-def _longest_tried(pattern: str) -> int:
-    """Characters of the longest string for which a match is quick. What is no repetition may count as one."""
-    repetitions = len(REPETITION.findall(pattern.replace("(?", "(")))
-    longest = int(MOST_STEPS ** (1 / (repetitions + 1)))
-    return min(longest, MOST_NESTED) if REPEATED_GROUP.search(pattern) else longest
 
 
 def whole_number(value: Any) -> int:
@@ -122,7 +107,7 @@ class MinimalValue:
     def value(self) -> Any:
         return self._of(self._root, "", 0)
 
-    def _take(self, parts: int = 0, characters: int = 0) -> None:
+    def _count(self, parts: int = 0, characters: int = 0) -> None:
         """Count what a value has. Raises NotAMessage where that is too much."""
         self._parts -= parts
         self._characters -= characters
@@ -133,12 +118,15 @@ class MinimalValue:
 
     def _of(self, schema: Any, name: str, depth: int) -> Any:
         """A value for `schema`, the property `name`; null if it refers to itself endlessly."""
-        self._take(parts=1)
+        self._count(parts=1)
         if not isinstance(schema, Mapping) or depth > DEEPEST:
             return None if depth > DEEPEST else WORD
         schema = self._resolve(schema)
-        for given in _named_values(schema):
-            self._take(characters=len(given) if isinstance(given, str) else len(json.dumps(given)))
+        listed = {key: schema[key][:1] for key in ("enum", "examples") if isinstance(schema.get(key), list)}
+        single = {key: [schema[key]] for key in ("const", "default") if key in schema}
+        named = {**listed, **single}
+        for given in chain.from_iterable(named.get(key, ()) for key in ("const", "enum", "default", "examples")):
+            self._count(characters=len(given) if isinstance(given, str) else len(json.dumps(given)))
             return given
         if branches := schema.get("anyOf") or schema.get("oneOf"):
             rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
@@ -148,43 +136,55 @@ class MinimalValue:
                 name,
                 depth + 1,
             )
-        made = self._makers().get(_kind(schema))
-        return made(schema, name, depth) if made else WORD
+        return self._of_kind(schema, name, depth)
 
-    def _makers(self) -> dict[str, Callable[[Schema, str, int], Any]]:
-        return {
-            "object": self._object,
-            "array": self._array,
-            "string": self._string,
-            "integer": lambda schema, *_: _number(schema, 1),
-            "number": lambda schema, *_: _number(schema, 0),
-            "boolean": lambda *_: False,
-            "null": lambda *_: None,
-        }
-
-    def _object(self, schema: Schema, name: str, depth: int) -> dict[str, Any]:
-        properties = object_or_empty(schema.get("properties"))
-        other = schema.get("additionalProperties", {})
-        return {key: self._of(properties.get(key, other), key, depth + 1) for key in required_names(schema)}
+    def _of_kind(self, schema: Schema, name: str, depth: int) -> Any:
+        """The type may be missing, several of which one is null, or in capitals, as Gemini writes it."""
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = next((one for one in kind if one != "null"), "null")
+        if not isinstance(kind, str):
+            is_array = "items" in schema or "prefixItems" in schema
+            kind = "object" if "properties" in schema or "required" in schema else "array" if is_array else "string"
+        match kind.lower():
+            case "object":
+                properties = object_or_empty(schema.get("properties"))
+                other = schema.get("additionalProperties", {})
+                return {key: self._of(properties.get(key, other), key, depth + 1) for key in required_names(schema)}
+            case "array":
+                return self._array(schema, name, depth)
+            case "string":
+                self._count(characters=whole_number(schema.get("minLength")))
+                return next(strings_of(schema, self._wording(name)), WORD)
+            case "integer":
+                return _number(schema, 1)
+            case "number":
+                return _number(schema, 0)
+            case "boolean":
+                return False
+            case "null":
+                return None
+        return WORD
 
     def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
         first = list(schema.get("prefixItems") or ())
         rest = schema.get("items", {})
         number = whole_number(schema.get("minItems"))
-        self._take(parts=number)
+        self._count(parts=number)
         made = [self._of(one, name, depth + 1) for one in (first + [rest] * number)[:number]]
-        return _all_different(made, self._resolve(rest)) if schema.get("uniqueItems") else made
-
-    def _string(self, schema: Schema, name: str, depth: int) -> str:
-        self._take(characters=whole_number(schema.get("minLength")))
-        return next(strings_of(schema, self._wording(name)), WORD)
+        if not schema.get("uniqueItems"):
+            return made
+        named = self._resolve(rest).get("enum")
+        if isinstance(named, list) and len(named) >= len(made):
+            return named[: len(made)]
+        return [one + number if isinstance(one, int) else f"{one}{number}" for number, one in enumerate(made)]
 
     def _resolve(self, schema: Any) -> Schema:
         for _ in range(DEEPEST):
             if not isinstance(schema, Mapping):
                 return {}
             if "$ref" in schema or "allOf" in schema:
-                self._take(parts=1 + len(object_or_empty(schema.get("properties"))))
+                self._count(parts=1 + len(object_or_empty(schema.get("properties"))))
             if isinstance(schema.get("$ref"), str):
                 rest = {key: value for key, value in schema.items() if key != "$ref"}
                 reference = schema["$ref"]
@@ -217,16 +217,6 @@ def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
         raise NotAMessage("schema", "one that does not include itself by allOf", "more") from None
 
 
-def _named_values(schema: Schema) -> Iterator[Any]:
-    if "const" in schema:
-        yield schema["const"]
-    for listed in ("enum", "examples"):
-        if isinstance(schema.get(listed), list) and schema[listed]:
-            yield schema[listed][0]
-        if listed == "enum" and "default" in schema:
-            yield schema["default"]
-
-
 def _merge(one: Schema, other: Schema) -> Schema:
     both = {**one, **other}
     for key in ("properties", "$defs"):
@@ -235,18 +225,6 @@ def _merge(one: Schema, other: Schema) -> Schema:
     if "required" in one and "required" in other:
         both["required"] = list(dict.fromkeys([*required_names(one), *required_names(other)]))
     return both
-
-
-def _kind(schema: Schema) -> str:
-    """The type of `schema`: the first of several that is not null; guessed if missing. Gemini writes it in capitals."""
-    type_ = schema.get("type")
-    if isinstance(type_, list):
-        type_ = next((one for one in type_ if one != "null"), "null")
-    if isinstance(type_, str):
-        return type_.lower()
-    if "properties" in schema or "required" in schema:
-        return "object"
-    return "array" if "items" in schema or "prefixItems" in schema else "string"
 
 
 def _number(schema: Schema, whole: int) -> int | float:
@@ -268,10 +246,3 @@ def _limit(schema: Schema, kind: str, inside: float) -> float | None:
     if isinstance(excluded, int | float) and not isinstance(excluded, bool):
         return excluded + inside
     return schema[prefix + kind] if prefix else None
-
-
-def _all_different(made: list[Any], schema: Schema) -> list[Any]:
-    named = schema.get("enum")
-    if isinstance(named, list) and len(named) >= len(made):
-        return named[: len(made)]
-    return [one + number if isinstance(one, int) else f"{one}{number}" for number, one in enumerate(made)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -10,7 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cachecost.base import yaml_text
-from cachecost.base.errors import Fault, InputError
+from cachecost.base.errors import InputError
 from cachecost.base.yaml_text import PlacedValue, faults_of, show_kind
 from cachecost.live.server.answers.blocks import Item, stop_reason, text, thinking, tool_use
 from cachecost.live.server.model import ApiError, ClientCall, ModelAnswer
@@ -106,38 +105,38 @@ class ScriptAnswerer:
     def from_values(cls, placed: PlacedValue) -> ScriptAnswerer:
         """The script that these values are. Raises InputError with all its faults."""
         faults = list(placed.faults)
-        script = _validate(placed, faults)
-        if script is None or faults:
+        if not isinstance(placed.value, dict):
+            faults.append(placed.fault((), f"expected a mapping; got {show_kind(placed.value)}"))
+        else:
+            try:
+                script = ScriptFile.model_validate(placed.value)
+            except ValidationError as error:
+                faults += faults_of(error, placed, ScriptFile.model_json_schema())
+        if faults:
             raise InputError(sorted(faults, key=lambda fault: (fault.line or 0, fault.column or 0)))
         return cls(script)
 
     def answer(self, asked: ClientCall) -> ModelAnswer | ApiError:
         """See `Answerer`."""
-        step = self._at(asked.turn)
+        steps = self._steps
+        replies = [step for step in steps if step.reply is not None]
+        if asked.turn < len(steps):
+            step = steps[asked.turn]
+        elif self._then == "end" or not replies:
+            step = _ScriptStep(None, ())
+        else:
+            step = replies[-1] if self._then == "last" else steps[asked.turn % len(steps)]
         if asked.retry < len(step.errors):
             error = step.errors[asked.retry]
             return ApiError(error.status, error.type, error.message)
-        return _answer(step.reply, asked)
-
-    def _at(self, turn: int) -> _ScriptStep:
-        steps = self._steps
-        if turn < len(steps):
-            return steps[turn]
-        replies = [step for step in steps if step.reply is not None]
-        if self._then == "end" or not replies:
-            return _ScriptStep(None, ())
-        return replies[-1] if self._then == "last" else steps[turn % len(steps)]
-
-
-def _validate(placed: PlacedValue, faults: list[Fault]) -> ScriptFile | None:
-    if not isinstance(placed.value, dict):
-        faults.append(placed.fault((), f"expected a mapping; got {show_kind(placed.value)}"))
-        return None
-    try:
-        return ScriptFile.model_validate(placed.value)
-    except ValidationError as error:
-        faults += faults_of(error, placed, ScriptFile.model_json_schema())
-        return None
+        reply = step.reply
+        if reply is None:
+            return ModelAnswer([text(END)])
+        content: list[Item] = [thinking(reply.thinking)] if reply.thinking is not None else []
+        content += [text(reply.text)] if reply.text is not None else []
+        calls = enumerate(reply.calls())
+        content += [tool_use(asked.body, asked.turn, call.tool, call.input, number) for number, call in calls]
+        return ModelAnswer(content, stop_reason(content), reply.first_token_s, reply.seconds)
 
 
 def _steps(replies: list[ScriptReply]) -> list[_ScriptStep]:
@@ -151,16 +150,3 @@ def _steps(replies: list[ScriptReply]) -> list[_ScriptStep]:
         steps += [_ScriptStep(reply, tuple(errors)), *[_ScriptStep(reply, ())] * (reply.repeat - 1)]
         errors = []
     return [*steps, _ScriptStep(None, tuple(errors))] if errors else steps
-
-
-def _answer(reply: ScriptReply | None, asked: ClientCall) -> ModelAnswer:
-    if reply is None:
-        return ModelAnswer([text(END)])
-    content: list[Item] = [thinking(reply.thinking)] if reply.thinking is not None else []
-    content += [text(reply.text)] if reply.text is not None else []
-    content += [_tool_use(call, asked, number) for number, call in enumerate(reply.calls())]
-    return ModelAnswer(content, stop_reason(content), reply.first_token_s, reply.seconds)
-
-
-def _tool_use(call: ScriptTool, asked: ClientCall, number: int) -> Mapping[str, Any]:
-    return tool_use(asked.body, asked.turn, call.tool, call.input, number)

@@ -20,7 +20,7 @@ from typing import Any
 from cachecost.prompts.blocks import NOTHING, THINKING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.output_format import counts_unseen, output_format
 from cachecost.prompts.render import CannotCount, TokenCounter
-from cachecost.prompts.request import Breakpoint, Request, block_of, content_blocks, text_block
+from cachecost.prompts.request import Request, block_of, content_blocks, text_block
 
 LIST = (
     "air all arm art bag bar bed big bit boat body bone book box bread bus cake call camp card care case cat chair "
@@ -40,9 +40,9 @@ DIGEST_WORDS = 5
 
 def text(digest: bytes, words: int) -> str:
     """`words` words (at least DIGEST_WORDS), drawn from `digest`."""
-    told = int.from_bytes(digest)
-    first = [WORDS[told >> (BITS * number) & 127] for number in range(DIGEST_WORDS)]
-    return " ".join(first + Random(told).choices(WORDS, k=max(0, words - DIGEST_WORDS)))
+    bits = int.from_bytes(digest)
+    first = [WORDS[bits >> (BITS * number) & 127] for number in range(DIGEST_WORDS)]
+    return " ".join(first + Random(bits).choices(WORDS, k=max(0, words - DIGEST_WORDS)))
 
 
 Content = dict[str, Any]
@@ -72,26 +72,26 @@ class FillerContent:
         self._parts: dict[Part, Part] = {NOTHING: NOTHING}
         self._blocks: dict[tuple[bytes, str], Block] = {}
         self._rates: dict[str, float] = {}
+        """Tokens per word in a block of a kind."""
 
     def fill_request(self, request: Request) -> Request:
         """`request` with content in every block."""
         thread = self._thread(request.thread)[0]
-        breakpoints = tuple(
-            moved for breakpoint in request.breakpoints if (moved := self._move_breakpoint(breakpoint)) is not None
-        )
+        breakpoints = []
+        for breakpoint in request.breakpoints:
+            if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None:
+                breakpoints.append(breakpoint)
+                continue
+            node, _, places = self._thread(breakpoint.node)
+            if breakpoint.index in places:
+                breakpoints.append(replace(breakpoint, node=node, index=places[breakpoint.index]))
         return replace(
             request,
             thread=thread,
             tools=self._part(request.tools),
             system=self._part(request.system),
-            breakpoints=breakpoints,
+            breakpoints=tuple(breakpoints),
         )
-
-    def _move_breakpoint(self, breakpoint: Breakpoint) -> Breakpoint | None:
-        if breakpoint.layer is not Layer.MESSAGES or breakpoint.node is None:
-            return breakpoint
-        node, _, places = self._thread(breakpoint.node)
-        return replace(breakpoint, node=node, index=places[breakpoint.index]) if breakpoint.index in places else None
 
     def _part(self, part: Part) -> Part:
         if part not in self._parts:
@@ -99,39 +99,40 @@ class FillerContent:
         return self._parts[part]
 
     def _thread(self, thread: Thread) -> Filled:
-        return thread.fold(self._threads, (self._root, (), {}), self._then)
+        return thread.fold(self._threads, (self._root, (), {}), self._add_message)
 
-    def _then(self, before: Filled, message: Message) -> Filled:
+    def _add_message(self, before: Filled, message: Message) -> Filled:
         """The filled thread with the message added, unless it is empty."""
         blocks: list[Block] = []
         places: dict[int, int] = {}
         opened = list(before[1])
         for number, block in enumerate(message.blocks):
-            made = self._in_message(block, opened)
-            if made is not None:
-                places[number] = len(blocks)
-                blocks.append(made)
+            if block.is_thinking and block.content is None:
+                self.notes[NO_THINKING] = None
+                continue
+            places[number] = len(blocks)
+            blocks.append(self._result(block, opened) if block.kind == "tool_result" else self._block(block, ""))
         if not blocks:
             return before[0], before[1], {}
         is_theirs = message.role == "assistant"
         calls = [str((block.content or {}).get("id")) for block in blocks if block.kind == "tool_use"]
         return before[0].then(Message.of(message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
 
-    def _in_message(self, block: Block, opened: list[str]) -> Block | None:
-        if block.is_thinking and block.content is None:
-            self.notes[NO_THINKING] = None
-            return None
-        if block.kind != "tool_result":
-            return self._block(block, "")
-        named = str((block.content or {}).get("tool_use_id"))
+    def _result(self, block: Block, opened: list[str]) -> Block:
+        """A result for the call of `opened` that it names, else the first; as text if none is open."""
+        content = block.content
+        named = str((content or {}).get("tool_use_id"))
         answers = named if named in opened else next(iter(opened), "")
         if answers:
             opened.remove(answers)
         else:
             self.notes[UNMATCHED] = None
-        if block.content is None:
+        if content is None:
             return self._block(block, answers)
-        return _result(block, block.content, answers)
+        if answers:
+            return block if named == answers else block_of("user", {**content, "tool_use_id": answers})
+        inner = content.get("content")
+        return text_block("user", inner if isinstance(inner, str) and inner else json.dumps(inner))
 
     def _block(self, block: Block, answers: str) -> Block:
         """A block with content; `answers` is the call that a result is for."""
@@ -143,27 +144,20 @@ class FillerContent:
             kind, make = maker(block, answers)
             if kind == "text" and block.kind not in ("text", "tool_result"):
                 self.notes[AS_TEXT.format(kind=block.kind)] = None
-            shortest = block_of(block.role, make(text(block.digest, DIGEST_WORDS)))
-            rest = self._tokens(block) - self._counter.block(shortest)
-            words = DIGEST_WORDS + max(0, round(rest / self._rate(kind, block, make)))
-            self._blocks[key] = block_of(block.role, make(text(block.digest, words)))
+
+            def filled(words: int) -> Block:
+                return block_of(block.role, make(text(block.digest, DIGEST_WORDS + words)))
+
+            if kind not in self._rates:
+                short, long = (self._counter.block(filled(words)) for words in (SAMPLE, 2 * SAMPLE))
+                self._rates[kind] = max(0.01, (long - short) / SAMPLE)
+            try:
+                tokens = self._counter.block(block)
+            except CannotCount:
+                tokens = block.size // BYTES_PER_TOKEN
+            rest = tokens - self._counter.block(filled(0))
+            self._blocks[key] = filled(max(0, round(rest / self._rates[kind])))
         return self._blocks[key]
-
-    def _tokens(self, block: Block) -> int:
-        try:
-            return self._counter.block(block)
-        except CannotCount:
-            return block.size // BYTES_PER_TOKEN
-
-    def _rate(self, kind: str, block: Block, make: Callable[[str], Content]) -> float:
-        """Tokens per word in a block of this kind."""
-        if kind not in self._rates:
-            short, long = (
-                self._counter.block(block_of(block.role, make(text(block.digest, DIGEST_WORDS + words))))
-                for words in (SAMPLE, 2 * SAMPLE)
-            )
-            self._rates[kind] = max(0.01, (long - short) / SAMPLE)
-        return self._rates[kind]
 
 
 def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
@@ -183,14 +177,6 @@ def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
     return "text", lambda words: {"type": "text", "text": words}
 
 
-def _result(block: Block, content: Mapping[str, Any], answers: str) -> Block:
-    """A result with content, for the call it `answers`; as text if it answers none."""
-    if answers:
-        return block if content.get("tool_use_id") == answers else block_of("user", {**content, "tool_use_id": answers})
-    told = content.get("content")
-    return text_block("user", told if isinstance(told, str) and told else json.dumps(told))
-
-
 Body = dict[str, Any]
 
 
@@ -207,8 +193,8 @@ def with_nonce(body: Mapping[str, Any], nonce: str) -> Body:
     tools = list(body.get("tools") or ())
     for number, tool in enumerate(tools):
         if "input_schema" in tool and not tool.get("defer_loading"):
-            told = {**tool, "description": f"{nonce} {tool.get('description') or ''}".rstrip()}
-            return {**body, "tools": [*tools[:number], told, *tools[number + 1 :]]}
+            named = {**tool, "description": f"{nonce} {tool.get('description') or ''}".rstrip()}
+            return {**body, "tools": [*tools[:number], named, *tools[number + 1 :]]}
     if body.get("system"):
         return {**body, "system": _before(content_blocks(body["system"], "system"), nonce)}
     first, *rest = body["messages"]
@@ -230,50 +216,24 @@ Turn = tuple[str, Blocks]
 
 def faults_in(body: Mapping[str, Any]) -> list[str]:
     """Why the API would answer 400; empty if no reason is known."""
-    turns = _turns(body)
-    return [
-        *_of_schema(body),
-        *_of_tools(body),
-        *_of_texts(body),
-        *_of_roles(turns),
-        *_of_results(turns),
-        *_of_thinking(body, turns),
-    ]
-
-
-def _turns(body: Mapping[str, Any]) -> list[Turn]:
-    """The messages as the API merges them: adjacent ones of one role are joined; system messages are left out."""
-    turns: list[Turn] = []
-    for number, message in enumerate(body.get("messages") or ()):
-        if message["role"] == "system":
-            continue
-        blocks = content_blocks(message["content"], f"messages.{number}.content")
-        if turns and turns[-1][0] == message["role"]:
-            turns[-1][1].extend(blocks)
-        else:
-            turns.append((message["role"], list(blocks)))
-    return turns
-
-
-def _of_schema(body: Mapping[str, Any]) -> Iterator[str]:
+    faults: list[str] = []
     wanted = output_format(body)
     if isinstance(wanted, Mapping) and counts_unseen(wanted) is not None:
-        yield "output_config.format: the recording holds no schema, only its size, so it cannot be sent"
-
-
-def _of_tools(body: Mapping[str, Any]) -> Iterator[str]:
+        faults.append("output_config.format: the recording holds no schema, only its size, so it cannot be sent")
     names = [str(tool.get("name")) for tool in body.get("tools") or ()]
     for name, times in Counter(names).items():
         if times > 1:
-            yield f"tools: names must be unique; '{name}' appears {times} times"
+            faults.append(f"tools: names must be unique; '{name}' appears {times} times")
         if not TOOL_NAME.fullmatch(name):
-            yield f"tools: '{name}' is not a valid tool name"
+            faults.append(f"tools: '{name}' is not a valid tool name")
     choice = body.get("tool_choice") or {}
     if choice.get("type") == "tool" and choice.get("name") not in names:
-        yield f"tool_choice: tool '{choice.get('name')}' is not among the tools"
+        faults.append(f"tool_choice: tool '{choice.get('name')}' is not among the tools")
+    return [*faults, *_message_faults(body)]
 
 
-def _of_texts(body: Mapping[str, Any]) -> Iterator[str]:
+def _message_faults(body: Mapping[str, Any]) -> Iterator[str]:
+    turns: list[Turn] = []
     for number, message in enumerate(body.get("messages") or ()):
         blocks = content_blocks(message["content"], f"messages.{number}.content")
         if not blocks:
@@ -281,16 +241,26 @@ def _of_texts(body: Mapping[str, Any]) -> Iterator[str]:
         for index, block in enumerate(blocks):
             if block.get("type") == "text" and not str(block.get("text") or "").strip():
                 yield f"messages.{number}.content.{index}: text must not be empty"
+        if turns and turns[-1][0] == message["role"]:  # as the API merges them, without system messages
+            turns[-1][1].extend(blocks)
+        elif message["role"] != "system":
+            turns.append((message["role"], list(blocks)))
+    if not turns or turns[0][0] != "user":
+        first = "messages.0: the first message must be the user's"
+        yield first if turns else "messages: at least one message is required"
+    yield from _result_faults(turns)
+    if (body.get("thinking") or {}).get("type") != "enabled" or len(turns) < 2:
+        return
+    continues = turns[-1][0] == "user" and any(block.get("type") == "tool_result" for block in turns[-1][1])
+    if continues and turns[-2][1][0].get("type") not in THINKING:
+        yield (
+            "with manual thinking, the tool results at the end need the thinking that came before their calls, and "
+            "it cannot be sent without its signature: run with --set conversation.params.thinking.type=adaptive or "
+            "=disabled"
+        )
 
 
-def _of_roles(turns: list[Turn]) -> Iterator[str]:
-    if not turns:
-        yield "messages: at least one message is required"
-    elif turns[0][0] != "user":
-        yield "messages.0: the first message must be the user's"
-
-
-def _of_results(turns: list[Turn]) -> Iterator[str]:
+def _result_faults(turns: list[Turn]) -> Iterator[str]:
     seen: set[str] = set()
     waiting: list[str] = []
     for number, (role, blocks) in enumerate(turns, 1):
@@ -309,16 +279,3 @@ def _of_results(turns: list[Turn]) -> Iterator[str]:
         waiting = calls
     if waiting:
         yield f"turn {len(turns)}: the last message calls tools, and has no results for them"
-
-
-def _of_thinking(body: Mapping[str, Any], turns: list[Turn]) -> Iterator[str]:
-    """With manual thinking, the assistant turn before tool results must start with its thinking."""
-    if (body.get("thinking") or {}).get("type") != "enabled" or len(turns) < 2:
-        return
-    goes_on = turns[-1][0] == "user" and any(block.get("type") == "tool_result" for block in turns[-1][1])
-    if goes_on and turns[-2][1][0].get("type") not in THINKING:
-        yield (
-            "with manual thinking, the tool results at the end need the thinking that came before their calls, and "
-            "it cannot be sent without its signature: run with --set conversation.params.thinking.type=adaptive or "
-            "=disabled"
-        )

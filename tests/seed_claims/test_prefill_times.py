@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachecost.analysis.optimum.prefill import published_prefill, published_times
+from tools.seed_claims.prefill_times import published_prefill, published_times
 
 TIMES = [(10_000, 1.6, 1.1), (100_000, 11.5, 2.4), (187_371, 20.37, 2.92)]
 

@@ -1,1 +1,0 @@
-"""Conversations that have sizes and no content, made into requests that can be sent."""
