@@ -168,9 +168,9 @@ class ReplayJob:
                 name = f"{AS_RECORDED}, {capacity:,} tokens kept"
                 yield _recorded_ledger(self.bar.count(calls), setup, with_timelines, name)
 
-    def _calls(self, keep_content: bool = True) -> Iterator[Call]:
+    def _calls(self) -> Iterator[Call]:
         with self.bar.reading(self.logs.paths):
-            yield from self.model_days.of_calls(self.bill.add_all(read_logs(self.logs, keep_content)))
+            yield from self.model_days.of_calls(self.bill.add_all(read_logs(self.logs)))
 
     def _recorded_calls(self) -> tuple[Iterable[Call], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
