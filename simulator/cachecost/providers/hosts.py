@@ -354,10 +354,7 @@ class _File:
             self._sources[key] = Source(source["title"], source["date"], confidence)
         self._rule_tables: Mapping[str, Any] = data.get("rules", {})
         self._rules = dict(base.rules)
-        for (
-            name,
-            stated,
-        ) in self._rule_tables.items():  # the meaning, unit and rows for all models may come from the base
+        for name, stated in self._rule_tables.items():  # meaning, unit and rows for all models may be those of the base
             known = base.rules.get(name)
             meaning = stated["meaning"] if known is None else stated.get("meaning", known.meaning)
             unit = stated.get("unit", known.unit if known else "")
@@ -365,7 +362,16 @@ class _File:
             self._rules[name] = Rule(name, meaning, unit, rows)
 
     def parsed(self) -> ParsedRules:
-        data, sources, models = self._data, self._sources, self._models()
+        data, sources, base = self._data, self._sources, self._base.models
+        lacks = frozenset(data["data"].get("lacks", ()))
+        if unknown := lacks - set(base):
+            raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
+        own = {entry["id"]: entry for entry in data.get("model", [])}
+        models = {
+            name: self._over(model, own.pop(name, {"id": name})) for name, model in base.items() if name not in lacks
+        }
+        models |= {name: self._new(entry) for name, entry in own.items()}
+        models = dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
         ways = {name: self._stated(f"way {name}", stated, None) for name, stated in data.get("ways", {}).items()}
         readings: dict[tuple[str, str], AssumptionRows] = {}
         for entry in data.get("assumption", []):
@@ -384,18 +390,6 @@ class _File:
             meant = AliasRow(entry["model"], entry["from"], entry.get("to"), sources[entry["source"]])
             aliases[entry["name"]] = (*aliases.get(entry["name"], ()), meant)
         return ParsedRules(self._rules, models, tuple(refuted), self._naming, ways, readings, aliases)
-
-    def _models(self) -> dict[str, Model]:
-        """The models of this file over those of its base, newest first, without those that this host does not serve."""
-        base, lacks = self._base.models, frozenset(self._data["data"].get("lacks", ()))
-        if unknown := lacks - set(base):
-            raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
-        stated = {entry["id"]: entry for entry in self._data.get("model", [])}
-        models = {
-            name: self._over(model, stated.pop(name, {"id": name})) for name, model in base.items() if name not in lacks
-        }
-        models |= {name: self._new(entry) for name, entry in stated.items()}
-        return dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
 
     def _new(self, entry: Mapping[str, Any]) -> Model:
         """A model of this file: its own rows win over those of its family, these over its generation's."""

@@ -212,7 +212,17 @@ class PriceBook:
         """The rows in force, the stated price of its rule file first: all price files go over it."""
         names = (ANY_MODEL, *model.price_names)
         known = [row for sheet in self._sheets for name in names for row in sheet.rows.get((host, name), ())]
-        rows = self._same(host, model.name, day, any(row.holds(day) for row in known))
+        has_own, shipped = any(row.holds(day) for row in known), load_shipped()
+        # Public rows of the other host whose prices hold where this one has none. Its length tiers would override a
+        # price of this host's own.
+        same = [row for sheet in shipped for row in sheet.same if row.covers(host, model.name, day)][-1:]
+        rows = [
+            replace(row, source=f"as on {of.base} ({of.source}): {row.source}")
+            for of in same
+            for sheet in shipped
+            for row in sheet.rows.get((of.base, model.name), ())
+            if row.holds(day) and not (has_own and row.above)
+        ]
         if model.price:
             base, source = catalogue(host).base, f"{model.source.title} ({model.source.date})"
             prices = {name: Decimal(str(price)) for name, price in model.price.items()}
@@ -226,45 +236,26 @@ class PriceBook:
             raise fault(f"no price known for {model.name} on host {host}{when}; {own} with --prices")
         return rows
 
-    def _same(self, host: str, model: str, day: date, has_own: bool) -> list[PriceRow]:
-        """Public rows of the other host whose prices hold where this one has none.
-
-        Its length tiers apply only where the host has no price of its own; otherwise they would override it.
-        """
-        same = [row for sheet in load_shipped() for row in sheet.same if row.covers(host, model, day)][-1:]
-        rows = [(row, of) for of in same for sheet in load_shipped() for row in sheet.rows.get((of.base, model), ())]
-        return [
-            replace(row, source=f"as on {of.base} ({of.source}): {row.source}")
-            for row, of in rows
-            if row.holds(day) and not (has_own and row.above)
-        ]
-
     def _factor(self, host: str, model: str, day: date, asked: list[str]) -> tuple[Decimal, list[str]]:
         """The factor of all prices, and its sources."""
         factor, sources = Decimal(1), []
+        modifiers = [row for sheet in self._sheets for row in sheet.modifiers if row.names(host, model)]
         for name in asked:
-            modifier = self._modifier(name, host, model, day)
-            if modifier:
-                for other in asked:
-                    if other in modifier.not_with:
-                        raise CannotEvaluate(
-                            f"{model} has no {_in_words(modifier.name)} together with {_in_words(other)}"
-                        )
-                factor *= modifier.multiplier
-                sources.append(f"{_in_words(name)} × {modifier.multiplier}: {modifier.source}")
+            rows = [row for row in modifiers if row.name == name]
+            modifier = next((row for row in reversed(rows) if row.holds(day)), None)
+            if modifier is None and name in UNASKED:
+                continue
+            if modifier is None:
+                where = "" if host == DEFAULT_HOST else f" on host {host}"
+                when = f" on {day} (only {_spans(rows)}{_other_day(rows)})" if rows else ""
+                what = IN_WORDS.get(name, f"price of '{name}' (service tier or region)")
+                raise CannotEvaluate(f"{model} has no {what}{where}{when}")
+            for other in asked:
+                if other in modifier.not_with:
+                    raise CannotEvaluate(f"{model} has no {_in_words(modifier.name)} together with {_in_words(other)}")
+            factor *= modifier.multiplier
+            sources.append(f"{_in_words(name)} × {modifier.multiplier}: {modifier.source}")
         return factor, sources
-
-    def _modifier(self, name: str, host: str, model: str, day: date) -> Modifier | None:
-        rows = [row for sheet in self._sheets for row in sheet.modifiers if row.name == name and row.names(host, model)]
-        for row in reversed(rows):
-            if row.holds(day):
-                return row
-        if name in UNASKED:
-            return None
-        where = "" if host == DEFAULT_HOST else f" on host {host}"
-        when = f" on {day} (only {_spans(rows)}{_other_day(rows)})" if rows else ""
-        what = IN_WORDS.get(name, f"price of '{name}' (service tier or region)")
-        raise CannotEvaluate(f"{model} has no {what}{where}{when}")
 
 
 def _asked_modifiers(host: str, terms: CallTerms, of_endpoint: tuple[str, ...]) -> list[str]:

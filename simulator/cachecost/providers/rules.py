@@ -412,6 +412,9 @@ class RuleBook:
         if not book.is_priced:  # a self-hosted server: 0 means that the user did not set it
             own |= {name: value for name, value in server.items() if value}
         lag = book.value(model, "visibility_lag", when) if "visibility_lag" in book.rules else {}
+        stated = book.value(model, "read_range", when) if "read_range" in book.rules else {}
+        is_best_effort = "matching" in book.rules and book.value(model, "matching", when) == "best_effort"
+        read_range = BOUNDS if is_best_effort else None
         runs = self.assumptions.lookback_runs
         collapses = runs == "collapsed"
         if runs == "by_date" and "collapses_runs" in book.rules:
@@ -424,7 +427,7 @@ class RuleBook:
             collapses_runs="collapses_runs" in book.rules and collapses,
             hidden=_hidden_tokens(book, model, when),
             visibility_lag=VisibilityLag(lag["median"], lag["sigma"]) if lag else None,
-            read_range=_read_range(book, model, when),
+            read_range=StatedRange(stated["least"], stated["coverage"]) if stated else read_range,
             assumptions=assumptions,
             retired=model.retired,
             day=when,
@@ -459,15 +462,6 @@ def _hidden_tokens(book: Catalogue, model: Model, day: date) -> HiddenTokens:
         adaptive["prefix"],
         adaptive["tail"],
     )
-
-
-def _read_range(book: Catalogue, model: Model, day: date) -> StatedRange | None:
-    """The range that the host's rules state; bounds where the cache is best effort and they state none."""
-    said = book.value(model, "read_range", day) if "read_range" in book.rules else {}
-    if said:
-        return StatedRange(said["least"], said["coverage"])
-    is_sure = "matching" not in book.rules or book.value(model, "matching", day) != "best_effort"
-    return None if is_sure else BOUNDS
 
 
 def data_date(host: str = DEFAULT_HOST) -> date:

@@ -87,17 +87,9 @@ def _find_faults(data: dict[str, Any], lines: TomlLines, file: str) -> Iterator[
         tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
         for number, entry in enumerate(tables):
             unknown = ((key, f"unknown key{nearest(key, keys)}") for key in entry if key not in keys)
-            for key, message in (*unknown, *_day_faults(entry), *_name_faults(entry), *_value_faults(kind, entry)):
+            for key, message in (*unknown, *_day_and_name_faults(entry), *_value_faults(kind, entry)):
                 where = f"{kind}[{number}]" + (f".{key}" if key else "")
                 yield Fault(file, f"{where}: {message}", lines.of(kind, number, key))
-
-
-def _day_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    days = {key: entry[key] for key in DAYS if key in entry}
-    wrong = [key for key, day in days.items() if type(day) is not date]
-    yield from ((key, f"expected a day like 2026-03-07; got {_show(days[key])}") for key in wrong)
-    if len(days) == len(DAYS) and not wrong and days["to"] <= days["from"]:
-        yield "to", f"expected a day after from = {days['from']}; got {days['to']}"
 
 
 def _value_faults(kind: str, entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -114,8 +106,13 @@ def _value_faults(kind: str, entry: dict[str, Any]) -> Iterator[tuple[str, str]]
         yield "host", f"{host} is not a self-hosted server; expected one of {own}"
 
 
-def _name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Errors of host and models: a row with an unknown name would never match."""
+def _day_and_name_faults(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Errors of days, host and models: a row with an unknown name would never match."""
+    days = {key: entry[key] for key in DAYS if key in entry}
+    wrong = [key for key, day in days.items() if type(day) is not date]
+    yield from ((key, f"expected a day like 2026-03-07; got {_show(days[key])}") for key in wrong)
+    if len(days) == len(DAYS) and not wrong and days["to"] <= days["from"]:
+        yield "to", f"expected a day after from = {days['from']}; got {days['to']}"
     host = entry.get("host", DEFAULT_HOST)
     if host not in hosts():
         yield "host", f"no rules for host {_show(host)}{nearest(str(host), hosts())}; known: {', '.join(hosts())}"

@@ -252,17 +252,17 @@ class ModelPricing:
         found: dict[str, Decimal] = {}
         sources: list[str] = []
         for name in PRICED_CLASSES:
-            found[name], source = self._price(name, chosen.get(name), found)
+            if row := chosen.get(name):
+                found[name], source = row.prices[name], row.source
+            elif self.kept and name in WRITES:
+                found[name], source = self.kept.of(name, found), f"storage: {self.kept.storage.source}"
+            elif other := self.instead.get(name):
+                found[name], source = found[other.like] * other.times, other.source
+            else:
+                words = CLASS_IN_WORDS.get(name, f"{name} tokens")
+                raise CannotEvaluate(
+                    f"no price of {words} known for {self.model} on host {self.host}; give one with --prices"
+                )
             sources.append(source)
         prices = {name: price * factor for name, price in found.items()}
         return Prices(**prices, source=", ".join([*dict.fromkeys(sources), *notes]), fees=self.fees)
-
-    def _price(self, name: str, row: PriceRow | None, found: Mapping[str, Decimal]) -> tuple[Decimal, str]:
-        if row:
-            return row.prices[name], row.source
-        if self.kept and name in WRITES:
-            return self.kept.of(name, found), f"storage: {self.kept.storage.source}"
-        if other := self.instead.get(name):
-            return found[other.like] * other.times, other.source
-        words = CLASS_IN_WORDS.get(name, f"{name} tokens")
-        raise CannotEvaluate(f"no price of {words} known for {self.model} on host {self.host}; give one with --prices")

@@ -234,7 +234,19 @@ def document(content: Content) -> BlockParts:
     known.
     """
     named = BlockParts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
-    return _document_parts(content, named, merge_parts(_source_parts(_source(content))))
+    source = _source(content)
+    kind, data, media_type = source.get("type"), source.get("data"), str(source.get("media_type"))
+    if kind == "text":
+        inside = BlockParts((str(data or ""),))
+    elif kind == "content":
+        inside = merge_parts(_content_parts(source.get("content")))
+    elif media_type.startswith(("video/", "audio/")):
+        inside = unruled_file()
+    else:
+        read = decode_base64(data) if kind == "base64" else b""
+        is_text = bool(read) and TEXTS.fullmatch(media_type) is not None
+        inside = BlockParts((read.decode("utf-8", "replace"),)) if is_text else _media_pages(read)
+    return _document_parts(content, named, inside)
 
 
 def search_result(content: Content) -> BlockParts:
@@ -255,20 +267,6 @@ def _document_parts(content: Content, named: BlockParts, inside: BlockParts) -> 
 def _source(content: Content) -> Content:
     source = content.get("source")
     return source if isinstance(source, Mapping) else {}
-
-
-def _source_parts(source: Content) -> Iterator[BlockParts]:
-    kind, data = source.get("type"), source.get("data")
-    if kind == "text":
-        yield BlockParts((str(data or ""),))
-    elif kind == "content":
-        yield from _content_parts(source.get("content"))
-    elif str(source.get("media_type")).startswith(("video/", "audio/")):
-        yield unruled_file()
-    else:
-        read = decode_base64(data) if kind == "base64" else b""
-        is_text = TEXTS.fullmatch(str(source.get("media_type"))) is not None
-        yield BlockParts((read.decode("utf-8", "replace"),)) if is_text and read else _media_pages(read)
 
 
 def _content_parts(value: Any) -> Iterator[BlockParts]:

@@ -138,8 +138,16 @@ def _lookups(attempt: Attempt, call: Call, simulated: SimulatedCall) -> Iterator
 
 def _build_visit(prefixes: Sequence[Prefix], lookup: _Lookup, entries: Numbers, found: Numbers) -> Visit:
     """A visit, once all entries are numbered: `entries` are those that it writes, `found` those that it may find."""
-    candidates = tuple([Candidate(n, prefixes[n].depth, lookup.sizes.of(prefixes[n])) for n in found])
-    writes = zip(entries, lookup.prompt.breakpoints, strict=True)
+    prompt, sizes, answer = lookup.prompt, lookup.sizes, lookup.answer
+    candidates = tuple([Candidate(n, prefixes[n].depth, sizes.of(prefixes[n])) for n in found])
+    writes = zip(entries, prompt.breakpoints, strict=True)
+    total, usages = sizes.total(prompt), list[Usage]()
+    for hit in (*candidates, None):  # rule 15
+        hit_end, depth = (hit.size, hit.depth) if hit else (0, 0)
+        after = [(sizes.of(one.prefix), one.ttl) for one in prompt.breakpoints if one.prefix.depth > depth]
+        hour_end, end = divide(hit_end, [one for one in after if one[0] >= lookup.rules.minimum_tokens])
+        written = end - hour_end, hour_end - hit_end
+        usages.append(Usage(total - end, hit_end, *written, answer.output_tokens, answer.tool_uses))
     return Visit(
         lookup.attempt,
         lookup.later_s,
@@ -148,18 +156,8 @@ def _build_visit(prefixes: Sequence[Prefix], lookup: _Lookup, entries: Numbers, 
         lookup.prices,
         tuple([EntryWrite(entry, one.prefix.depth, TTLS.index(one.ttl)) for entry, one in writes]),
         candidates,
-        tuple([_divide(lookup, hit) for hit in (*candidates, None)]),
+        tuple(usages),
     )
-
-
-def _divide(lookup: _Lookup, hit: Candidate | None) -> Usage:
-    """Rule 15 for a hit at `hit`, or a miss."""
-    prompt, sizes, answer = lookup.prompt, lookup.sizes, lookup.answer
-    hit_end, depth = (hit.size, hit.depth) if hit else (0, 0)
-    after = [(sizes.of(one.prefix), one.ttl) for one in prompt.breakpoints if one.prefix.depth > depth]
-    hour_end, end = divide(hit_end, [one for one in after if one[0] >= lookup.rules.minimum_tokens])
-    unread = sizes.total(prompt) - end
-    return Usage(unread, hit_end, end - hour_end, hour_end - hit_end, answer.output_tokens, answer.tool_uses)
 
 
 SeedMask = NDArray[np.bool_]

@@ -19,7 +19,7 @@ from cachecost.caches.expiry import CacheEntry
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.request import TTL, refusal
 from cachecost.providers.prices import PriceBook, Prices, terms_of
-from cachecost.providers.rules import ModelRules, RuleBook
+from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.agent import Agent
@@ -76,22 +76,18 @@ class SharedTotals:
                 terms.counter(rules.generation)
             gc.disable()  # nothing made here is garbage, and it would scan all of it again and again
             plan = self._plans.of(agent)
-            table = self._table(_Key(plan, self._prompt_store(terms, read), terms.prices, agent.model))
+            setup = prompt_setup(terms, read)
+            known = next((one for one in self._prompt_stores if one.setup == setup), None)
+            if known is not None:
+                self._prompt_stores.remove(known)
+            self._prompt_stores = [*self._prompt_stores, known or PromptStore(terms, read)][-MOST_READINGS:]
+            table = self._table(_Key(plan, self._prompt_stores[-1], terms.prices, agent.model))
         except (CannotEvaluate, NotShared):
             return None
         finally:
             if collects:
                 gc.enable()
         return compute_totals(table, agent.placement.ttl)
-
-    def _prompt_store(self, terms: ReplaySetup, book: RuleBook) -> PromptStore:
-        setup = prompt_setup(terms, book)
-        known = next((one for one in self._prompt_stores if one.setup == setup), None)
-        if known is not None:
-            self._prompt_stores.remove(known)
-        self._prompt_stores.append(known or PromptStore(terms, book))
-        del self._prompt_stores[:-MOST_READINGS]
-        return self._prompt_stores[-1]
 
     def _table(self, key: _Key) -> CallTable:
         found = self._tables.pop(key, None)
