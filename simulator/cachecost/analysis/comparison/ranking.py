@@ -71,7 +71,14 @@ def rank_sentences(summary: Summary) -> list[str]:
     if len(order) == 1:
         return [f"{quote(best.name)} is the only strategy that can be compared: {best.answer}."]
     following = next((line for line in order if line not in winners), None)
-    lead = f", {_lead(summary, best, following)}" if following else ""
+    lead = ""
+    if following:
+        less = following.effort - best.effort
+        share = percent(-(change(best.effort, following.effort) or 0))
+        lead = f", {tokens(int(less))} ({share}) less than {quote(following.name)}"
+        if summary.is_priced:
+            margin = ", ".join(filter(None, (share, margin_words(best, following))))
+            lead = f", {rough_dollars(less)} ({margin}) less than {quote(following.name)}"
     names = join_names([line.name for line in winners])
     is_equal = len(summary.equal_lines) == len(winners)
     if len(winners) == 1:
@@ -88,16 +95,6 @@ def rank_sentences(summary: Summary) -> list[str]:
     if ties:
         sentences.append(f"Equal to the last digit: {'; '.join(ties)}.")
     return [*sentences, *doubt_sentences(summary)]
-
-
-def _lead(summary: Summary, best: StrategyLine, line: StrategyLine) -> str:
-    """How much less `best` costs than a line, in that line's share: "$0.44 (8%, ±$0.03) less than “b”"."""
-    less = line.effort - best.effort
-    share = percent(-(change(best.effort, line.effort) or 0))
-    if not summary.is_priced:
-        return f"{tokens(int(less))} ({share}) less than {quote(line.name)}"
-    margin = margin_words(best, line)
-    return f"{rough_dollars(less)} ({', '.join(filter(None, (share, margin)))}) less than {quote(line.name)}"
 
 
 def _in_order(summary: Summary) -> list[StrategyLine]:

@@ -297,9 +297,16 @@ class ChangedReplay:
                 self._numbers.append(len(self._matches))
             is_kept = before and self._earlier.steps[match - 1].call is step.call
             if before and is_kept and self._finds_alike(step.call, before):
-                made = self._keep(before, match)
-            else:
-                made = self._make(step.call, match, position, before)
+                yield self._keep(before, match)
+                continue
+            if self._lineage:
+                self._lineage.end_call()  # what was asked to compare
+            made = self._simulation.simulate(step.call)
+            self._cache.end_call(position, step.call.start, before.use.changed if before else ())
+            if self._lineage:
+                deepest = self._lineage.end_call().deepest
+                is_alike = before and deepest == before.answers.deepest and made.passes and before.made.passes
+                self._matches.append(match if is_alike else CHANGED)
             yield made
 
     def _keep(self, before: TrackedCall, match: int) -> SimulatedCall:
@@ -324,17 +331,6 @@ class ChangedReplay:
             )
             passes = (replace(passes[0], losses=losses), *passes[1:])
         return made._replace(row=replace(made.row, call=number), passes=passes)
-
-    def _make(self, call: Call, match: int, position: int, before: TrackedCall | None) -> SimulatedCall:
-        if self._lineage:
-            self._lineage.end_call()  # what was asked to compare
-        made = self._simulation.simulate(call)
-        self._cache.end_call(position, call.start, before.use.changed if before else ())
-        if self._lineage:
-            deepest = self._lineage.end_call().deepest
-            is_alike = before and deepest == before.answers.deepest and made.passes and before.made.passes
-            self._matches.append(match if is_alike else CHANGED)
-        return made
 
     def _finds_alike(self, call: Call, before: TrackedCall) -> bool:
         """Whether every question to the cache and to the lineage has the answer that it had before."""
