@@ -119,11 +119,12 @@ def _view_sessions(shown: ViewOptions, save: Path | None, port: int, opens_brows
     listing = find_sessions(shown, shown.paths)
     if not listing.keys:
         return ExitCode.INVALID_INPUT if listing.skipped else ExitCode.OK
+    from cachecost.analysis.bill.timeline import sessions_by_time
     from cachecost.analysis.viewing.listing import session_id
 
     source, opened = sessions_source(listing, shown), None
     if shown.session is not None:
-        opened = session_id(choose_session(shown.session, listing.keys_by_time()))
+        opened = session_id(choose_session(shown.session, sessions_by_time(listing.account)))
     if save is None:
         serve_source(source, f"#/session/{opened}" if opened else "", port, opens_browser)
         return ExitCode.OK

@@ -189,7 +189,7 @@ class PriceBook:
             known = f"known from {model.released}: --as-of {model.released}"
             raise CannotEvaluate(f"{model.id} has no price on {when}; {known}")
         rows = self._rows(host, model, when)
-        factor, sources = self._factor(host, model.name, when, _asked_modifiers(host, terms, model.modifiers))
+        factor, sources = self._factor(host, model, when, terms)
         if peak:
             kind = "peak" if peak.multiplier > 1 else "discount"
             sources = [*sources, f"{kind} hours × {peak.multiplier}: {peak.source}"]
@@ -236,10 +236,16 @@ class PriceBook:
             raise fault(f"no price known for {model.name} on host {host}{when}; {own} with --prices")
         return rows
 
-    def _factor(self, host: str, model: str, day: date, asked: list[str]) -> tuple[Decimal, list[str]]:
-        """The factor of all prices, and its sources."""
+    def _factor(self, host: str, model: Model, day: date, terms: CallTerms) -> tuple[Decimal, list[str]]:
+        """The factor of all prices, and its sources: of tiers and region, of the endpoint, of what needs no request."""
+        # What a host calls a tier is the name of its modifier; "" for its standard tier.
+        renamed = [row for row in load_shipped()[1].tiers if row.host in (host, ANY_HOST)]
+        asked = [next((row.means for row in renamed if name in row.names), name) for name in terms.tiers]
+        asked += [terms.region] if terms.region not in ("", WORLDWIDE) else []
+        asked += [name for name in model.modifiers if name != REGIONAL or terms.region != WORLDWIDE]
+        asked = list(dict.fromkeys([*filter(None, asked), "discount"]))
         factor, sources = Decimal(1), []
-        modifiers = [row for sheet in self._sheets for row in sheet.modifiers if row.names(host, model)]
+        modifiers = [row for sheet in self._sheets for row in sheet.modifiers if row.names(host, model.name)]
         for name in asked:
             rows = [row for row in modifiers if row.name == name]
             modifier = next((row for row in reversed(rows) if row.holds(day)), None)
@@ -249,26 +255,14 @@ class PriceBook:
                 where = "" if host == DEFAULT_HOST else f" on host {host}"
                 when = f" on {day} (only {_spans(rows)}{_other_day(rows)})" if rows else ""
                 what = IN_WORDS.get(name, f"price of '{name}' (service tier or region)")
-                raise CannotEvaluate(f"{model} has no {what}{where}{when}")
+                raise CannotEvaluate(f"{model.name} has no {what}{where}{when}")
             for other in asked:
                 if other in modifier.not_with:
-                    raise CannotEvaluate(f"{model} has no {_in_words(modifier.name)} together with {_in_words(other)}")
+                    both = f"{_in_words(modifier.name)} together with {_in_words(other)}"
+                    raise CannotEvaluate(f"{model.name} has no {both}")
             factor *= modifier.multiplier
             sources.append(f"{_in_words(name)} × {modifier.multiplier}: {modifier.source}")
         return factor, sources
-
-
-def _asked_modifiers(host: str, terms: CallTerms, of_endpoint: tuple[str, ...]) -> list[str]:
-    """The modifiers that apply: those of the tiers and the region, those of the endpoint, and what needs no request.
-
-    What a host calls a tier is the name of its modifier; "" for its standard tier.
-    """
-    rows = [row for row in load_shipped()[1].tiers if row.host in (host, ANY_HOST)]
-    tiers = [next((row.means for row in rows if name in row.names), name) for name in terms.tiers]
-    regions = [terms.region] if terms.region not in ("", WORLDWIDE) else []
-    regions = [terms.region] if terms.region not in ("", WORLDWIDE) else []
-    brought = [name for name in of_endpoint if name != REGIONAL or terms.region != WORLDWIDE]
-    return list(dict.fromkeys([*filter(None, tiers), *regions, *brought, "discount"]))
 
 
 @cache

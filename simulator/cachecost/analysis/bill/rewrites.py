@@ -198,7 +198,12 @@ class SharedPrefixes:
                     for other, one in firsts
                     if one is not call and call.read < one.read <= call.total_input
                 ]
-                size = (min(sizes)[1] if sizes else 0) or (_estimate_shared(call, writer) if writer else 0)
+                size = min(sizes)[1] if sizes else 0
+                # Of sub-agents that started together, if their prompts are alike, the length of the shared prefix.
+                if not size and writer and call.agent and call.session == writer.session:
+                    cached = [one.cached - one.new_chars // CHARACTERS_PER_TOKEN for one in (call, writer)]
+                    is_same = call.agent_type or max(cached) - min(cached) <= SAME_SIZE * max(cached)
+                    size = max(0, min(cached)) if is_same else 0
                 tokens = min(size - call.read, call.written + call.tokens[0])
                 evidence = _find_prefix_evidence(call, writer, touches) if tokens > 0 else None
                 if evidence:
@@ -214,15 +219,6 @@ def _find_writer_in_flight(call: BilledCall, earlier: Sequence[BilledCall]) -> B
         if one.answered - (one.start or 0.0) >= SHORTEST_CALL_S:  # else its stamps are those of a copy
             return one
     return None
-
-
-def _estimate_shared(call: BilledCall, writer: BilledCall) -> int:
-    """The length of the prefix of two sub-agents that started together, if their prompts are alike; 0: unknown."""
-    if not call.agent or call.session != writer.session:
-        return 0
-    sizes = [one.cached - one.new_chars // CHARACTERS_PER_TOKEN for one in (call, writer)]
-    is_same = call.agent_type or max(sizes) - min(sizes) <= SAME_SIZE * max(sizes)
-    return max(0, min(sizes)) if is_same else 0
 
 
 def _find_prefix_evidence(

@@ -301,13 +301,6 @@ class Summary:
         return tuple(line for line in self.lines if line.is_apart)
 
     @property
-    def is_certain(self) -> bool:
-        """Whether the best stays the best even if best-effort hits do not happen."""
-        best = self.best
-        others = [line for line in ranked(self.lines) if line is not best]
-        return best is None or best.most is None or all(best.most <= line.effort for line in others)
-
-    @property
     def class_names(self) -> dict[str, str]:
         """What the token classes are called, with the host's own words for its TTLs."""
         short, long = next((ledger.ttls for ledger in self.comparison.ledgers), TTL_NAMES)
@@ -457,18 +450,20 @@ def margin_words(one: StrategyLine, other: StrategyLine) -> str:
 
 
 def doubt_sentences(summary: Summary) -> list[str]:
-    """That it is not certain what is the cheapest, where hits are best effort."""
-    if summary.best is None or summary.is_certain:
+    """That it is not certain what is the cheapest, where best-effort hits that do not happen may change it."""
+    best = summary.best
+    others = [line for line in ranked(summary.lines) if line is not best]
+    if best is None or best.most is None or all(best.most <= line.effort for line in others):
         return []
     return ["Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."]
 
 
-def tie_sentence(summary: Summary, best: StrategyLine, also: StrategyLine | None = None) -> str:
-    """The strategies that `best` leads by less than the error margin, `also` among them; "" where there is none."""
+def tie_sentence(summary: Summary, best: StrategyLine) -> str:
+    """The strategies that `best` leads by less than the error margin; "" where there is none."""
     near = [line for line in summary.best_lines if line not in summary.equal_lines]
     if not near:
         return ""
-    named = also if also in near else max(near, key=lambda line: line.effort)
+    named = max(near, key=lambda line: line.effort)
     if len(summary.best_lines) == 2:
         costs = f"{quote(best.name)} ({best.answer}) and {quote(named.name)} ({named.answer})"
         return f"{costs} are within the error margin: {lead_words(best, named)}."

@@ -143,7 +143,17 @@ class Netting:
         if cheaper > 0:
             words = words or causes()[best.losses[0].cause].fix
             words += f"; {dollars(saved + cheaper)} with the difference in price"
-        shares = self._share_out(best, best.fixed)
+        still = _paid_again(best.fixed, _group_by_cause(best.fixed).get(best.losses[0].cause, []))
+        paid = _paid_again(best.observed, best.losses)
+        less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
+        saved_by = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
+        numbers = [number for number, usd in less.items() if usd > 0]
+        net = saved + sum((self._unclaimed.pop(one, ZERO) for one in numbers), ZERO)
+        shares = share_out(net, numbers, saved_by, self.left)
+        unnamed = [number for number, usd in saved_by.items() if usd > 0 and number not in shares]
+        rest = net - sum(shares.values(), ZERO)
+        for number, usd in share_out(rest, unnamed, saved_by, dict(saved_by)).items():
+            self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
             netted = NettedLoss(loss, best.observed, share, words)
@@ -151,20 +161,6 @@ class Netting:
         self.observed, self.now = best.fixed, best.after
         if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
-
-    def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
-        still = _paid_again(fixed, _group_by_cause(fixed).get(best.losses[0].cause, []))
-        paid = _paid_again(best.observed, best.losses)
-        less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
-        saved = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
-        numbers = [number for number, usd in less.items() if usd > 0]
-        net = self.now.total - best.after.total + sum((self._unclaimed.pop(one, ZERO) for one in numbers), ZERO)
-        shares = share_out(net, numbers, saved, self.left)
-        others = [number for number, usd in saved.items() if usd > 0 and number not in shares]
-        rest = net - sum(shares.values(), ZERO)
-        for number, usd in share_out(rest, others, saved, dict(saved)).items():
-            self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
-        return shares
 
     def _choose_fix(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
         """The fix that saves most, for the calls in whose scope it does; None: none saves anything.

@@ -126,9 +126,6 @@ class PossibleEntry:
     age_s: float
     expired_s: float | None = None
 
-    def is_read_by(self, billed: int) -> bool:
-        return abs(self.read - billed) <= _slack(billed, self.is_measured)
-
 
 def judge_breakpoint_hit(
     comparison: BillComparison, possible: Sequence[PossibleEntry], lag: VisibilityLag | None = None
@@ -145,7 +142,7 @@ def judge_breakpoint_hit(
             return BillVerdict("cold", True)
         late = _describe_lag(comparison, possible, lag)
         return BillVerdict("cold", False, _describe_miss(predicted, late), cause="visibility_lag" if late else "")
-    matching = [one for one in possible if one.is_read_by(read)]
+    matching = [one for one in possible if abs(one.read - read) <= _slack(read, one.is_measured)]
     if not matching:
         return BillVerdict("unknown", False, _describe_unknown(read, predicted))
     if abs(predicted - read) <= TOLERANCE:
@@ -155,8 +152,14 @@ def judge_breakpoint_hit(
         words = f"read {read:,} tokens {since}: an unrecorded call may have kept them alive"
         return BillVerdict("unknown", False, words, found=matching[0].prefix)
     late = _describe_lag(comparison, possible, lag) if predicted > read else ""
-    words = _describe_other_hit(comparison, possible) + late
-    return BillVerdict("hit", False, words, cause="visibility_lag" if late else "")
+    words = f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"
+    if comparison.hit is None:
+        words = f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"
+    elif min(possible, key=lambda one: abs(one.read - read)).prefix is comparison.hit:
+        why = "its length is an estimate: no other bill gives it"
+        why = "other bills give another length" if comparison.is_measured else why
+        words = f"the same prefix, {predicted - read:+,} tokens off; {why}"
+    return BillVerdict("hit", False, words + late, cause="visibility_lag" if late else "")
 
 
 def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
@@ -208,18 +211,3 @@ def _describe_unknown(read: int, predicted: int) -> str:
 def _describe_miss(predicted: int, late: str = "") -> str:
     why = late or ": evicted, or not readable yet"
     return f"a hit of {predicted:,} tokens was predicted, and nothing was read{why}"
-
-
-def _describe_other_hit(comparison: BillComparison, possible: Sequence[PossibleEntry]) -> str:
-    predicted, read = comparison.predicted.read, comparison.billed.read
-    if comparison.hit is None:
-        return f"no hit was predicted, and {read:,} tokens were read that an earlier call could have written"
-    nearest = min(possible, key=lambda one: abs(one.read - read))
-    if nearest.prefix is comparison.hit:
-        words = (
-            "other bills give another length"
-            if comparison.is_measured
-            else "its length is an estimate: no other bill gives it"
-        )
-        return f"the same prefix, {predicted - read:+,} tokens off; {words}"
-    return f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"

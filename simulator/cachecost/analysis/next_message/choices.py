@@ -383,24 +383,17 @@ def next_session(account: BillAccount, key: str, workload: Workload | None = Non
         return None
     client = timeline[-1].file.client
     size = measure_compactions(account) if not state.summary_tokens else None
-    state = replace(
-        state,
-        can_keep_alive=client not in WITHOUT_KEEP_ALIVES,
-        static_warm_until=_static_warm_until(account, key, state, find),
-        summary_tokens=size.summary if size else state.summary_tokens,
-    )
-    is_whole = workload is not None and timeline[-1].file.has_requests
-    return NextSession(state, find, LastConversation(workload) if workload is not None and is_whole else None)
-
-
-def _static_warm_until(account: BillAccount, key: str, state: SessionState, find: FindModel) -> float | None:
-    """Until when other sessions of the same client, version and model keep tools and system prompt warm."""
-    if not state.static_tokens:
-        return None
-    ends: list[float] = []
-    for file, call in account.calls():
+    ends: list[float] = []  # until when other sessions of the same version and model keep tools and system prompt warm
+    for file, call in account.calls() if state.static_tokens else ():
         is_same = (call.model, call.version, call.read) == (state.model, state.version, state.static_tokens)
         if is_same and call.start is not None and not call.agent and session_key(file, call) != key:
             ttl_s = find(call, "").ttl_s
             ends.append(call.start + (ttl_s.get("1h" if call.tokens[3] else "5m") or USUAL_TTL_S["5m"]))
-    return max(ends, default=None)
+    state = replace(
+        state,
+        can_keep_alive=client not in WITHOUT_KEEP_ALIVES,
+        static_warm_until=max(ends, default=None),
+        summary_tokens=size.summary if size else state.summary_tokens,
+    )
+    is_whole = workload is not None and timeline[-1].file.has_requests
+    return NextSession(state, find, LastConversation(workload) if workload is not None and is_whole else None)

@@ -99,8 +99,15 @@ def sent_blocks(call: Call, made: SimulatedCall | None, billed: Usage | None) ->
     else:
         first = made.passes[0]
         is_whole = usage is not None and len(made.passes) == 1
-        found = _size_as_rendered(first, usage if is_whole and usage else first.outcome.usage)
-        found = _insert_stripped(found, call.request)
+        rendered = _size_as_rendered(first, usage if is_whole and usage else first.outcome.usage)
+        messages = (at for at, one in enumerate(rendered) if one.block and one.layer is Layer.MESSAGES)
+        start = next(messages, len(rendered))
+        found, inside, sent = rendered[:start], rendered[start:], _message_blocks(call.request)
+        before, now = [block.digest for block in sent], [one.digest for one in inside]
+        for kind, i, j, k, m in opcodes(before, now, first_difference(before, now)):
+            if kind != "equal":  # sent, and not rendered
+                found += [SentBlock(Layer.MESSAGES, block, 0, "stripped") for block in sent[i:j]]
+            found += inside[k:m]
     return _join_fillers(found) if call.line else found
 
 
@@ -171,19 +178,6 @@ def _size_by_bytes(request: Request, usage: Usage) -> list[SentBlock]:
 
 def _message_blocks(request: Request) -> list[Block]:
     return [block for message in request.thread.messages() for block in message.blocks]
-
-
-def _insert_stripped(rendered: Sequence[SentBlock], request: Request) -> list[SentBlock]:
-    """The rendered blocks, and between them those that were sent and not rendered."""
-    start = next((at for at, one in enumerate(rendered) if one.block and one.layer is Layer.MESSAGES), len(rendered))
-    inside, sent = rendered[start:], _message_blocks(request)
-    made = list(rendered[:start])
-    before, now = [block.digest for block in sent], [one.digest for one in inside]
-    for kind, i, j, k, m in opcodes(before, now, first_difference(before, now)):
-        if kind != "equal":
-            made += [SentBlock(Layer.MESSAGES, block, 0, "stripped") for block in sent[i:j]]
-        made += inside[k:m]
-    return made
 
 
 Change = Literal["same", "changed", "new"]

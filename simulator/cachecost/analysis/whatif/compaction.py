@@ -77,7 +77,16 @@ class _RewrittenConversation:
         thread = step.call.request.thread
         if self.cut is not None and thread.up_to(self.cut.length) is not self.cut:
             self.cut = self.summary = None  # the client rewrote the thread itself
-        end = self._summary_end(thread) if self._length(step, self.cut) > self.limit else None
+        end: Thread | None = None
+        if self._length(step, self.cut) > self.limit:
+            # The last message before the last human one; in one long turn, that before the last answer.
+            least = self.cut.length if self.cut else 0
+            end = thread.human.parent if thread.human else None
+            if end is None or end.length <= least:
+                answers = (node for node in thread.back() if node.message and node.message.role == "assistant")
+                answer = next(answers, None)
+                end = answer.parent if answer else None
+                end = end if end is not None and end.length > least else None
         if end is None or self._length(step, end) > self.limit:
             return [step.with_change(self._short)]
         ask = self._summary_call(step, end)
@@ -98,16 +107,6 @@ class _RewrittenConversation:
                 )
             self._tokens[cut] = tokens
         return length - self._tokens[cut] + SUMMARY_TOKENS
-
-    def _summary_end(self, thread: Thread) -> Thread | None:
-        """The last message before the last human one; in one long turn, that before the last answer. None: nothing."""
-        least = self.cut.length if self.cut else 0
-        human = thread.human.parent if thread.human else None
-        if human is not None and human.length > least:
-            return human
-        answer = next((node for node in thread.back() if node.message and node.message.role == "assistant"), None)
-        before = answer.parent if answer else None
-        return before if before is not None and before.length > least else None
 
     def _short(self, call: Call) -> Call:
         """The call with the summary in the place of what it sums up. Breakpoints on that are gone."""

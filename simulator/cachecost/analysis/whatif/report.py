@@ -90,10 +90,6 @@ MOST_OFF = Decimal("0.1")
 FAR = "more than 10%"
 
 
-def no_expectation(replays: int) -> None:
-    """Nobody is told how many replays are to come."""
-
-
 def what_if(
     traffic: Workload,
     asked: Sequence[str] = (),
@@ -101,7 +97,7 @@ def what_if(
     at: int | None = None,
     tries_assumptions: bool | None = None,
     progress: Progress = quiet,
-    expect: Callable[[int], None] = no_expectation,
+    expect: Callable[[int], None] = lambda _: None,
     today: date | None = None,
 ) -> WhatifReport:
     """All alternatives for the calls of a workload, and their best combination.

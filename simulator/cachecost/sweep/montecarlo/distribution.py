@@ -69,17 +69,13 @@ class CostDistribution:
         return sum(self.costs, Decimal(0)) / len(self.seeds)
 
     @property
-    def standard_error(self) -> float:
-        """Of the mean, in USD; 0 for a single seed, which does not show it."""
-        if len(self.seeds) < 2:
-            return 0.0
-        return float(np.std(np.array(self.costs, dtype=np.float64), ddof=1)) / sqrt(len(self.seeds))
-
-    @property
     def convergence(self) -> float:
         """How far the mean may still be from the true one, 95 times of 100, as a share of it: 0.01 is ± 1 %."""
         mean = float(self.mean)
-        return CONFIDENCE * self.standard_error / mean if mean else 0.0
+        if not mean or len(self.seeds) < 2:  # a single seed does not show the error of the mean
+            return 0.0
+        standard_error = float(np.std(np.array(self.costs, dtype=np.float64), ddof=1)) / sqrt(len(self.seeds))
+        return CONFIDENCE * standard_error / mean
 
     def frame(self) -> pd.DataFrame:
         """One row a seed: its tokens by class, and dollars as Decimal."""

@@ -5,7 +5,7 @@ The caches of the seeds are arrays: a row per entry, a column per seed (rules 7 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -25,7 +25,6 @@ from cachecost.prompts.render import PrefixSizes, Prompt
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import TTLS, Usage
-from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.workload import Workload
 from cachecost.sweep.entries import EntryIndex, Numbers, build_tree
 from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
@@ -108,32 +107,28 @@ def build_visits(traffic: Workload, attempts: int = 1) -> VisitTable:
     for number, call in enumerate(traffic.calls):
         for left in reversed(range(attempts if call.purpose == MAIN else 1)):
             simulated = simulation.simulate(call)
-            lookups += _lookups(Attempt(number, left == 0), call, simulated)
+            if simulated.rules is None or simulated.prices is None:
+                continue
+            times, usage = pass_times(call.start, call.ready_s, len(simulated.passes)), simulated.row.usage
+            answer = Usage(output_tokens=usage.output_tokens, tool_uses=usage.tool_uses)
+            known = simulated.rules, simulated.prices, Attempt(number, left == 0)
+            for one, (start, first_token_s) in zip(simulated.passes, times, strict=True):
+                lookups.append(_Lookup(one.prompt, one.sizes, *known, start - call.start, first_token_s, answer))
+                answer = Usage()
         if simulated.row.error:
             errors.append((simulated.row.error_type, simulated.row.error))
     entries = EntryIndex()
     writes = []
-    for one in lookups:
-        in_key = one.rules.assumptions.ttl_in_key
-        marked = one.prompt.breakpoints
+    for lookup in lookups:
+        in_key = lookup.rules.assumptions.ttl_in_key
+        marked = lookup.prompt.breakpoints
         writes.append(tuple([entries.number(mark.prefix, mark.ttl if in_key else "") for mark in marked]))
-    tree = build_tree(entries, writes, [one.rules for one in lookups], range(len(lookups)))
+    tree = build_tree(entries, writes, [lookup.rules for lookup in lookups], range(len(lookups)))
     visits = [
         _build_visit(entries.prefixes, lookup, written, found)
         for lookup, written, found in zip(lookups, writes, tree.find_candidates(), strict=True)
     ]
     return VisitTable(visits, len(entries.prefixes), errors)
-
-
-def _lookups(attempt: Attempt, call: Call, simulated: SimulatedCall) -> Iterator[_Lookup]:
-    if simulated.rules is None or simulated.prices is None:
-        return
-    times, usage = pass_times(call.start, call.ready_s, len(simulated.passes)), simulated.row.usage
-    for one, (start, first_token_s) in zip(simulated.passes, times, strict=True):
-        answer = Usage(output_tokens=usage.output_tokens, tool_uses=usage.tool_uses)
-        later_s = start - call.start
-        yield _Lookup(one.prompt, one.sizes, simulated.rules, simulated.prices, attempt, later_s, first_token_s, answer)
-        usage = Usage()
 
 
 def _build_visit(prefixes: Sequence[Prefix], lookup: _Lookup, entries: Numbers, found: Numbers) -> Visit:
