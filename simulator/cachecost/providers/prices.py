@@ -161,7 +161,12 @@ class PriceBook:
         host = host_of(None, host, model)
         at = moment.at if isinstance(moment, CallMoment) else None
         day = self._as_of or (moment.day if isinstance(moment, CallMoment) else moment)
-        peak = self._peak(host, model, day, at) if at and day and host in self._with_peaks else None
+        peak: Peak | None = None  # the peak hours that contain the moment, of those in force on the day
+        if at and day and host in self._with_peaks:
+            name = catalogue(host).model(model, day).name
+            off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
+            if not any(row.start <= at.date() <= row.end for row in off):
+                peak = next((one for one in self._peaks if one.covers(host, name, day) and one.is_at(at)), None)
         key = (host, model, day, terms, peak)
         quote = self._quotes.get(key)
         if quote is None:
@@ -171,14 +176,6 @@ class PriceBook:
     def has_hours(self, host: str) -> bool:
         """Whether the host has peak hours."""
         return host in self._with_peaks
-
-    def _peak(self, host: str, name: str, day: date, when: datetime) -> Peak | None:
-        """The peak hours that contain the moment, of those in force on `day`."""
-        model, at = catalogue(host).model(name, day).name, when.date()
-        off = (row for sheet in self._sheets for row in sheet.holidays if row.host == host)
-        if any(row.start <= at <= row.end for row in off):
-            return None
-        return next((peak for peak in self._peaks if peak.covers(host, model, day) and peak.is_at(when)), None)
 
     def _quote(self, host: str, name: str, day: date | None, terms: CallTerms, peak: Peak | None) -> Quote:
         if host not in hosts():

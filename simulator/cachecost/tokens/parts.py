@@ -245,7 +245,16 @@ def document(content: Content) -> BlockParts:
     else:
         read = decode_base64(data) if kind == "base64" else b""
         is_text = bool(read) and TEXTS.fullmatch(media_type) is not None
-        inside = BlockParts((read.decode("utf-8", "replace"),)) if is_text else _media_pages(read)
+        pdf, assumed = None if is_text else read_pdf(read), unknown()
+        pdf = pdf or Pdf({assumed.page: assumed.pages}, "", None)
+        pages = {f"{width}x{height} page": number for (width, height), number in pdf.pages.items()}
+        if is_text:
+            inside = BlockParts((read.decode("utf-8", "replace"),))
+        elif pdf.unread is None:
+            characters = sum(pages.values()) * assumed.characters
+            inside = BlockParts((), {**pages, "unseen": characters, GUESSED: 1})
+        else:
+            inside = BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))
     return _document_parts(content, named, inside)
 
 
@@ -274,16 +283,6 @@ def _content_parts(value: Any) -> Iterator[BlockParts]:
         yield BlockParts((value,))
     elif isinstance(value, list):
         yield from (parts_of(str(item.get("type")), item) for item in value if isinstance(item, Mapping))
-
-
-def _media_pages(data: bytes) -> BlockParts:
-    pdf, assumed = read_pdf(data), unknown()
-    if pdf is None:
-        pdf = Pdf({assumed.page: assumed.pages}, "", None)
-    pages = {f"{width}x{height} page": number for (width, height), number in pdf.pages.items()}
-    if pdf.unread is None:
-        return BlockParts((), {**pages, "unseen": sum(pages.values()) * assumed.characters, GUESSED: 1})
-    return BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))
 
 
 __all__ = [

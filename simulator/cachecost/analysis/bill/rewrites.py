@@ -192,7 +192,15 @@ class SharedPrefixes:
             firsts.sort(key=lambda one: one[1].start or 0.0)
             touches = sorted(self._touches[kind]) if len(firsts) > 1 else []
             for number, (file, call) in enumerate(firsts[1:], 1):
-                writer = _find_writer_in_flight(call, [one for _, one in firsts[:number]])
+                # An earlier first call that had not begun to answer when this one was sent; a copy has other stamps.
+                start = call.start or 0.0
+                in_flight = (
+                    one
+                    for _, one in reversed(firsts[:number])
+                    if one.answered is not None and one.written and one.answered > start
+                    if one.answered - (one.start or 0.0) >= SHORTEST_CALL_S
+                )
+                writer = next(in_flight, None)
                 sizes = [
                     (other.project != file.project, one.read)
                     for other, one in firsts
@@ -208,17 +216,6 @@ class SharedPrefixes:
                 evidence = _find_prefix_evidence(call, writer, touches) if tokens > 0 else None
                 if evidence:
                     yield file, call, tokens, evidence
-
-
-def _find_writer_in_flight(call: BilledCall, earlier: Sequence[BilledCall]) -> BilledCall | None:
-    """An earlier first call that had not begun to answer when this one was sent."""
-    start = call.start or 0.0
-    for one in reversed(earlier):
-        if one.answered is None or not one.written or one.answered <= start:
-            continue
-        if one.answered - (one.start or 0.0) >= SHORTEST_CALL_S:  # else its stamps are those of a copy
-            return one
-    return None
 
 
 def _find_prefix_evidence(

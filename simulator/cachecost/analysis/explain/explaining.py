@@ -188,32 +188,23 @@ class Netting:
         costs = dict[str, Decimal]()
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
             rows = self.replays.changed_rows(fix.steps, observed.tracked)
-            after = self._price(fix, rows, observed, now)
-            if after is not None:
-                costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
-            if after is not None and (best is None or after.total < best.after.total):
+            pairs = list(zip(fix.steps, rows, strict=True))
+            if any(row.error and step.number not in observed.refused for step, row in pairs):
+                continue
+            besides = _price_only_savings(observed, now, fix, rows)
+            by_call: dict[int, Decimal] = {}
+            for number, own in {step.number: row.cost.total for step, row in pairs if step.number}.items():
+                usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
+                # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
+                by_call[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
+            extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
+            after = PricedReplay(by_call, extras, besides)
+            costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
+            if best is None or after.total < best.after.total:
                 best = _Choice(self.replays, losses, observed, fix, after)
         if best is not None and best.fix.names_others:
             best.others = {words: usd for words, usd in costs.items() if words != best.fix.words}
         return best
-
-    def _price(
-        self, fix: Fix, rows: Sequence[CallRow], observed: ObservedReplay, now: PricedReplay
-    ) -> PricedReplay | None:
-        """The calls with a fix, whose `rows` are given; `now` is their price in the `observed` replay. None: one is
-        refused."""
-        pairs, refused = list(zip(fix.steps, rows, strict=True)), observed.refused
-        if any(row.error and step.number not in refused for step, row in pairs):
-            return None
-        besides = _price_only_savings(observed, now, fix, rows)
-        made = {step.number: row.cost.total for step, row in pairs if step.number}
-        costs: dict[int, Decimal] = {}
-        for number, own in made.items():
-            usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
-            # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
-            costs[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
-        extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
-        return PricedReplay(costs, extras, besides)
 
     def _choose_fix_behind(self, choice: _Choice | None) -> _Choice | None:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""

@@ -85,12 +85,29 @@ class Validation:
         known: set[object] = set()
         for log in self.logs:
             try:
-                made, left = _check_log(checker, log, self.format_, known)
+                # A transcript is checked as chains, whose steps have usage and times alone; other logs by requests.
+                name, _ = detect(log, self.format_, "request-log")
+                is_transcript = name == "claude-code"
+                if name == "recording":  # perhaps the content-free form of a transcript
+                    with open_input(log) as stream:
+                        is_transcript = sniff(stream.read(HEAD_BYTES)) is not None
+                said: list[str] = []
+                calls: Sequence[Call | TranscriptStep]
+                if is_transcript:
+                    calls = steps = read_steps(log)
+                    made, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
+                else:
+                    calls = requests = list(read_calls(log, self.format_, said.append, says_format=False))
+                    made, left = checker.check_calls(str(log), requests)
             except InputError as error:
                 faults += error.faults
-                made, left = [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
-            judgements += made
-            not_judged += left
+                not_judged += [(one.file, str(one).removeprefix(f"{one.file}:")) for one in error.faults]
+                continue
+            ids = {call.line: call.id for call in calls if call.id}
+            new = [one for one in made if ids.get(one.line) not in known]
+            known.update(ids[one.line] for one in new if one.line in ids)
+            judgements += new
+            not_judged += [*left, *((str(log), words) for words in said)]
         sources = "; ".join(sorted({counter.source for counter in setup.counters.values()}))
         source = ", then ".join(filter(None, ("bills of other calls", sources))) if self.calibrated else sources
         return Fidelity(judgements, source, not_judged, faults=faults)
@@ -116,29 +133,3 @@ class Validation:
     def _counter(self, generation: str) -> TokenCounter:
         name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
         return replace(self.setup, tokens=name).counter(generation)
-
-
-def _check_log(
-    checker: FidelityChecker, log: Path, format_: str, known: set[object]
-) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """Check a file: chains of a transcript, whose steps have usage and times only, or the requests of any other log.
-
-    Judged calls with one of the `known` ids are left out; the ids of the others are added. Raises InputError.
-    """
-    said: list[str] = []
-    calls: Sequence[Call | TranscriptStep]
-    name, _ = detect(log, format_, "request-log")
-    is_transcript = name == "claude-code"
-    if name == "recording":  # perhaps the content-free form of a transcript
-        with open_input(log) as stream:
-            is_transcript = sniff(stream.read(HEAD_BYTES)) is not None
-    if is_transcript:
-        calls = steps = read_steps(log)
-        judgements, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
-    else:
-        calls = requests = list(read_calls(log, format_, said.append, says_format=False))
-        judgements, left = checker.check_calls(str(log), requests)
-    ids = {call.line: call.id for call in calls if call.id}
-    new = [one for one in judgements if ids.get(one.line) not in known]
-    known.update(ids[one.line] for one in new if one.line in ids)
-    return new, [*left, *((str(log), words) for words in said)]
