@@ -12,7 +12,15 @@ import pytest
 
 from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.lower_bound import LowerBound, lower_bound_of
-from cachecost.analysis.optimum.optimum import Optimum, optimum_of, other_assumptions, simulated_rows
+from cachecost.analysis.optimum.optimum import (
+    LatencyFit,
+    Optimum,
+    fit_of,
+    load_of,
+    optimum_of,
+    other_assumptions,
+    simulated_rows,
+)
 from cachecost.analysis.optimum.plan_evaluator import (
     PlanEvaluator,
     PlanStep,
@@ -21,7 +29,6 @@ from cachecost.analysis.optimum.plan_evaluator import (
     simulation_of,
 )
 from cachecost.analysis.optimum.plan_run import rounds
-from cachecost.analysis.optimum.prefill import LatencyFit, fit_of, load_of
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call

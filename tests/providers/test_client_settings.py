@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.providers.clients.setting_rows import client_settings
 from cachecost.providers.clients.settings import (
+    client_settings,
     effective_ttl,
     key_value,
     merge_environment,

@@ -14,10 +14,12 @@ from warnings import warn
 from pydantic import ValidationError
 from typing_extensions import Unpack
 
-from cachecost.analysis.comparison.ranking import find_ranks, rank_fields, rank_sentences
 from cachecost.analysis.comparison.summary import (
     CLASS_FIELDS,
     Summary,
+    find_ranks,
+    rank_fields,
+    rank_sentences,
     refusal_sentences,
     rules_sentence,
     summarise,

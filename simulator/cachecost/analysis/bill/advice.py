@@ -15,7 +15,7 @@ from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, 
 from cachecost.analysis.bill.call_prices import state_after
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import BilledCall
-from cachecost.providers.clients.setting_rows import ClientSetting, client_settings
+from cachecost.providers.clients.settings import ClientSetting, client_settings
 from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from cachecost.analysis.comparison.ranking import order_words
-from cachecost.analysis.comparison.summary import is_tied, strategy_line
+from cachecost.analysis.comparison.summary import is_tied, order_words, strategy_line
 from cachecost.analysis.comparison.variant_run import VariantRun
 from cachecost.base.formatting import quote
 from cachecost.ledger.results import BreakEven, Comparison, Ledger

@@ -12,8 +12,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TextIO
 
-from cachecost.analysis.comparison.ranking import rank_fields
-from cachecost.analysis.comparison.summary import summarise_ledgers
+from cachecost.analysis.comparison.summary import rank_fields, summarise_ledgers
 from cachecost.base.formatting import exact, file_name, inert_cell
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import REFUSED, CallRow

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
-from cachecost.analysis.comparison.ranking import rank_sentences
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summarise
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, rank_sentences, summarise
 from cachecost.base.formatting import change, change_text, count_text, dollars, percent, range_text, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__

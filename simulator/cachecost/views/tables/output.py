@@ -12,8 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from cachecost.analysis.comparison.ranking import find_ranks
-from cachecost.analysis.comparison.summary import Summary
+from cachecost.analysis.comparison.summary import Summary, find_ranks
 from cachecost.base.atomic_files import open_whole
 from cachecost.base.formatting import UNKNOWN, all_of, change, dollar_places, dollars, inert, inert_cell, percent
 from cachecost.ledger.results import Ledger
