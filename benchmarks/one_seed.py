@@ -8,8 +8,7 @@ from typing import Any
 
 from cachecost.conversations.calls import Call
 from cachecost.simulation.workload import Workload
-from cachecost.sweep.montecarlo.draws import MAIN, Draw, Times, draw_times, main_calls
-from cachecost.sweep.montecarlo.many_seeds import seeded_rules
+from cachecost.sweep.montecarlo import MAIN, Draw, Times, draw_times, main_calls, seeded_rules
 
 RETRIED = "failed"
 

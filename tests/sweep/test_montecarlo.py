@@ -32,8 +32,7 @@ from cachecost.providers.usage import Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, plan_workload, read_workload
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses
-from cachecost.sweep.montecarlo.draws import numbers, retime, uniforms
+from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, numbers, resample_pauses, retime, uniforms
 from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"

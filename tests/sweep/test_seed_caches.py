@@ -14,7 +14,7 @@ from cachecost.caches.breakpoints import Writer, write_at_breakpoints
 from cachecost.caches.expiry import CacheEntry
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.usage import TTLS
-from cachecost.sweep.montecarlo.many_seeds import Attempt, Candidate, EntryWrite, SeedCaches, Visit
+from cachecost.sweep.montecarlo import Attempt, Candidate, EntryWrite, SeedCaches, Visit
 
 ENTRIES = 4
 """An entry at each depth of one conversation, 100 tokens apart."""

@@ -29,8 +29,7 @@ from cachecost.strategies.agent import Agent
 from cachecost.strategies.registry import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
-from cachecost.sweep.montecarlo import montecarlo, resample_pauses
-from cachecost.sweep.montecarlo.draws import Draw, Retries, retime
+from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses, retime
 from cachecost.sweep.rows import NO_SEED, CellKey, SweepRow, error_row, ledger_row, usage_row
 from cachecost.sweep.totals import SharedTotals
 

@@ -8,7 +8,6 @@ from decimal import Decimal
 from math import ceil
 from typing import IO, Any
 
-from cachecost.analysis.whatif.pauses import TTLBreakEven
 from cachecost.analysis.whatif.results import (
     NO_CHANGE,
     NOT_EVALUATED,
@@ -17,6 +16,7 @@ from cachecost.analysis.whatif.results import (
     Action,
     Alternative,
     Combination,
+    TTLBreakEven,
     WhatifReport,
 )
 from cachecost.base.formatting import (

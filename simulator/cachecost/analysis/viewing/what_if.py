@@ -12,8 +12,8 @@ from cachecost.analysis.replays.steps import NO_CALL, Replays, cost
 from cachecost.analysis.viewing.listing import SessionReplay
 from cachecost.analysis.whatif.catalogue import MainModel, RecordingProfile
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.pauses import measure_pauses
 from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
+from cachecost.analysis.whatif.results import measure_pauses
 from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow

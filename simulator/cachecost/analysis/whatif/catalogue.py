@@ -13,17 +13,18 @@ from typing import Any
 
 from cachecost.analysis.replays.steps import PartPool, StepChange, add_pings, change_calls, has_breakpoints
 from cachecost.analysis.replays.volatile import VolatileTail
-from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
 from cachecost.analysis.whatif.option import (
     CONTENT,
     MODEL,
     PINGS,
     Option,
     breakpoint_options,
+    compaction_option,
+    compaction_options,
     thinking_options,
     ttl_options,
 )
-from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses, pings_worth
+from cachecost.analysis.whatif.results import RecordedPauses, measure_pauses, pings_worth
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.formatting import duration
 from cachecost.base.structs import replace

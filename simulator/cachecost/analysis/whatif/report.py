@@ -12,9 +12,17 @@ from cachecost.analysis.replays.steps import Progress, Replays, cost, quiet
 from cachecost.analysis.whatif.actions import price_actions
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.pauses import TTLBreakEven, break_even
 from cachecost.analysis.whatif.pricing import AlternativePricing, find_reversals, other_assumptions
-from cachecost.analysis.whatif.results import NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative, Combination, WhatifReport
+from cachecost.analysis.whatif.results import (
+    NOT_EVALUATED,
+    NOT_SUPPORTED,
+    YES,
+    Alternative,
+    Combination,
+    TTLBreakEven,
+    WhatifReport,
+    break_even,
+)
 from cachecost.conversations.calls import BillTotal
 from cachecost.ledger.findings import count_margin
 from cachecost.providers.usage import ZERO

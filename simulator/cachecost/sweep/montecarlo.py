@@ -1,14 +1,20 @@
-"""Many seeds at once: what no seed changes is made once, then every call is one step over the caches of all seeds.
+"""What a fixed structure of calls costs when only its times vary: many seeds at once, each the same alone.
 
-The caches of the seeds are arrays: a row per entry, a column per seed (rules 7 to 14).
+A seed draws pauses, first tokens and retries, independent of which other seeds run. What no seed changes is made once;
+then every call is one step over the caches of all seeds: arrays, a row per entry and a column per seed (rules 7 to 14).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from hashlib import blake2b
 from itertools import accumulate
-from typing import Any, NamedTuple
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +24,305 @@ from cachecost.caches.breakpoints import divide, lag_s
 from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable, shorter_ttl, ttl_s_of
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.conversations.calls import Call
+from cachecost.conversations.distributions import Choice, Distribution, DistributionShape
+from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results
 from cachecost.ledger.rows import NOT_EVALUATED
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.render import PrefixSizes, Prompt
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules, RuleBook
-from cachecost.providers.usage import TTLS, Usage
+from cachecost.providers.usage import TTLS, Usage, usage_of
 from cachecost.simulation.workload import Workload
 from cachecost.sweep.entries import EntryIndex, Numbers, build_tree
-from cachecost.sweep.montecarlo.distribution import TOKEN_FIELDS, CostDistribution
-from cachecost.sweep.montecarlo.draws import MAIN, Draw, Floats, draw_times, main_calls
+
+Floats = NDArray[np.float64]
+PLACES = 6
+"""Times are whole microseconds, so that the last bit of a logarithm decides nothing."""
+GOLDEN = 0x9E3779B97F4A7C15
+TO_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """A share `rate` of the main calls is sent again, `wait` seconds after the first attempt.
+
+    `billed`: the API answered, and the answer was lost on the way (a timeout): the first attempt reads, writes and
+    costs as any call. Otherwise it failed (overloaded): it writes and costs nothing, and only time is lost.
+    """
+
+    rate: float = 0.0
+    wait: Distribution = 1.0
+    billed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What is drawn for each seed. None stays as planned. Times are seconds.
+
+    `turn` is from the start of a main call to the next one where a person spoke in between, `loop` where only tools
+    did; calls that start together stay together. `first_token` is from the start of a main call to its first token.
+    `eviction`, `lag_probability` and `lag_s` go over the rulebook's assumptions of rule 14; their draws follow the
+    seed.
+    """
+
+    turn: Distribution | None = None
+    loop: Distribution | None = None
+    first_token: Distribution | None = None
+    retries: Retries = Retries()
+    eviction: float | None = None
+    lag_probability: float | None = None
+    lag_s: float | None = None
+
+    @property
+    def readings(self) -> dict[str, float]:
+        """The assumptions that are set, by the rulebook's names."""
+        named = {
+            "early_eviction_probability": self.eviction,
+            "visibility_lag_probability": self.lag_probability,
+            "visibility_lag_s": self.lag_s,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def uniforms(seeds: Sequence[int], columns: int) -> Floats:
+    """Numbers in [0, 1), a row a seed: SplitMix64 (Steele, Lea and Flood 2014), started from a digest of the seed."""
+    states = [blake2b(f"montecarlo:{seed}".encode(), digest_size=8).digest() for seed in seeds]
+    start = np.array([int.from_bytes(state, "big") for state in states], dtype=np.uint64)
+    steps = np.arange(1, columns + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    mixed: NDArray[np.uint64] = start[:, None] + steps[None, :]
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    shares: Floats = (mixed >> np.uint64(11)).astype(np.float64) * TO_UNIT
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class PairedUniforms:
+    """A RandomSource that makes a number of each pair of uniform ones."""
+
+    first: Floats
+    second: Floats
+
+    def constant(self, value: float) -> Floats:
+        return np.full(self.first.shape, value)
+
+    def uniform(self) -> Floats:
+        return self.first
+
+    def normal(self) -> Floats:
+        """Box and Muller's transform; 1 − u is never 0."""
+        drawn: Floats = np.sqrt(-2 * np.log(1 - self.first)) * np.cos(2 * np.pi * self.second)
+        return drawn
+
+    def exp(self, power: Floats) -> Floats:
+        return np.exp(power)
+
+    def log(self, value: Floats) -> Floats:
+        return np.log(value)
+
+    def clip(self, value: Floats, low: float, high: float) -> Floats:
+        return np.clip(value, low, high)
+
+    def pick(self, choices: Sequence[float], edges: Sequence[float], position: Floats) -> Floats:
+        places = np.searchsorted(np.array(edges), position, side="right")
+        drawn: Floats = np.array(choices, dtype=np.float64)[np.minimum(places, len(choices) - 1)]
+        return drawn
+
+
+def numbers(of: Distribution, first: Floats, second: Floats) -> Floats:
+    """Numbers with the distribution for pairs of uniform ones, in whole microseconds."""
+    source = PairedUniforms(first, second)
+    drawn = of.draw(source) if isinstance(of, DistributionShape) else source.constant(float(of))
+    rounded: Floats = np.round(drawn, PLACES)
+    return rounded
+
+
+MAIN = "main"
+DRAWS_A_CALL = 8
+"""Two numbers for the pause, two for the first token, one for whether it is retried, two for how long that takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MainCalls:
+    """The main calls: when they start (seconds), and whether a person spoke just before."""
+
+    starts: Sequence[float]
+    after_human: Sequence[bool]
+
+
+def main_calls(calls: Sequence[Call]) -> MainCalls:
+    """The anchors of calls in the order they start."""
+    main = [call for call in calls if call.purpose == MAIN]
+    messages = [call.request.thread.message for call in main]
+    after_human = [message is not None and message.is_human for message in messages]
+    return MainCalls([call.start for call in main], after_human)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The main calls' times, a row a seed, a column a call.
+
+    `first` is the start of the first attempt, `final` that of the one whose answer arrived: the same, unless `retried`.
+    `waited` are the seconds to the first token; None: as planned.
+    """
+
+    anchors: MainCalls
+    first: Floats
+    final: Floats
+    retried: NDArray[np.bool_]
+    waited: Floats | None
+
+    def at(self, moment: float) -> Floats:
+        """The time that `moment`, between main calls, becomes under each seed."""
+        starts = self.anchors.starts
+        before = bisect_right(starts, moment) - 1
+        if before < 0:
+            return np.full(len(self.first), moment)
+        since = moment - starts[before]
+        if before + 1 == len(starts):
+            return np.round(self.final[:, before] + since, PLACES)
+        stretched = (self.first[:, before + 1] - self.final[:, before]) / (starts[before + 1] - starts[before])
+        return np.round(self.final[:, before] + since * stretched, PLACES)
+
+
+def draw_times(anchors: MainCalls, draw: Draw, seeds: Sequence[int]) -> Times:
+    """The times of `seeds`. A call's draws depend on the seed and the call's number alone."""
+    count = len(anchors.starts)
+    uniform = uniforms(seeds, count * DRAWS_A_CALL).reshape(len(seeds), count, DRAWS_A_CALL)
+    first, final = np.empty((len(seeds), count)), np.empty((len(seeds), count))
+    retried = uniform[:, :, 4] < draw.retries.rate
+    for number, start in enumerate(anchors.starts):
+        # none before the first, and none where there was none
+        pause: Floats | float = start - anchors.starts[number - 1] if number else 0.0
+        of = draw.turn if anchors.after_human[number] else draw.loop
+        if of is not None and pause:
+            pause = numbers(of, uniform[:, number, 0], uniform[:, number, 1])
+        first[:, number] = np.round(final[:, number - 1] + pause, PLACES) if number else start
+        wait = numbers(draw.retries.wait, uniform[:, number, 5], uniform[:, number, 6])
+        final[:, number] = np.where(retried[:, number], np.round(first[:, number] + wait, PLACES), first[:, number])
+    waited = draw.first_token
+    tokens = None if waited is None else numbers(waited, uniform[:, :, 2], uniform[:, :, 3])
+    return Times(anchors, first, final, retried, tokens)
+
+
+def resample_pauses(calls: Sequence[Call]) -> Draw:
+    """Pauses drawn from those that the calls have themselves, each as likely as it is frequent."""
+    anchors = main_calls(calls)
+    pauses: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(1, len(anchors.starts)):
+        if gap := round(anchors.starts[number] - anchors.starts[number - 1], PLACES):
+            pauses[anchors.after_human[number]].append(gap)
+    turn, loop = (Choice(tuple(own), (1.0,) * len(own)) if own else None for own in (pauses[True], pauses[False]))
+    return Draw(turn=turn, loop=loop)
+
+
+def retime(conversations: Sequence[Conversation], draw: Draw, seed: int) -> list[Conversation]:
+    """The conversations with each event at the time that `seed` gives it: replies as main calls, the rest between."""
+    replies: list[tuple[float, int, int, bool]] = []  # time, conversation, place, whether a person spoke just before
+    for number, conversation in enumerate(conversations):
+        after_human = False
+        for place, event in enumerate(conversation.events):
+            if isinstance(event, Human | Results):
+                after_human = isinstance(event, Human) or any(block.kind != "tool_result" for block in event.blocks)
+            elif isinstance(event, Reply):
+                replies.append((event.at, number, place, after_human))
+                after_human = False
+    replies.sort()
+    times = draw_times(MainCalls([one[0] for one in replies], [one[3] for one in replies]), draw, [seed])
+    columns = {(number, place): column for column, (_, number, place, _) in enumerate(replies)}
+    return [
+        replace(
+            conversation,
+            events=tuple(
+                _move_event(event, times, columns.get((number, place)))
+                for place, event in enumerate(conversation.events)
+            ),
+        )
+        for number, conversation in enumerate(conversations)
+    ]
+
+
+def _move_event(event: Event, times: Times, column: int | None) -> Event:
+    if isinstance(event, Reply) and column is not None:
+        waited = event.first_token_s if times.waited is None else float(times.waited[0, column])
+        return replace(event, at=float(times.final[0, column]), first_token_s=waited)
+    at = float(times.at(event.at)[0])
+    if isinstance(event, Aside):
+        return replace(event, at=at, reply=replace(event.reply, at=at))
+    return replace(event, at=at)
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PERCENTILES = (5, 25, 50, 75, 95)
+CONFIDENCE = 1.96
+"""Standard errors on both sides of a mean that hold the true one 95 times of 100."""
+TOKEN_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")
+
+
+@dataclass(frozen=True)
+class CostDistribution:
+    """The dollars of one traffic under many seeds, in the order of `seeds`.
+
+    `units` are whole numbers, of which 10**`places` are a dollar; `tokens` has a row a seed, a column each of
+    TOKEN_FIELDS. `calls` is how many calls a seed makes without retries, `errors` why some have no usage;
+    `not_evaluated` are those of them whose model, rule or price is not known.
+    """
+
+    strategy: str
+    seeds: Sequence[int]
+    units: NDArray[np.object_] | NDArray[np.int64]
+    places: int
+    tokens: NDArray[np.int64]
+    calls: int
+    errors: tuple[str, ...] = ()
+    not_evaluated: tuple[str, ...] = ()
+
+    @cached_property
+    def costs(self) -> list[Decimal]:
+        """USD of each seed, exact."""
+        return [Decimal(int(unit)).scaleb(-self.places) for unit in self.units]
+
+    @cached_property
+    def _sorted_costs(self) -> list[Decimal]:
+        return sorted(self.costs)
+
+    def usage(self, number: int) -> Usage:
+        """Tokens of the `number`-th seed (from 0), all its calls together."""
+        return usage_of(map(int, self.tokens[number]))
+
+    def percentile(self, percent: float) -> Decimal:
+        """USD that this share of the seeds does not exceed: that of a seed, by nearest rank."""
+        rank = max(1, ceil(percent / 100 * len(self.seeds)))
+        return self._sorted_costs[rank - 1]
+
+    @property
+    def percentiles(self) -> dict[int, Decimal]:
+        """The 5th, 25th, 50th, 75th and 95th percentile in USD."""
+        return {percent: self.percentile(percent) for percent in PERCENTILES}
+
+    @property
+    def mean(self) -> Decimal:
+        return sum(self.costs, Decimal(0)) / len(self.seeds)
+
+    @property
+    def convergence(self) -> float:
+        """How far the mean may still be from the true one, 95 times of 100, as a share of it: 0.01 is ± 1 %."""
+        mean = float(self.mean)
+        if not mean or len(self.seeds) < 2:  # a single seed does not show the error of the mean
+            return 0.0
+        standard_error = float(np.std(np.array(self.costs, dtype=np.float64), ddof=1)) / sqrt(len(self.seeds))
+        return CONFIDENCE * standard_error / mean
+
+    def frame(self) -> pd.DataFrame:
+        """One row a seed: its tokens by class, and dollars as Decimal."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.tokens, columns=list(TOKEN_FIELDS), index=pd.Index(self.seeds, name="seed"))
+        return frame.assign(cost_usd=pd.Series(self.costs, index=frame.index, dtype=object))
 
 
 @dataclass(frozen=True, slots=True)
