@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from cachecost.analysis.fidelity.chains import check_steps
-from cachecost.analysis.fidelity.rules_seen import evidence_of
+from cachecost.analysis.fidelity.judging import evidence_of
 from cachecost.conversations.json_object import TranscriptStep, steps_to_records
 from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.ledger.results import Judgement

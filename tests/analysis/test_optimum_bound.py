@@ -17,9 +17,9 @@ from naive_bound import naive_bound
 
 from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.optimum.lower_bound import LowerBound, lower_bound_of
+from cachecost.analysis.optimum.online_rule import try_presets
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
-from cachecost.analysis.optimum.presets import try_presets
 from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.analysis.fidelity.rules_seen import evidence_of, evidence_of_hosts
+from cachecost.analysis.fidelity.judging import evidence_of, evidence_of_hosts
 from cachecost.analysis.fidelity.validation import Validation, is_held_out
 from cachecost.ledger.results import Fidelity
 from cachecost.providers.listing import DATA

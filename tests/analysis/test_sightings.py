@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.account.causes import causes
-from cachecost.analysis.fidelity.rules_seen import CLAIMS, RULES
+from cachecost.analysis.fidelity.judging import CLAIMS, RULES
 from cachecost.cli import cachecost
 from cachecost.ledger.results import Judgement
 from cachecost.providers import listing as sightings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.lint.excerpts import excerpt_around
+from cachecost.analysis.lint.volatile import excerpt_around
 from cachecost.analysis.replays.steps import cost
 from cachecost.base.structs import replace as replace_struct
 from cachecost.budgets.request_edits import (

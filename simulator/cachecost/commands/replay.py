@@ -26,9 +26,8 @@ from cachecost.conversations.start_times import in_file_order
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated
 from cachecost.live.clock import today
 from cachecost.providers.hosts import catalogue, host_of
-from cachecost.providers.prices import STANDARD, PriceBook
+from cachecost.providers.prices import STANDARD, PriceBook, last_day
 from cachecost.providers.rules import data_date
-from cachecost.providers.served_models import last_day
 from cachecost.providers.usage import TOKEN_CLASSES
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup, ttl_names

@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from cachecost.analysis.lint.excerpts import excerpt
+from cachecost.analysis.lint.volatile import excerpt
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.base.times import midnight

@@ -11,20 +11,18 @@ from itertools import pairwise
 from cachecost.analysis.fidelity.judging import (
     BillComparison,
     BillVerdict,
+    CallFacts,
     PossibleEntry,
     RecordingCheck,
-    input_cost,
-    judge_breakpoint_hit,
-    judge_prefix_hit,
-    judge_range,
-)
-from cachecost.analysis.fidelity.rules_seen import (
-    CallFacts,
     claim_name,
     find_broken_rules,
     find_claims,
     find_exercised_rules,
     find_refuted_claims,
+    input_cost,
+    judge_breakpoint_hit,
+    judge_prefix_hit,
+    judge_range,
 )
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts

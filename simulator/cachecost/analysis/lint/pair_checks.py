@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import (
     CONFIRMED,
@@ -23,7 +22,7 @@ from cachecost.analysis.lint.loaded_request import (
     message_place,
 )
 from cachecost.analysis.lint.request_checks import inner_path
-from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
+from cachecost.analysis.lint.volatile import KIND_NAMES, excerpt, kind_of, only_words_changed
 from cachecost.base.formatting import count_text
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, takewhile
 
-from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import (
     CONFIRMED,
@@ -22,7 +21,7 @@ from cachecost.analysis.lint.loaded_request import (
     strip_request,
     without_cache,
 )
-from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words
+from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, excerpt, find_volatile_words
 from cachecost.base.formatting import count_text
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import texts

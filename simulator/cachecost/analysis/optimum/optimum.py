@@ -11,7 +11,7 @@ from itertools import islice
 from cachecost.analysis.optimum.exact import PlanSlot, exact, is_small, train_slots
 from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.lower_bound import LowerBound, cheapest
-from cachecost.analysis.optimum.online_rule import cheapest_rule
+from cachecost.analysis.optimum.online_rule import PresetResult, cheapest_first, cheapest_rule, try_presets
 from cachecost.analysis.optimum.plan_evaluator import (
     AlikePrompts,
     BareCall,
@@ -24,7 +24,6 @@ from cachecost.analysis.optimum.plan_evaluator import (
 )
 from cachecost.analysis.optimum.plan_run import PlanRun, TriedPlan, improve_plan
 from cachecost.analysis.optimum.planner import Choices, PlanCall, Planner, PlannerOptions, calls_in_order
-from cachecost.analysis.optimum.presets import PresetResult, cheapest_first, try_presets
 from cachecost.analysis.optimum.tree import BlockTree, FutureUse
 from cachecost.analysis.optimum.ttl_costs import TTLCosts
 from cachecost.base.errors import CannotEvaluate

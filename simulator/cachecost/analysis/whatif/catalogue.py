@@ -11,8 +11,14 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from cachecost.analysis.replays.steps import PartPool, StepChange, add_pings, change_calls, has_breakpoints
-from cachecost.analysis.replays.volatile import VolatileTail
+from cachecost.analysis.replays.steps import (
+    PartPool,
+    StepChange,
+    VolatileTail,
+    add_pings,
+    change_calls,
+    has_breakpoints,
+)
 from cachecost.analysis.whatif.option import (
     CONTENT,
     MODEL,
@@ -33,9 +39,8 @@ from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import block_of, sent_breakpoints
 from cachecost.providers.hosts import catalogue, host_of
-from cachecost.providers.prices import STANDARD, Prices
+from cachecost.providers.prices import STANDARD, Prices, last_day, list_models, must_be_served, withdrawn
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.served_models import last_day, list_models, must_be_served, withdrawn
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.simulation.workload import Workload
 from cachecost.strategies.changes.keepalive import KeepAlive
