@@ -462,27 +462,23 @@ def _assumption_faults(placed: PlacedValue, context: CheckContext, known: list[F
     wrong = {_where(fault) for fault in known}
     faults: list[Fault] = []
     for number in range(len(assumptions) if isinstance(assumptions, list) else 0):
-        for way, paths in _assumed_values(placed, number):
+        here: Way = ("assumptions", number)
+        stated = get(placed, (*here, "set"))
+        paths = [stated] if isinstance(stated, str) else stated
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            continue
+        values = {key: get(placed, (*here, key)) for key in ("range", "values")}
+        sizes = {key: len(listed) for key, listed in values.items() if isinstance(listed, list)}
+        ways: list[Way] = [(*here, key, place) for key, size in sizes.items() for place in range(size)]
+        for way in ways:
             try:
                 found = _check(put_all(base, paths, placed.at(way)), context)[1]
                 new = [fault for fault in found if fault not in known and placed.place(way) not in wrong]
                 faults += [placed.fault(way, fault.message) for fault in new]
             except LookupError as error:
-                faults.append(placed.fault(("assumptions", number, "set"), str(error.args[0])))
+                faults.append(placed.fault((*here, "set"), str(error.args[0])))
                 break
     return faults
-
-
-def _assumed_values(placed: PlacedValue, number: int) -> Iterator[tuple[Way, list[str]]]:
-    """Where the values of an assumption stand, and the paths that they are for; nothing where its text is wrong."""
-    here: Way = ("assumptions", number)
-    given = get(placed, (*here, "set"))
-    paths = [given] if isinstance(given, str) else given
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        return
-    for key in ("range", "values"):
-        values = get(placed, (*here, key))
-        yield from (((*here, key, place), paths) for place in range(len(values) if isinstance(values, list) else 0))
 
 
 @dataclass(frozen=True, slots=True)

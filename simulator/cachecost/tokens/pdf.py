@@ -54,21 +54,7 @@ class ScannedPdf(NamedTuple):
 
 def scan_pdf(data: bytes) -> ScannedPdf | None:
     """What is found of a PDF in `data`; None if its pages are not."""
-    streams = list(_streams(data))
-    described = [data, *(body for head, body in streams if b"/ObjStm" in head)]
-    shown = (body for head, body in streams if not NO_TEXT.search(head))
-    characters = None if b"/Encrypt" in data else sum(map(_characters, shown))
-    nodes = (node[0] for text in described for node in DICTIONARY.finditer(text) if PAGE_TREE.search(node[0]))
-    counts = [int(count) for node in nodes for count in COUNT.findall(node)]
-    pages = max(counts, default=0) or sum(len(PAGE.findall(text)) for text in described)
-    boxes = (box for text in described for box in BOX.findall(text))
-    sizes = ((_distance(left, right), _distance(bottom, top)) for left, bottom, right, top in boxes)
-    return ScannedPdf(pages, next(filter(all, sizes), LETTER), characters) if pages else None
-
-
-def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(dictionary, content) of each stream; the content inflated where possible."""
-    left = MOST_INFLATED
+    streams, left = list[tuple[bytes, bytes]](), MOST_INFLATED
     for start in STREAM.finditer(data):
         end = data.find(b"endstream", start.end())
         head = data[max(0, start.start() - LONGEST_HEAD) : start.start()]
@@ -78,9 +64,18 @@ def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         except zlib.error:
             body = body[:left]
         left -= len(body)
-        yield head[head.rfind(b"obj") + 1 :], body
+        streams.append((head[head.rfind(b"obj") + 1 :], body))  # the dictionary, and what is in the stream
         if left <= 0:
-            return
+            break
+    described = [data, *(body for head, body in streams if b"/ObjStm" in head)]
+    shown = (body for head, body in streams if not NO_TEXT.search(head))
+    characters = None if b"/Encrypt" in data else sum(map(_characters, shown))
+    nodes = (node[0] for text in described for node in DICTIONARY.finditer(text) if PAGE_TREE.search(node[0]))
+    counts = [int(count) for node in nodes for count in COUNT.findall(node)]
+    pages = max(counts, default=0) or sum(len(PAGE.findall(text)) for text in described)
+    boxes = (box for text in described for box in BOX.findall(text))
+    sizes = ((_distance(left, right), _distance(bottom, top)) for left, bottom, right, top in boxes)
+    return ScannedPdf(pages, next(filter(all, sizes), LETTER), characters) if pages else None
 
 
 def _distance(one: bytes, other: bytes) -> int:

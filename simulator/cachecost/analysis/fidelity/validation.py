@@ -78,7 +78,12 @@ class Validation:
         A call that several files hold is a call of each of their caches, and one judgement.
         """
         setup = self.setup
-        checker = FidelityChecker(setup.rules, setup.prices, self._counter, setup.host, self.calibrated)
+
+        def counter_for(generation: str) -> TokenCounter:
+            name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
+            return replace(setup, tokens=name).counter(generation)
+
+        checker = FidelityChecker(setup.rules, setup.prices, counter_for, setup.host, self.calibrated)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
         faults: list[Fault] = []
@@ -129,7 +134,3 @@ class Validation:
                 judged = replace(self, logs=logs, setup=replace(self.setup, rules=rules)).fidelity().judgements
                 exact = [one.exact for one in judged if one.kind in ("hit", "cold")]
                 yield AssumptionSupport(switch.name, value, sum(exact), len(exact))
-
-    def _counter(self, generation: str) -> TokenCounter:
-        name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
-        return replace(self.setup, tokens=name).counter(generation)

@@ -116,9 +116,17 @@ class Choices:
             wanted: list[Prefix] = list(dict.fromkeys(node for node in (last, hour) if node is not None))
             if hit is not None and accepts_breakpoints(hit) and not is_reached(event, wanted, hit):
                 wanted.append(hit)
-            for node in self._find_shared(event, ranges, last, hit):
-                if node not in wanted:
-                    wanted.append(node)
+            # Blocks up to the last breakpoint where a later call diverges, the most useful first.
+            depth = max((node.depth for node in (last, hit) if node), default=0)
+            shared: list[tuple[float, int, Prefix]] = []
+            for one in ranges[1:]:
+                parted = find_markable(one.end.prefix)
+                if parted is None or one.parting_s is None or parted.depth > depth:
+                    continue
+                tokens = event.tokens(parted)
+                shared += [(one.parting_s, -tokens, parted)] if tokens >= event.sent.rules.minimum_tokens else []
+            shared.sort(key=itemgetter(0, 1) if self._habits.shares_first else itemgetter(1))
+            wanted = list(dict.fromkeys([*wanted, *(node for *_, node in shared)]))
             if hit is not None and accepts_breakpoints(hit) and hit not in wanted:
                 wanted.append(hit)
             kept = sorted(wanted[: event.sent.rules.maximum_breakpoints], key=lambda node: node.depth)
@@ -170,21 +178,6 @@ class Choices:
 
     def _accepted_ttls(self, event: CallPass) -> list[str]:
         return [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
-
-    def _find_shared(
-        self, event: CallPass, ranges: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
-    ) -> list[Prefix]:
-        """Blocks up to the last breakpoint where a later call diverges, the most useful first."""
-        depth = max((node.depth for node in (last, hit) if node), default=0)
-        least = event.sent.rules.minimum_tokens
-        found: list[tuple[float, int, Prefix]] = []
-        for one in ranges[1:]:
-            node = find_markable(one.end.prefix)
-            if node is None or one.parting_s is None or node.depth > depth or event.tokens(node) < least:
-                continue
-            found.append((one.parting_s, -event.tokens(node), node))
-        key = itemgetter(0, 1) if self._habits.shares_first else itemgetter(1)
-        return [node for _, _, node in sorted(found, key=key)]
 
 
 class Planner:
