@@ -158,7 +158,7 @@ def _word_start(text: str, start: int, end: int) -> int:
 
 LONGEST_WORD = 80
 KIND_NAMES = {"time": "a time", "date": "a date", "id": "an id", "number": "a number", "counter": "a counter"}
-BEFORE = 56
+NAME_BEFORE = 56
 """How many characters before a word are looked at to learn what it is called."""
 
 
@@ -281,7 +281,7 @@ def find_volatile_words(text: str) -> list[VolatileWord]:
     words: list[VolatileWord] = []
     for row in CANDIDATES:
         for match in row.pattern.finditer(text):
-            before_it = text[max(0, match.start() - BEFORE) : match.start()].rpartition("\n")[2]
+            before_it = text[max(0, match.start() - NAME_BEFORE) : match.start()].rpartition("\n")[2]
             is_named = row.name is None or row.name.search(before_it)
             if not is_named or any(one.search(before_it) for one in row.unless) or MIDNIGHT.search(match[0]):
                 continue
