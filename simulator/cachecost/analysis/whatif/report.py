@@ -3,7 +3,7 @@ replayed, as savings do not add up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 
@@ -138,10 +138,6 @@ def what_if(
     if is_asked:
         alternatives = find_reversals(pricing, options, alternatives)
     known = {alternative.name: alternative for alternative in alternatives}
-    ttls: TTLBreakEven | None = None
-    if profile.main is not None and profile.prices is not None:
-        short, hour = (pricing.usage(option) for option in options if option.name in ("ttl=5m", "ttl=1h"))
-        ttls = break_even(profile.main.rules, profile.prices, profile.pauses, short, hour)
     return WhatifReport(
         traffic.name,
         len(traffic.calls),
@@ -149,7 +145,7 @@ def what_if(
         simulated,
         billed,
         sorted(alternatives, key=lambda one: (one.saving is None, -_saving(one), one.name)),
-        ttls,
+        _break_even(profile, pricing, options),
         best_together(pricing, options, alternatives),
         jointly(pricing, wanted, known) if wanted else None,
         made,
@@ -176,3 +172,13 @@ def billed_usd(traffic: Workload) -> Decimal | None:
             return None
         bill.add(call)
     return bill.dollars if traffic.setup.bills and not bill.unpriced else None
+
+
+def _break_even(
+    profile: RecordingProfile, pricing: AlternativePricing, options: Sequence[Option]
+) -> TTLBreakEven | None:
+    if profile.main is None or profile.prices is None:
+        return None
+    ttls: Iterator[Option] = (option for option in options if option.name in ("ttl=5m", "ttl=1h"))
+    short, hour = map(pricing.usage, ttls)
+    return break_even(profile.main.rules, profile.prices, profile.pauses, short, hour)
