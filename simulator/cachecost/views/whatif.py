@@ -189,7 +189,25 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
         "calls": whatif.calls,
         "cost_usd": exact(whatif.cost),
         "simulated_usd": exact(whatif.simulated),
-        "alternatives": [_alternative(one) for one in whatif.alternatives],
+        "alternatives": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "does": one.does,
+                "cost_usd": exact_or_none(one.cost),
+                "most_usd": exact_or_none(one.most),
+                "saving_usd": exact_or_none(one.saving),
+                "share": _float(one.share),
+                "calls_changed": one.calls_changed,
+                "extra_calls": one.extra_calls,
+                "error_usd": exact(one.error),
+                "keeps_answers": one.keeps_answers,
+                "assumption": one.assumption,
+                "supported": one.supported,
+                "depends_on": list(one.depends_on),
+            }
+            for one in whatif.alternatives
+        ],
         "jointly": whatif.jointly and _jointly(whatif.jointly),
         "break_even": edge
         and {
@@ -230,25 +248,6 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
             for one in whatif.actions
         ]
     return made
-
-
-def _alternative(one: Alternative) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "kind": one.kind,
-        "does": one.does,
-        "cost_usd": exact_or_none(one.cost),
-        "most_usd": exact_or_none(one.most),
-        "saving_usd": exact_or_none(one.saving),
-        "share": _float(one.share),
-        "calls_changed": one.calls_changed,
-        "extra_calls": one.extra_calls,
-        "error_usd": exact(one.error),
-        "keeps_answers": one.keeps_answers,
-        "assumption": one.assumption,
-        "supported": one.supported,
-        "depends_on": list(one.depends_on),
-    }
 
 
 def _float(number: Decimal | float | None) -> float | None:

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from cachecost.budgets.check import BudgetResult, StrategyCost
     from cachecost.budgets.prompt_changes import PromptChange
     from cachecost.budgets.source_lines import SourceLine
-    from cachecost.budgets.verdicts import CostChange, Verdict
+    from cachecost.budgets.verdicts import CostChange
 
 DAYS_A_MONTH = 30
 NO_VOLUMES: Mapping[str, int] = {}
 NO_LINES: Mapping[tuple[str, ...], Any] = {}
-FIXED_BY_BASELINE = "max_regression"
-"""The budget that a new baseline fixes."""
 
 
 def check_object(
@@ -36,19 +34,32 @@ def check_object(
     """
     daily = [volumes.get(cost.scenario, sessions_per_day) for cost in result.costs]
     incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
-    accepted = [
+    broken = [one for one in result.budgets if one.verdict != "pass" and one.budget == "max_regression"]
+    accepted = [  # the scenarios whose broken budget a new baseline fixes
         result.files[one.scenario]
-        for one in result.budgets
-        if one.verdict != "pass"
-        and one.budget == FIXED_BY_BASELINE
-        and (one.scenario, one.strategy) not in incomplete
-        and one.scenario in result.files
+        for one in broken
+        if (one.scenario, one.strategy) not in incomplete and one.scenario in result.files
     ]
     sets = "".join(f" --set {quote(text)}" for text in result.sets)
     check: dict[str, Any] = {
         "format": 1,
         "verdict": result.verdict,
-        "budgets": [_budget(verdict, lines) for verdict in result.budgets],
+        "budgets": [
+            {
+                "scenario": one.scenario,
+                "strategy": one.strategy,
+                "budget": one.budget,
+                "limit": exact(one.limit),
+                "actual": _optional(one.actual),
+                "verdict": one.verdict,
+                "message": one.message,
+                "file": one.place and one.place.file,
+                "line": one.place and one.place.line,
+                "column": one.place and one.place.column,
+                "changes": [_change(change, lines.get(change.search)) for change in one.changes],
+            }
+            for one in result.budgets
+        ],
         "strategies": [
             {
                 "scenario": cost.scenario,
@@ -78,23 +89,6 @@ def check_object(
         both = zip(result.costs, daily, strict=True)
         check["project"] = [_projection(cost, sessions) for cost, sessions in both if sessions is not None]
     return check
-
-
-def _budget(verdict: Verdict, lines: Mapping[tuple[str, ...], SourceLine]) -> dict[str, Any]:
-    place = verdict.place
-    return {
-        "scenario": verdict.scenario,
-        "strategy": verdict.strategy,
-        "budget": verdict.budget,
-        "limit": exact(verdict.limit),
-        "actual": _optional(verdict.actual),
-        "verdict": verdict.verdict,
-        "message": verdict.message,
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-        "changes": [_change(change, lines.get(change.search)) for change in verdict.changes],
-    }
 
 
 def _exact_rounded(actual: Decimal) -> str:

@@ -34,7 +34,12 @@ def text_lines(check: CheckObject) -> list[str]:
         words = messages[0] if len(messages) == 1 else f"{len(messages)} limits hold."
         lines.append(f"{SIGNS['pass']} {scenario}: {words}")
     for comparison in shown_comparisons(check):
-        lines += _comparison_lines(check, comparison)
+        session = find_session(check, comparison)
+        lines.append(f"  prompts of {comparison['scenario']}, {comparison['strategy']}: {session_words(session)}")
+        lines += [f"    {volume}"] if (volume := volume_words(session)) else []
+        for change, line in change_lines(comparison):
+            lines += [f"    {line}", *(f"      {excerpt}" for excerpt in excerpt_lines(change))]
+        lines += [f"    {rest}"] if (rest := rest_words(comparison)) else []
     lines += (f"  accept it with: {command}" for command in check["accept"])
     return [inert(line) for line in (*lines, *projections)]
 
@@ -66,19 +71,6 @@ def change_words(change: CheckObject) -> str:
     code = f" [{change['code']}]" if change["code"] else ""
     place = f"  {place_words(change)}" if change["file"] else ""
     return f"{since}: {change['what']}{effect}{times}: {cost}{code}{place}"
-
-
-def _comparison_lines(check: CheckObject, comparison: CheckObject) -> Iterator[str]:
-    """What changed in the prompts of a strategy, the most expensive change first."""
-    session = find_session(check, comparison)
-    yield f"  prompts of {comparison['scenario']}, {comparison['strategy']}: {session_words(session)}"
-    if volume := volume_words(session):
-        yield f"    {volume}"
-    for change, line in change_lines(comparison):
-        yield f"    {line}"
-        yield from (f"      {excerpt}" for excerpt in excerpt_lines(change))
-    if rest := rest_words(comparison):
-        yield f"    {rest}"
 
 
 def projection_words(one: CheckObject) -> str:

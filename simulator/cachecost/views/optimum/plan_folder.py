@@ -244,11 +244,7 @@ DIFFERENCES = (
 
 
 def _readme_lines(
-    optimum: Optimum,
-    rule: RuleResult,
-    logs: str,
-    missing: str,
-    replays: Sequence[tuple[str, Decimal, Decimal]],
+    optimum: Optimum, rule: RuleResult, logs: str, missing: str, replays: Sequence[tuple[str, Decimal, Decimal]]
 ) -> Iterator[str]:
     """The lines of README.md. `logs` are paths as on a command line, `missing` is why there is no request log.
 

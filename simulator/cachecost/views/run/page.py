@@ -149,7 +149,10 @@ def run_page(
         providers=providers,
         charts=charts,
         layers=layer_table(main) if main.lines else None,
-        findings=list(map(_finding_section, result.explanations)),
+        findings=[
+            (next(headline(one, groups)), findings_table(one) if groups else None)
+            for one, groups in ((one, group_findings(one)) for one in result.explanations)
+        ],
         variants=variants,
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
@@ -161,11 +164,6 @@ def run_page(
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
     )
-
-
-def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
-    groups = group_findings(explanation)
-    return next(headline(explanation, groups)), findings_table(explanation) if groups else None
 
 
 def _saving(summary: Summary) -> tuple[str, str] | None:

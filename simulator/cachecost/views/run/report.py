@@ -452,11 +452,7 @@ def report_files(result: RunResult, again: str | None = None) -> dict[str, bytes
 
     summaries = [summarise(comparison) for comparison in result.comparisons]
     charts = chart_files(summaries[0], summaries)
-    texts = {
-        REPORT: report_markdown(result, tuple(charts), again),
-        CALLS: calls_csv(result),
-        RESULT: run_json(result),
-    }
+    texts = {REPORT: report_markdown(result, tuple(charts), again), CALLS: calls_csv(result), RESULT: run_json(result)}
     inert = {name: inert_text(text) for name, text in texts.items()}
     inert[REPORT] = bind_units_in_markdown(inert[REPORT])
     inert[PAGE] = run_page(result, again)

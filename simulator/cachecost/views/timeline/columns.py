@@ -60,7 +60,12 @@ def ledger_columns(
 def thin(columns: Sequence[CallColumn], most: int = MOST) -> list[CallColumn]:
     """At most `most` columns, from neighbouring calls as many each as it takes."""
     step = -(-len(columns) // most) if columns else 1
-    return [replace(max(group, key=_expense), stands_for=len(group)) for group in in_groups(columns, step)]
+
+    def expense(column: CallColumn) -> tuple[Decimal, Decimal, int]:
+        cost = column.row.cost
+        return column.rewritten, cost.write_5m + cost.write_1h + cost.input, -column.row.call
+
+    return [replace(max(group, key=expense), stands_for=len(group)) for group in in_groups(columns, step)]
 
 
 def rewritten_by_call(explanation: Explanation) -> dict[int, Decimal]:
@@ -85,11 +90,6 @@ def limit_columns(others: int) -> int:
 def limit_spots(others: int) -> int:
     """Places to point at in each of so many pictures."""
     return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
-
-
-def _expense(column: CallColumn) -> tuple[Decimal, Decimal, int]:
-    cost = column.row.cost
-    return column.rewritten, cost.write_5m + cost.write_1h + cost.input, -column.row.call
 
 
 HEIGHT = 200
