@@ -314,8 +314,6 @@ LARGEST = 58_000
 """Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
 MOST_ROWS = 1_300
 """Lines for calls that may fit."""
-MOST_HEADS = 100
-"""Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
 NOT_ITS_EFFECT = frozenset(
     {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
     | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
@@ -357,7 +355,8 @@ def figures_of(
     """The figures of a strategy; what they refer to by digest is added to `prices`, `rules` and `parts`."""
     ledger, usage = replayed.ledger, replayed.ledger.usage
     fingerprints = Fingerprints(replayed)
-    heads, known_to = _find_heads(fingerprints, len(replayed.calls), parts, MOST_HEADS // step)
+    # changes of tools, system and parameters that are listed of one strategy, where each call has its line
+    heads, known_to = _find_heads(fingerprints, len(replayed.calls), parts, 100 // step)
     priced = [(one.rules, one.prices) for one in replayed.simulated if one.rules and isinstance(one.prices, Prices)]
     price_records = (
         {"host": used.host, "model": used.model, **{name: exact(getattr(paid, name)) for name in TOKEN_CLASSES}}

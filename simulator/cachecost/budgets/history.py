@@ -16,7 +16,6 @@ from cachecost.base.yaml_text import show_value
 from cachecost.budgets.check import BudgetResult
 
 FILE_NAME = "history.jsonl"
-RATE_DIGITS = Decimal("0.000001")
 LIKE = '{"scenario": "chat", "commit": null, "date": "2026-03-07", "strategies": {}}'
 
 
@@ -60,7 +59,7 @@ def entries_of(result: BudgetResult, commit: str | None, day: date | None) -> li
         if not cost.errors:
             rate = cost.reads.rate
             by_scenario.setdefault(cost.scenario, {})[cost.strategy] = HistoryFigures(
-                cost.cost, None if rate is None else rate.quantize(RATE_DIGITS), cost.calls
+                cost.cost, None if rate is None else rate.quantize(Decimal("0.000001")), cost.calls
             )
     return [HistoryEntry(name, commit, day, figures) for name, figures in by_scenario.items()]
 

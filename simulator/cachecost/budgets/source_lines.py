@@ -14,8 +14,6 @@ from cachecost.prompts.compare import shared_ends
 
 SHORTEST = 8
 """Characters of a piece that is distinctive enough."""
-SHORTEST_LITERAL = 5
-"""As SHORTEST, of a piece with the mark of quotation that begins its literal."""
 QUOTATION_MARKS = ('"', "'", "`")
 LONGEST = 120
 SIZES = (80, 48, 32, 20, 12)
@@ -53,7 +51,8 @@ def search_texts(old: str, new: str, at: int = 0) -> tuple[str, ...]:
     fixed = [piece.strip() for piece in VARYING.split(new[start:at][-LONGEST:])]
     found += sorted(fixed, key=len, reverse=True)
     found += [f"{mark}{piece}" for piece in fixed for mark in QUOTATION_MARKS if piece]
-    least = [SHORTEST_LITERAL if text.startswith(QUOTATION_MARKS) else SHORTEST for text in found]
+    # as SHORTEST, of a piece with the mark of quotation that begins its literal
+    least = [5 if text.startswith(QUOTATION_MARKS) else SHORTEST for text in found]
     long = (text for text, size in zip(found, least, strict=True) if len(text) >= size and "\n" not in text)
     return tuple(dict.fromkeys(long))
 

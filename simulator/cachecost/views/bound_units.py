@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 
 Change = Callable[[str], str]
-NO_BREAK_SPACE = "\u00a0"
 UNITS = r"×|%|s|min|h|days?|ms|k?B|[MG]i?B|KiB|tokens?"
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 BEFORE_UNIT = re.compile(rf"(?<=[\d]) (?=(?:{UNITS}|{MONTHS})(?![\w-]))|(?<=\d[kMB]) (?=(?:{UNITS})(?![\w-]))")
@@ -20,7 +19,7 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE
 
 def bind_units(text: str) -> str:
     """`text` with no-break spaces before units."""
-    return BEFORE_UNIT.sub(NO_BREAK_SPACE, text)
+    return BEFORE_UNIT.sub("\u00a0", text)
 
 
 def bind_units_in_html(page: str) -> str:

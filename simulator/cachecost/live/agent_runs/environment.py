@@ -28,8 +28,6 @@ FAKETIME = "libfaketimeMT.so.1"
 FOLDERS = ("/usr/lib/*/faketime", "/usr/lib*/faketime", "/usr/local/lib/faketime", "/opt/*/lib/faketime")
 ASKED = "import time; print(int(time.time()))"
 CLOSE_S = 60
-OTHER_ZONE = "<+13>-13:37"
-"""As POSIX writes a zone 13 hours and 37 minutes ahead of UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,8 @@ def run_clocks(folder: Path) -> Iterator[RunClock]:
         "CACHECOST_CLOCK_SEEN": str(folder),
     }
     yield RunClock("in programs", variables, folder)
-    yield RunClock("in another time zone (TZ); libfaketime would set it ahead", {"TZ": OTHER_ZONE})
+    # as POSIX writes a zone 13 hours and 37 minutes ahead of UTC
+    yield RunClock("in another time zone (TZ); libfaketime would set it ahead", {"TZ": "<+13>-13:37"})
 
 
 @cache
@@ -115,8 +114,6 @@ EVERYDAY_NAMES = frozenset(
     | {"gitlab-runner", "build", "builder", "ci-user", "docker", "agent", "work", "worker", "home", "server", "host"}
     | {"localhost", "test", "tester", "developer", "default", "macbook", "desktop", "laptop", "claude", "python"}
 )
-HASH_SEEDS = ("1", "2")
-"""PYTHONHASHSEED of each run: sets of text are in another order in each, and the same on every machine."""
 
 
 def environment_of(
@@ -132,7 +129,8 @@ def environment_of(
     """
     here = {
         **{name: value for name, value in outside.items() if PASSED.fullmatch(name)},
-        "PYTHONHASHSEED": HASH_SEEDS[run],
+        # PYTHONHASHSEED of each run: sets of text are in another order in each, and the same on every machine
+        "PYTHONHASHSEED": ("1", "2")[run],
         **more,
         "ANTHROPIC_BASE_URL": address,
         "OPENAI_BASE_URL": f"{address}/v1",

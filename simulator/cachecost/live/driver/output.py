@@ -15,7 +15,6 @@ from cachecost.live.driver.run import LiveResult
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.views.tables.table import print_table
 
-PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")
 COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")
 CALL_COLUMNS = ("call", "predicted read", "written", "uncached", "billed read", "written", "uncached", "cost", "")
 
@@ -77,7 +76,7 @@ def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
     predicted, worst = totals(plan)
     whole = ("all", f"{len(plan.steps)}", dollars(predicted), dollars(worst), duration(takes(plan, parallel)))
     click.echo(f"{plan.scenario.name}   what would be sent, within {dollars(limit)}\n")
-    print_table("", PLAN_COLUMNS, [*rows, whole])
+    print_table("", ("strategy", "calls", "predicted", "at most", "takes"), [*rows, whole])
 
 
 def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:

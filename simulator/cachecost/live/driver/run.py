@@ -102,8 +102,6 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
     return StrategyOutcome(planned, tuple(compared), tuple(notes))
 
 
-ABOUT_THE_CALL = frozenset({400, 413, 422})
-"""Statuses that concern one body only: later calls may succeed."""
 Say = Callable[[LiveCall, AnsweredCall], None]
 
 
@@ -175,7 +173,8 @@ class PlanRunner:
                 why = f"{words}: {error}" if words else str(error)
                 self._journal.add_failed(step.label, error)
                 self._ended.failed[step.label] = why
-                if error.status not in ABOUT_THE_CALL:
+                # statuses that concern one body only: later calls may succeed
+                if error.status not in (400, 413, 422):
                     self._stop(f"stopped after {step.label} failed: {why}")
         except OverBudget as error:
             self._stop(f"stopped before {step.label}: {error}")

@@ -41,8 +41,6 @@ COUNTED = (
 LONGEST_MESSAGE = 400
 LARGEST_ANSWER = 32 << 20
 """Characters in the blocks of an answer. The longest real ones have less than a megabyte."""
-LONGEST_ANSWER_S = 3600.0
-"""Seconds of one answer, in which a byte may come again and again."""
 DELTAS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -127,7 +125,7 @@ class Wire:
         """One Messages call, streamed. Raises AttemptFailed."""
         reading = _StreamReader(self._now(), self._now)
         try:
-            async with asyncio.timeout(LONGEST_ANSWER_S):
+            async with asyncio.timeout(3600.0):  # seconds of one answer, in which a byte may come again and again
                 stream = await self._client.post(
                     "/v1/messages",
                     cast_to=object,

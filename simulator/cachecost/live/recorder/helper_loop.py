@@ -158,10 +158,6 @@ def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
     return calls
 
 
-LOOKS_EVERY_S = 1.0
-"""How often it checks whether a call has waited long enough for an earlier one."""
-
-
 class HelperLoop:
     """Handles messages until there are no more."""
 
@@ -184,7 +180,8 @@ class HelperLoop:
         if self._options.page != NO_PAGE:
             self._page = serve_page(self._options, self._earlier_calls())
         while not self._is_over or self._ready:
-            wait_s = LOOKS_EVERY_S if self._order.is_waiting else None
+            # how often it checks whether a call has waited long enough for an earlier one
+            wait_s = 1.0 if self._order.is_waiting else None
             with suppress(Empty):
                 self._handle(inbox.get(timeout=0.0 if self._ready or self._is_over else wait_s))
                 while True:

@@ -38,13 +38,12 @@ from cachecost.live.recorder.log_lines import (
 HEADER = b"x-cachecost-recorder"
 """One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
 come back; requests to the API stay unchanged."""
-PORTS = {"http": 80, "https": 443}
 LOOP = "--upstream leads back to this recorder: expected the API, or a server that forwards calls to it"
 
 
 def is_itself(upstream: httpx2.URL, port: int) -> bool:
     """Whether `upstream` is a recorder on this port of LOOPBACK. A name is resolved only if the port matches."""
-    if (upstream.port or PORTS[upstream.scheme]) != port:
+    if (upstream.port or {"http": 80, "https": 443}[upstream.scheme]) != port:
         return False
     try:
         found = socket.getaddrinfo(upstream.host, port, type=socket.SOCK_STREAM)
@@ -63,13 +62,7 @@ def token_for(upstream: httpx2.URL) -> bytes | None:
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
 
 
-CONNECT_S = 60.0
-"""Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
-BAD_REQUEST = 400
 UNREACHABLE = 502
-LOOP_DETECTED = 508
-TWO_LENGTHS = "a request has either Content-Length or Transfer-Encoding; this one has both"
-CLOSE = (b"connection", b"close")
 
 
 class Listener(Protocol):
@@ -107,10 +100,10 @@ class Proxy:
             if not self._has_looped:
                 self._has_looped = True
                 self.say(LOOP)
-            await _refuse(send, LOOP_DETECTED, LOOP)
+            await _refuse(send, 508, LOOP)
             return
         if has_two_lengths(scope["headers"]):
-            await _refuse(send, BAD_REQUEST, TWO_LENGTHS)
+            await _refuse(send, 400, "a request has either Content-Length or Transfer-Encoding; this one has both")
             return
         capture = self._capture(scope)
         try:
@@ -207,7 +200,8 @@ class _Exchange:
         headers = for_upstream(self._scope["headers"], passing.upstream.netloc)
         if passing.token is not None:
             headers.append((HEADER, passing.token))
-        wait = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
+        # timeout for connecting to the upstream. Apart from that, the client decides how long to wait
+        wait = {"connect": 60.0, "read": None, "write": None, "pool": None}
         extensions = {"target": passing.target(self._scope), "timeout": wait}
         request = httpx2.Request(
             self._scope["method"], passing.upstream, headers=headers, stream=self._upload, extensions=extensions
@@ -259,7 +253,7 @@ def _error_of(words: str) -> tuple[Pairs, bytes]:
 async def _refuse(send: Send, status: int, words: str) -> None:
     """Answer a request that is not forwarded. What follows it on its connection is not read."""
     headers, body = _error_of(words)
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, CLOSE]})
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -271,7 +265,6 @@ async def _finish(task: asyncio.Future[None], is_unwanted: bool) -> None:
         await task
 
 
-MOST_HEADER_BYTES = 1 << 20
 IDLE_S = 5.0
 """How long a connection to the upstream is kept for the next call."""
 
@@ -289,7 +282,7 @@ class Server(QuietServer):
             ws="none",
             proxy_headers=False,
             date_header=False,
-            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+            h11_max_incomplete_event_size=1 << 20,
         )
         self._passing = passing
 

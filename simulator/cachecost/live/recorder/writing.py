@@ -29,7 +29,6 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage, text_block
 from cachecost.tokens.tokenizers import count_content
 
-KEY_BYTES = 32
 WAITS, WAIT_S = 100, 0.01
 CALL = b'{"call":'
 """The start of a call's line; calls refer to the other lines of the file."""
@@ -215,7 +214,7 @@ class DigestSink(Sink):
         self._path = path
         self._is_full = False
         self._reader = LineReader(path, Intake(keep_content=True))
-        key = os.urandom(KEY_BYTES)
+        key = os.urandom(32)
         self.tell(b"key %b\n" % key.hex().encode())
         self._file = DigestFile(path, key)
 

@@ -239,7 +239,6 @@ def _conversation_name(call: MeteredCall, several: bool) -> str:
 
 
 FORMAT = 1
-NOTHING_YET = "No calls yet."
 HEADERS = {
     "cost": "cost",
     "cache_hit_rate": "hit rate",
@@ -256,7 +255,7 @@ def verdict(bill: ServerBill) -> str:
     """One sentence: what the calls cost, and what they would have cost without caching."""
     total = bill.total
     if not total.calls:
-        return NOTHING_YET
+        return "No calls yet."
     cost = f"{dollars(total.cost.total)} for {count_text(total.calls, 'call')}"
     if not total.uncached:
         return f"{cost}."

@@ -39,7 +39,6 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 
 CUT = "max_tokens"
-ANTHROPIC = "anthropic"
 MOST_KEPT = 10_000
 """Answered requests that a client can name; the oldest is dropped first. The API keeps them for a short time."""
 COMPARED = ("tool_choice", "thinking", "context_management", "speed")
@@ -267,7 +266,7 @@ class Meter:
         """The host of a call of `model` in the API of `maker`: that of the setup where it was chosen and has the model,
         since many hosts speak the APIs of others; else the maker."""
         chosen = self._setup.host
-        if chosen in (AUTO_HOST, ANTHROPIC):
+        if chosen in (AUTO_HOST, "anthropic"):
             return maker
         try:
             self._setup.rules.rules(chosen, model)

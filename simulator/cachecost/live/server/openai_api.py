@@ -179,10 +179,8 @@ def _details(usage: Usage) -> Wire:
     return {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
 
 
-CHAT_LIMITS = {"max_completion_tokens": 1, "max_tokens": 1}
 REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
 """`finish_reason` by stop reason; any other is "stop"."""
-DONE = b"data: [DONE]\n\n"
 
 
 class ChatApi(OpenAIApi):
@@ -192,7 +190,7 @@ class ChatApi(OpenAIApi):
     id_prefix = "chatcmpl-"
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
-        if refused := body_fault(arrived.body, "messages", CHAT_LIMITS):
+        if refused := body_fault(arrived.body, "messages", {"max_completion_tokens": 1, "max_tokens": 1}):
             return refused
         body = from_chat(arrived.body)
         return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, body["model"]))
@@ -220,7 +218,7 @@ class ChatApi(OpenAIApi):
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
         for chunk in self._chunks(answer):
             yield b"data: %b\n\n" % encode_json(chunk)
-        yield DONE
+        yield b"data: [DONE]\n\n"
 
     def _chunks(self, answer: ServedResponse) -> Iterator[Wire]:
         """The chunks. With `stream_options.include_usage`, the last one has the usage and the others a null."""
@@ -325,7 +323,6 @@ PART_EVENTS: dict[str, tuple[str, str, str, Wire]] = {
 """Of items whose text is in a part: its index, and the events of the part and of its text with their further fields."""
 
 
-RESPONSE_LIMITS = {"max_output_tokens": 16}
 ECHOED: Wire = {
     "instructions": None,
     "max_output_tokens": None,
@@ -354,7 +351,7 @@ class ResponsesApi(OpenAIApi):
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         if arrived.body.get("prompt") is not None:
             return invalid("prompt: cachecost serve keeps no prompt templates")
-        if refused := body_fault(arrived.body, "input", RESPONSE_LIMITS):
+        if refused := body_fault(arrived.body, "input", {"max_output_tokens": 16}):
             return refused
         whole = served.responses.complete(arrived.workspace, arrived.body)
         if isinstance(whole, ApiError):

@@ -37,8 +37,6 @@ def serve_page(app: ASGIApp, listener: socket.socket, ready: Callable[[], None] 
 
 
 EVENT_STREAM = "text/event-stream"
-COMMENT_S = 15.0
-"""How often something is sent when nothing happens, so that both sides know that the other is there."""
 PAUSE_S = 0.25
 """Between two looks at what is new; calls that come faster are told together."""
 SHARE = 5
@@ -51,7 +49,8 @@ async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
         seen = await run_in_thread(live.seen)
         yield b": cachecost\n\n"
         while not live.signal.has_stopped:
-            if not await waiter.changed(COMMENT_S):
+            # how often something is sent when nothing happens, so that both sides know that the other is there
+            if not await waiter.changed(15.0):
                 yield b": nothing new\n\n"
                 continue
             began = monotonic()
@@ -72,7 +71,6 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
 WAIT_S = 30.0
 """How long an answer may take, what it waits for included. A page to save has all the time that it takes."""
 INTERNAL = "internal error: the terminal of `cachecost view` says more"
-NOT_LIVE = "nothing more comes here"
 UNKNOWN_ADDRESS = "there is nothing at this address"
 
 
@@ -178,7 +176,7 @@ class _PageEndpoints:
         """The stream of a page, until either side ends it."""
         live = self._source.live()
         if live is None:
-            return error_answer(404, NOT_LIVE)
+            return error_answer(404, "nothing more comes here")
         if request.method == "HEAD":
             return Response(media_type=EVENT_STREAM)
         return StreamingResponse(event_stream(live), media_type=EVENT_STREAM)

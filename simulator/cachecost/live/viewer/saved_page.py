@@ -74,8 +74,6 @@ MOST_BYTES = 6 << 20
 """Of JSON in a page, besides that of the session itself and that of texts."""
 MOST_TEXT_BYTES = 2 << 20
 CHARSET = re.compile(r'<meta charset="utf-8" ?/?>')
-STYLE_LINK = re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>')
-SCRIPT_LINK = re.compile(r'<script type="module" src="static/app\.js"></script>')
 STYLE = "style.css"
 
 
@@ -142,8 +140,8 @@ def render_page(static: Mapping[str, bytes], data: Mapping[str, Any]) -> str:
     scripts = f'<script type="application/json" id="data">{embedded}</script>\n<script type="module">{script}</script>'
     parts = (
         (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
-        (STYLE_LINK, f"<style>{style}</style>"),
-        (SCRIPT_LINK, scripts),
+        (re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>'), f"<style>{style}</style>"),
+        (re.compile(r'<script type="module" src="static/app\.js"></script>'), scripts),
     )
     page, made, end = texts[INDEX], "", 0
     for place, text in parts:

@@ -34,8 +34,6 @@ LABELLED = 8
 MOST_COMMITS = 40
 EDGE = 0.07
 """Of the width of a panel, left free at its sides for the names of the first and the last commit."""
-LEVEL = 0.1
-"""Of the range of a panel's values: what differs by less lies level."""
 ABOVE, BELOW = 6, -13
 """Points between a dot and its figure: below where the line comes from above."""
 MOST_SCENARIOS = 8
@@ -137,7 +135,8 @@ def _draw(
     for at in shown:
         if values[at] == values[at]:  # not unknown
             highest = max(values[max(0, at - 1)], values[min(at + 1, len(values) - 1)])
-            is_top = values[at] >= highest - LEVEL * (max(values) - min(values))
+            # of the range of a panel's values: what differs by less lies level
+            is_top = values[at] >= highest - 0.1 * (max(values) - min(values))
             offset = (0, ABOVE if is_top else BELOW)
             axes.annotate(words[at], (at, values[at]), offset, textcoords="offset points", ha="center", size=SMALL_SIZE)
 

@@ -123,8 +123,6 @@ LEGEND = 0.42
 NAME_WIDTH = 4.2
 GAP = 0.09
 PALE = 0.45
-WHISKER = 0.005
-"""Part of the width of the axes from which on it is shown that bars of a group end further out."""
 HAIRLINE = 0.001
 """Part of the width of the axes below which nothing is drawn: half a point."""
 
@@ -266,7 +264,8 @@ def _draw_bar(axes: Axes, row: int, bar: Bar) -> None:
         if width > end * HAIRLINE:  # less would come and go with the rounding of pixels
             axes.barh(row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=alpha)
             start += width
-    if bar.reach > start + end * WHISKER:
+    # part of the width of the axes from which on it is shown that bars of a group end further out
+    if bar.reach > start + end * 0.005:
         axes.plot([start, bar.reach], [row, row], color=MUTED, linewidth=1.2, solid_capstyle="butt")
         axes.plot([bar.reach, bar.reach], [row - BAR / 4, row + BAR / 4], color=MUTED, linewidth=1.2)
     weight = "bold" if bar.strong else "normal"

@@ -100,8 +100,6 @@ LANE_END, LANE_HEIGHT = -6, 54
 STATES = ("read", "write_1h", "write_5m", "input")
 FEWEST_UNITS = 12
 """Units that a picture is wide at least, so that a few columns are no walls."""
-GAPS_UP_TO = 140
-"""Columns that are wide enough for a gap between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +180,8 @@ def step_path(heights: Sequence[int]) -> str:
 
 def gap_path(count: int) -> str:
     """Lines between so many columns or bars; "" where they are too narrow for a gap."""
-    return "".join(f"M{at} 0V{HEIGHT}" for at in range(1, count)) if count <= GAPS_UP_TO else ""
+    # columns that are wide enough for a gap between them
+    return "".join(f"M{at} 0V{HEIGHT}" for at in range(1, count)) if count <= 140 else ""
 
 
 def _height(tokens: int, longest: int) -> int:

@@ -326,8 +326,6 @@ def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], 
     }
 
 
-PREVIEW = 200
-"""Characters of a block's text in the list of blocks."""
 MOST_TEXT = 200_000
 """Characters of a block's text alone."""
 HIDDEN_NAME = "added by the provider"
@@ -392,7 +390,7 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
         "tokens": one.tokens,
         "size": block.size if block else 0,
         "digest": block.digest.hex() if block else "",
-        "text": "" if text is None else text[:PREVIEW],
+        "text": "" if text is None else text[:200],  # characters of a block's text in the list of blocks
     }
 
 
