@@ -236,6 +236,16 @@ class _CallPair:
     requests: RequestPair | None
     edits: tuple[Edit, ...]
 
+    def place(self, edit: Edit, counter: TokenCounter | None) -> ChangePlace:
+        """Where the call shows a change; of a call that only one recording has, what it adds."""
+        if self.requests:
+            return place_of(edit, self.requests, counter)
+        call = self.new or self.old
+        assert call is not None
+        message = call.request.thread.message
+        shown = _first_text(message.blocks[0])[1] if message and message.blocks else None
+        return ChangePlace("calls", after_excerpt=shown and excerpt_around(shown, 0))
+
 
 def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: ReplayedStrategy) -> PromptComparison:
     """What changed from the `accepted` replay of a strategy of `scenario` to the one of today.
@@ -264,7 +274,7 @@ def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: Replayed
         ]
         changes.append(
             PromptChange(
-                **asdict(_first_place(edit, having[0], now.counter)),
+                **asdict(having[0].place(edit, now.counter)),
                 layer=edit.layer,
                 kind=edit.kind,
                 call=having[0].number,
@@ -281,17 +291,6 @@ def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: Replayed
     rest = difference - sum((one.cost for one in changes), ZERO)
     answers = sum((row.cost.output for row in begin if row), ZERO) - accepted.ledger.cost.output
     return PromptComparison(scenario, now.strategy, tuple(changes), difference, rest, answers)
-
-
-def _first_place(edit: Edit, pair: _CallPair, counter: TokenCounter | None) -> ChangePlace:
-    """Where the first call shows a change; of a call that only one recording has, what it adds."""
-    if pair.requests:
-        return place_of(edit, pair.requests, counter)
-    call = pair.new or pair.old
-    assert call is not None
-    message = call.request.thread.message
-    shown = _first_text(message.blocks[0])[1] if message and message.blocks else None
-    return ChangePlace("calls", after_excerpt=shown and excerpt_around(shown, 0))
 
 
 def _replay(now: ReplayedStrategy, pairs: Sequence[_CallPair], made: set[Edit], builder: EditedRequestBuilder) -> Rows:

@@ -43,6 +43,7 @@ from cachecost.base.formatting import (
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
 from cachecost.views.streams import print_lines, report_console
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -191,19 +192,14 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
         "simulated_usd": exact(whatif.simulated),
         "alternatives": [
             {
-                "name": one.name,
-                "kind": one.kind,
-                "does": one.does,
+                **pick(one, "name", "kind", "does"),
                 "cost_usd": exact_or_none(one.cost),
                 "most_usd": exact_or_none(one.most),
                 "saving_usd": exact_or_none(one.saving),
                 "share": _float(one.share),
-                "calls_changed": one.calls_changed,
-                "extra_calls": one.extra_calls,
+                **pick(one, "calls_changed", "extra_calls"),
                 "error_usd": exact(one.error),
-                "keeps_answers": one.keeps_answers,
-                "assumption": one.assumption,
-                "supported": one.supported,
+                **pick(one, "keeps_answers", "assumption", "supported"),
                 "depends_on": list(one.depends_on),
             }
             for one in whatif.alternatives
@@ -231,19 +227,14 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     if whatif.actions:
         made["actions"] = [
             {
-                "name": one.name,
-                "at": one.at,
+                **pick(one, "name", "at"),
                 "price_usd": exact(one.price),
                 "cost_usd": exact(one.cost),
                 "cost_without_usd": exact(one.cost_without),
                 "tokens_lost": one.lost,
                 "then_usd": exact(one.then),
                 "then_without_usd": exact(one.then_without),
-                "pays_after": one.pays_after,
-                "assumption": one.assumption,
-                "session": one.session,
-                "file": one.file,
-                "line": one.line,
+                **pick(one, "pays_after", "assumption", "session", "file", "line"),
             }
             for one in whatif.actions
         ]

@@ -104,8 +104,7 @@ SECRET = re.compile(
 )
 """Names of variables whose values are taken for credentials."""
 WORKFLOW_FILES = re.compile("GITHUB_.*")
-"""Variables that name files with which a step speaks to its workflow: what is written there runs later, with its keys.
-"""
+"""Variables that name files with which a step speaks to its workflow, which runs what is in them with its keys."""
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that refuses: nothing listens on the port of the discard service (RFC 863)."""
 SHORTEST_NAME = 4

@@ -229,9 +229,7 @@ class DollarBudget:
         return Reservation(self._number, dollars)
 
     def settle(self, reservation: Reservation, billed: Decimal, unknown: Decimal = ZERO) -> None:
-        """The call was billed, and perhaps `unknown` dollars more. Raises OverBilled if the bill exceeds the
-        reservation.
-        """
+        """The call was billed, perhaps with `unknown` more dollars. Raises OverBilled above the reservation."""
         self._free(reservation)
         self.billed += billed
         self.unknown += unknown

@@ -25,17 +25,8 @@ NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ht
 MAYBE_ANSWERED = frozenset({408, 502, 504, 520, 522, 524})
 """Statuses of a gateway: the API may have answered, and billed."""
 COUNTED = (
-    "model",
-    "system",
-    "tools",
-    "messages",
-    "tool_choice",
-    "thinking",
-    "output_config",
-    "output_format",
-    "context_management",
-    "cache_control",
-    "speed",
+    *("model", "system", "tools", "messages", "tool_choice", "thinking", "output_config", "output_format"),
+    *("context_management", "cache_control", "speed"),
 )
 """What count_tokens takes of a body."""
 LONGEST_MESSAGE = 400
@@ -48,8 +39,6 @@ DELTAS = {
     "input_json_delta": "partial_json",
 }
 """The field that a delta of each kind adds to its block."""
-
-
 MOST_ANSWER_BYTES = 64 << 20
 """Of the body of one answer, as sent."""
 

@@ -92,9 +92,7 @@ class RecorderHelper:
         self._messages.put(message)
 
     def close(self) -> int:
-        """Wait until it has handled all messages; returns its exit code. Ctrl-C and SIGTERM kill it: the caller still
-        has a summary to print.
-        """
+        """Wait for its exit code. Ctrl-C and SIGTERM kill it: the caller still has a summary to print."""
         self._messages.put(None)
         try:
             self._join()

@@ -69,9 +69,7 @@ class DigestFile:
         self._lines, self._size = self._lines[size - self._size :], size
 
     def take_over(self) -> None:
-        """Write what the other process has not, be it from within a line; nothing into a file that was moved or cut.
-        Raises OSError, InUse.
-        """
+        """Write what the other process has not; nothing into a file that was moved or cut. Raises OSError, InUse."""
         if self._path.stat().st_size < self._size:
             return
         for left in reversed(range(WAITS)):

@@ -27,8 +27,6 @@ HELLO = "cachecost serve: simulated APIs. What your calls cost: /cachecost"
 GEMINI = GeminiApi("")
 GEMINI_VERSIONS = ("v1beta", "v1alpha")
 """Versions whose addresses no other API has; `v1/models` is one that all three have."""
-
-
 Handler = Callable[[Request], Awaitable[ASGIApp]]
 
 

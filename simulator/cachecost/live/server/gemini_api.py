@@ -35,8 +35,6 @@ STATUSES = {
     504: "DEADLINE_EXCEEDED",
 }
 """The canonical name of each HTTP status (Google's google.rpc.Code)."""
-
-
 KEY_HEADER = "x-goog-api-key"
 WHOLE, STREAM, COUNT = "generateContent", "streamGenerateContent", "countTokens"
 Block = Mapping[str, Any]

@@ -147,8 +147,7 @@ class Meter:
         return [one.row for one in self.taken]
 
     def avoidable(self) -> Mapping[int, Decimal]:
-        """USD by call that `explain` calls avoidable, worked out once for the calls so far; none of other hosts than it
-        supports."""
+        """USD by call that `explain` calls avoidable, once for the calls so far; none of hosts it does not support."""
         if self._explained != len(self.taken):
             from cachecost.analysis.explain.explaining import explain
 

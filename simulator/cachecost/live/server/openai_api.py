@@ -62,9 +62,7 @@ def arguments_of(call: Block) -> str:
 
 
 def call_form(call: Block, sent: Mapping[str, Any]) -> tuple[str, str]:
-    """The type of a tool call, and the field of what it passes: a tool may take a text instead of arguments. Chat
-    Completions nests its definition.
-    """
+    """The type of a tool call and the field of its arguments or text; Chat Completions nests its definition."""
     offered = [tool for tool in sent.get("tools") or () if isinstance(tool, Mapping) and tool.get("type") == "custom"]
     named = (inner if isinstance(inner := tool.get("custom"), Mapping) else tool for tool in offered)
     is_custom = any(tool.get("name") == call["name"] for tool in named)
@@ -129,9 +127,7 @@ class OpenAIApi(ServedApi):
 
 
 def body_fault(body: Body, asked: str, limits: Mapping[str, int]) -> ApiError | None:
-    """The first error in `body`. `asked` is the field that holds the prompt, `limits` the least value of each limit of
-    the output.
-    """
+    """The first error in `body`; `asked` is the field of the prompt, `limits` the least value of each output limit."""
     if not isinstance(body.get("model"), str) or not body["model"]:
         return invalid("you must provide a model parameter")
     if body.get(asked) in (None, [], ""):

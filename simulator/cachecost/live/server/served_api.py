@@ -196,9 +196,7 @@ def _encoding(code: str, message: str) -> ApiError:
 
 
 def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
-    """The JSON object of a body. What Python reads as JSON and would damage a log is refused: NaN, 1e400, half of a
-    surrogate pair.
-    """
+    """The JSON object of a body. What would damage a log is refused: NaN, 1e400, half of a surrogate pair."""
 
     def refuse(word: str) -> None:
         raise ValueError(word)

@@ -87,9 +87,7 @@ class SavedPage:
     most_text_bytes: int = MOST_TEXT_BYTES
 
     def of_session(self, id_: str, selected: int = 0) -> str:
-        """The page of a session, which begins with it, or with the call that is selected (0: none). Raises what the
-        source raises.
-        """
+        """The page of a session; it opens at the call that is selected (0: none). Raises what the source raises."""
         path, source = f"session/{id_}", self.source.current()
         session = dict(source.session(id_))
         answers: dict[str, Any] = {"start": self.source.start(), path: session}

@@ -124,7 +124,6 @@ def billed_column(one: TimelineCall) -> CallColumn:
         cost_by_layer={},
         is_priced=one.cost is not None,
     )
-
     place = " · ".join(filter(None, (clock(call.start), agent_name(one))))
     timeline = CallTimeline(is_human=True) if is_human(one) else EMPTY_TIMELINE
     idle = one.idle_s or 0.0

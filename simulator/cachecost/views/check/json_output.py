@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.formatting import exact, exact_or_none
 from cachecost.budgets.verdicts import exact_share
+from cachecost.views.tables.output import pick
 
 if TYPE_CHECKING:
     from cachecost.budgets.check import BudgetResult, StrategyCost
@@ -46,13 +47,10 @@ def check_object(
         "verdict": result.verdict,
         "budgets": [
             {
-                "scenario": one.scenario,
-                "strategy": one.strategy,
-                "budget": one.budget,
+                **pick(one, "scenario", "strategy", "budget"),
                 "limit": exact(one.limit),
                 "actual": _optional(one.actual),
-                "verdict": one.verdict,
-                "message": one.message,
+                **pick(one, "verdict", "message"),
                 "file": one.place and one.place.file,
                 "line": one.place and one.place.line,
                 "column": one.place and one.place.column,
@@ -62,10 +60,7 @@ def check_object(
         ],
         "strategies": [
             {
-                "scenario": cost.scenario,
-                "strategy": cost.strategy,
-                "calls": cost.calls,
-                "errors": cost.errors,
+                **pick(cost, "scenario", "strategy", "calls", "errors"),
                 "cost_usd": exact(cost.cost),
                 "baseline_usd": exact_or_none(cost.before),
                 "error_margin": cost.error_margin,
@@ -148,22 +143,16 @@ def _optional(amount: Decimal | None) -> str | None:
 
 def _prompt_change(change: PromptChange, line: SourceLine | None) -> dict[str, Any]:
     return {
-        "layer": change.layer,
-        "path": change.path,
+        **pick(change, "layer", "path"),
         "name": change.name or None,
-        "kind": change.kind,
-        "call": change.call,
-        "calls": change.calls,
+        **pick(change, "kind", "call", "calls"),
         "rewritten": list(change.rewritten),
-        "refused": change.refused,
-        "character": change.character,
+        **pick(change, "refused", "character"),
         "before": change.before_excerpt,
         "after": change.after_excerpt,
-        "tokens_before": change.tokens_before,
-        "tokens_after": change.tokens_after,
+        **pick(change, "tokens_before", "tokens_after"),
         "cost_usd": exact(change.cost),
-        "varies": change.varies,
-        "more": change.more,
+        **pick(change, "varies", "more"),
         "file": line and line.file,
         "line": line and line.line,
         "column": line and line.column,

@@ -86,8 +86,7 @@ class StrategyRow:
 
 @dataclass(frozen=True, slots=True)
 class BilledRow:
-    """What a recording was billed: its cells by the key of their column, and `saving`: the amount in large type with
-    its words."""
+    """What a recording was billed; `saving` is the amount in large type with its words, `cells` are by column key."""
 
     cost: Decimal
     cells: Mapping[str, str]
@@ -121,7 +120,6 @@ def run_page(
     questions = question_variants(summaries)
     variants = [variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else []
     variants += [questions] if questions else []
-
     providers, *charts = _charts(summaries)
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(

@@ -63,7 +63,7 @@ from cachecost.views.run.tables import (
     variant_table,
 )
 from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream, without_end_blanks
-from cachecost.views.tables.output import escape_markdown, lower_bound_sentence, markdown_table, picture_link
+from cachecost.views.tables.output import escape_markdown, lower_bound_sentence, markdown_table, pick, picture_link
 from cachecost.views.tables.table import (
     GAP,
     REFUSED,
@@ -89,9 +89,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "scenario": result.scenario,
-        "question": result.question,
-        "about": result.about,
-        "verdict": result.verdict,
+        **pick(result, "question", "about", "verdict"),
         **_comparison(result.main),
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
         "published_figures": [
@@ -186,10 +184,7 @@ def _dollars(line: StrategyLine) -> dict[str, Any]:
 def _assumption(assumption: Assumption) -> dict[str, Any]:
     """`changes_answer` is None for what was not tried."""
     return {
-        "name": assumption.name,
-        "why": assumption.why,
-        "source": assumption.source,
-        "value": assumption.value,
+        **pick(assumption, "name", "why", "source", "value"),
         "changes_answer": assumption.changes,
         "effect": assumption.effect,
         "impact": exact(round(assumption.impact, 6)),
@@ -203,12 +198,7 @@ def _assumption(assumption: Assumption) -> dict[str, Any]:
             for value in assumption.tried
         ],
         "break_even": [
-            {
-                "claim": each.claim,
-                "instead": each.instead,
-                "holds_to": plain(each.holds_to),
-                "changes_at": plain(each.changes_at),
-            }
+            {**pick(each, "claim", "instead"), "holds_to": plain(each.holds_to), "changes_at": plain(each.changes_at)}
             for each in assumption.break_evens
         ],
     }

@@ -155,3 +155,8 @@ def code_block(lines: Collection[str], language: str = "") -> str:
 def picture_link(name: str, description: str, files: Collection[str]) -> str:
     """A link to the picture `name` with its description as text; empty if it is not among `files`."""
     return f"![{escape_markdown(description)}]({name})" if name in files else ""
+
+
+def pick(one: object, *names: str) -> dict[str, Any]:
+    """These attributes, for an object of JSON whose keys have the same names."""
+    return {name: getattr(one, name) for name in names}

@@ -29,6 +29,7 @@ from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.text import MAIN, agent_name, is_human, named_facts, session_headline, what_came_before
 from cachecost.views.bill.words import evidence_words
+from cachecost.views.tables.output import pick
 
 CUT_FILE = "session.jsonl"
 HOUR_LAYERS = {"1h:tools": ("last_tool",), "1h:tools+system": ("last_tool", "last_system")}
@@ -241,17 +242,13 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
     return {
         "id": session.id,
         "name": name,
-        "session": row.session,
-        "project": row.project,
-        "client": row.client,
+        **pick(row, "session", "project", "client"),
         "models": models.names,
         "agents": agents.names,
         "causes": cause_objects(causes),
         "headline": session_headline(session.summary),
         "facts": [*named_facts(session.calls), *([] if session.has_bill else [("bill", NO_BILL)])],
-        "has_text": session.has_text,
-        "has_blocks": session.has_blocks,
-        "has_bill": session.has_bill,
+        **pick(session, "has_text", "has_blocks", "has_bill"),
         "cost_usd": exact(total.cost),
         "rewritten_usd": exact(total.rewritten),
         "calls": columns,
@@ -408,11 +405,7 @@ def _difference(viewed: ViewedCall) -> dict[str, Any] | None:
     return {
         "block": at + 1,
         "before_block": None if place is None else place + 1,
-        "at": found.at,
-        "before": found.before,
-        "was": found.was,
-        "now": found.now,
-        "after": found.after,
+        **pick(found, "at", "before", "was", "now", "after"),
     }
 
 
