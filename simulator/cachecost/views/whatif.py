@@ -262,14 +262,7 @@ MOST_LINES = 10
 
 
 def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
-    console = report_console(stream, PIPE_WIDTH)
-    for line in brief_lines(whatif, arguments):
-        console.print(line, markup=False, soft_wrap=True)
-
-
-def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
-    """The answer, what was asked for or what else saves, how sure that is, and what to type next."""
+    """Print the answer, what was asked for or what else saves, how sure that is, and what to type next."""
     below = [f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"]
     if whatif.asked:
         below += joint_lines(whatif.asked, whatif.cost, is_asked=True)
@@ -287,15 +280,15 @@ def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
     if whatif.actions:
         room = MOST_LINES - len(below)
         shown = len(whatif.actions) if len(whatif.actions) <= room else room - 1
-        yield from map(action_answer, whatif.actions[:shown])
-        if rest := len(whatif.actions) - shown:
-            yield f"… and {count_text(rest, 'more action')}: --full"
+        rest = len(whatif.actions) - shown
+        more = [f"… and {count_text(rest, 'more action')}: --full"] if rest else []
+        lines = [*map(action_answer, whatif.actions[:shown]), *more]
     elif one := best(whatif, keeps_answers=True):
-        yield f"{dollars(whatif.cost)} now · {_saving(one)}: {one.does}"
+        lines = [f"{dollars(whatif.cost)} now · {_saving(one)}: {one.does}"]
     else:
-        now = f"{dollars(whatif.cost)} now"
-        yield f"{now}; no single change that keeps the answers saves anything that these data support"
-    yield from below
+        why = "no single change that keeps the answers saves anything that these data support"
+        lines = [f"{dollars(whatif.cost)} now; {why}"]
+    print_lines(report_console(stream, PIPE_WIDTH), [*lines, *below])
 
 
 def _saving(one: Alternative) -> str:

@@ -46,16 +46,12 @@ class RunClock:
         return found
 
     @property
-    def programs(self) -> list[str]:
-        """The kinds of programs whose clock was ahead, by name."""
-        return sorted(one.name for one in self.seen.iterdir()) if self.seen else []
-
-    @property
     def description(self) -> str:
         """What was done, for people; "" where no program is known to have had another clock."""
         if self.seen is None:
             return self.name
-        return f"set ahead in {' and '.join(self.programs)}" if self.programs else ""
+        programs = sorted(one.name for one in self.seen.iterdir())
+        return f"set ahead in {' and '.join(programs)}" if programs else ""
 
 
 JOINTS = {"LD_PRELOAD": ":", "PYTHONPATH": os.pathsep, "NODE_OPTIONS": " "}

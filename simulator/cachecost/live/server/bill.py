@@ -236,15 +236,15 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
 
 FORMAT = 1
 HEADERS = {
-    "cost": "cost",
-    "cache_hit_rate": "hit rate",
-    "uncached": "without caching",
     "calls": "calls",
     "input": "input",
     **{f"{name}_tokens": CLASS_NAMES[name] for name in TOKEN_CLASSES},
+    "cache_hit_rate": "hit rate",
     "unread": "never read",
+    "uncached": "without caching",
+    "cost": "cost",
 }
-"""Columns of a table of shares, by key."""
+"""Columns of a table of shares, by key, in their order."""
 
 
 def verdict(bill: ServerBill) -> str:
@@ -322,10 +322,6 @@ def _share_json(share: BillShare) -> dict[str, Any]:
 
 
 NARROWEST_NAME = 18
-KEYS = (
-    *("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens"),
-    *("cache_hit_rate", "unread", "uncached", "cost"),
-)
 RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
@@ -386,8 +382,8 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
         }
         for share in shown
     ]
-    for key in KEYS:
-        column = Column(key, HEADERS[key], point_aligned([row[key] for row in rows]))
+    for key, header_text in HEADERS.items():
+        column = Column(key, header_text, point_aligned([row[key] for row in rows]))
         is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
         if not is_zero or column.key != "write_1h_tokens":
             rank = ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank)

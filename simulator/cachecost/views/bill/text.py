@@ -267,34 +267,22 @@ def print_session(
     first_words: Mapping[int, str],
     hints: Sequence[str],
     stream: IO[str],
-    is_folded: bool = True,
+    is_folded: bool,
 ) -> None:
     """Print to `stream`; `first_words` begin the person's message before a call, by its number in the session."""
     console = report_console(stream, REPORT_WIDTH)
-    print_lines(console, session_lines(summary, calls, first_words, hints, console.width, is_folded))
-
-
-def session_lines(
-    summary: BillSummary,
-    calls: Sequence[TimelineCall],
-    first_words: Mapping[int, str],
-    hints: Sequence[str],
-    width: int,
-    is_folded: bool = True,
-) -> Iterator[StyledLine]:
-    """The lines of a session in a terminal of `width` cells."""
-    groups = list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
+    width, groups = console.width, list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
     fitted = fit_table(calls_table(groups, summary.zone), width, 0)
-    yield from plain(wrap_parts(session_headline(summary), width))
+    lines = [*plain(wrap_parts(session_headline(summary), width))]
     facts = [f"{name}: {value}" for name, value in named_facts(calls)]
     causes = ", ".join(
         f"{cause_name(one.cause)} {dollars(one.cost, CENTS)} ({one.times:,} ×)" for one in summary.total.ranked_causes
     )
     rewritten = f"{_rewritten_words(summary.total)}: {causes}." if causes else ""
     for line in filter(None, [*facts, class_words(summary.total), rewritten, *accounted(summary)]):
-        yield from plain(wrap_line(line, width, "  ", "    "))
-    yield "", ""
-    yield header_line(fitted), "dim"
+        lines += plain(wrap_line(line, width, "  ", "    "))
+    lines.append(("", ""))
+    lines.append((header_line(fitted), "dim"))
     indent, day = " " * (INDENT + fitted.names.width + GAP), ""
     model = groups[0][0].call.model if groups else ""
     for group, row in zip(groups, row_lines(fitted), strict=True):
@@ -303,15 +291,16 @@ def session_lines(
         new_day = f"{start.day} {start:%B %Y} ({zone_name(summary.zone)})" if start else ""
         if new_day != day:
             day = new_day
-            yield indent + day, "dim"
+            lines.append((indent + day, "dim"))
         if len(group) == 1:
-            yield from plain(wrap_line(what_came_before(first, first_words, model), fitted.width, indent))
-        yield row, "bold" if first.rewrite else ""
+            lines += plain(wrap_line(what_came_before(first, first_words, model), fitted.width, indent))
+        lines.append((row, "bold" if first.rewrite else ""))
         if first.rewrite:
-            yield from plain(wrap_line(rewrite_words(first.rewrite), fitted.width, indent))
+            lines += plain(wrap_line(rewrite_words(first.rewrite), fitted.width, indent))
     folded = FOLDED if len(groups) < len(calls) else ""
     for line in filter(None, (folded, hidden_note([fitted], "--json"), *hints)):
-        yield from plain(wrap_line(line, width))
+        lines += plain(wrap_line(line, width))
+    print_lines(console, lines)
 
 
 def session_headline(summary: BillSummary) -> str:

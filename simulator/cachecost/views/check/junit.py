@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from cachecost.base.formatting import inert_text
-from cachecost.views.check.text import change_lines, change_words, excerpt_lines, shown_comparisons
+from cachecost.views.check.text import CheckObject, change_lines, change_words, excerpt_lines, shown_comparisons
 
 NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML file can hold, however they are written."""
 ELEMENTS = {"fail": "failure", "not_comparable": "error"}
-CheckObject = Mapping[str, Any]
 
 
 def render(check: CheckObject) -> str:

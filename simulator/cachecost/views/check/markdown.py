@@ -6,15 +6,15 @@ what each change costs, how to accept it. Everything else is folded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
 from textwrap import indent
-from typing import Any
 
 from cachecost.base.formatting import UNKNOWN, capitalized, change, count_text, dollars, percent
 from cachecost.views.check.text import (
     SIGNS,
+    CheckObject,
     before_and_now,
     change_words,
     cost_words,
@@ -38,7 +38,6 @@ MARKER = "<!-- cachecost -->"
 """By this first line the comment is found again, and updated in place."""
 SHOWN = 3
 """Changes of a strategy that are not folded."""
-CheckObject = Mapping[str, Any]
 
 
 def render(check: CheckObject) -> str:

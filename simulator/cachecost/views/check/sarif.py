@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +10,14 @@ from urllib.parse import quote
 from cachecost.account.causes import coded_causes
 from cachecost.base.formatting import capitalized, inert
 from cachecost.base.version import __version__
-from cachecost.views.check.text import change_sentence, change_words, excerpt_lines, has_failed, placed_changes
+from cachecost.views.check.text import (
+    CheckObject,
+    change_sentence,
+    change_words,
+    excerpt_lines,
+    has_failed,
+    placed_changes,
+)
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"fail": "error", "not_comparable": "warning"}
@@ -34,7 +40,6 @@ OTHERS = {
     PROMPT_CHANGE: "what is sent changed since the accepted recording, and costs something else",
 }
 ACCEPT = "Undo what made it so, or accept it: `cachecost check --update`, and for a limit, its line in the scenario."
-CheckObject = Mapping[str, Any]
 
 
 def render(check: CheckObject) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
@@ -336,17 +337,12 @@ def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
         raise InputError([Fault(str(taken), "is the input: expected another folder for --emit")])
     if folder.exists() and not folder.is_dir():
         raise InputError([Fault(str(folder), "expected a folder for --emit; got a file")])
-    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
+    is_ours = not folder.is_dir() or not any(folder.iterdir())
+    with suppress(OSError, UnicodeDecodeError), (folder / README).open(encoding="utf-8") as stream:
+        is_ours = stream.readline().rstrip() == MARK
+    if not is_ours:
         words = "expected a new or an empty folder, or one that --emit wrote; it has other files, which stay"
         raise InputError([Fault(str(folder), f"{words} as they are")])
-
-
-def _is_ours(folder: Path) -> bool:
-    try:
-        with (folder / README).open(encoding="utf-8") as stream:
-            return stream.readline().rstrip() == MARK
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
