@@ -117,7 +117,6 @@ class BlockEntry:
 
 
 def _line(kind: type[BaselineRow] | type[HeadFrom] | type[BlockEntry], like: str) -> BeforeValidator:
-    """Reads what is one line of text in the file."""
 
     def validate(value: Any) -> Any:
         if isinstance(value, kind):

@@ -236,7 +236,6 @@ def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunD
 
 
 def _are_same(first: Sequence[Call], second: Sequence[Call]) -> bool:
-    """Whether both recordings are the same, which is quickly seen."""
 
     def identity(call: Call) -> tuple[object, ...]:
         request = call.request

@@ -195,12 +195,8 @@ class LimitChecker:
     def __init__(
         self, scenario: Scenario, replayed: ReplayedStrategy, now: Baseline, baseline: Baseline | None
     ) -> None:
-        self._scenario = scenario
-        self._replayed = replayed
-        self._ledger = replayed.ledger
-        self._now = now
-        self._baseline = baseline
-        self._causes = Causes(replayed)
+        self._scenario, self._now, self._baseline = scenario, now, baseline
+        self._replayed, self._ledger, self._causes = replayed, replayed.ledger, Causes(replayed)
 
     def verdict(self, name: str, limit: Any, place: SourcePlace | None) -> Verdict:
         """The verdict on the limit called `name`, which is written at `place`."""
@@ -333,9 +329,8 @@ class LimitChecker:
         if left == OUT_OF_REACH:
             words = f"misses in call {call} what an earlier call wrote, because the lookback ends before it"
         else:
-            words = (
-                f"has {count_text(left, 'lookback position') if left else 'no lookback position'} left in call {call}"
-            )
+            positions = count_text(left, "lookback position") if left else "no lookback position"
+            words = f"has {positions} left in call {call}"
         broken = left < limit or left == OUT_OF_REACH
         changes = self._causes.avoidable() if broken else ()
         return _Result("fail" if broken else "pass", Decimal(left), f"{words}; the minimum is {limit}.", changes)

@@ -252,8 +252,7 @@ def _jointly(joint: Combination) -> dict[str, Any]:
         "saving_usd": exact_or_none(joint.saving),
         "sum_of_parts_usd": exact(joint.sum_of_parts),
         "best_part_usd": exact(joint.best_part),
-        "why": joint.why,
-        "supported": joint.supported,
+        **pick(joint, "why", "supported"),
     }
 
 
@@ -374,7 +373,6 @@ def _costs_more(one: Alternative) -> bool:
 
 
 def _alternatives_table(alternatives: Sequence[Alternative]) -> Table:
-    """What each alternative costs and saves, and whether that is sure."""
     calls = [f"{one.calls_changed:,}" + (f" +{one.extra_calls:,}" if one.extra_calls else "") for one in alternatives]
     sure = ["no *" if one.supported != YES else "open rule" if one.depends_on else "yes" for one in alternatives]
     places = dollar_places(amount for one in alternatives for amount in (one.cost, one.saving, one.most))

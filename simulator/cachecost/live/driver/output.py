@@ -13,6 +13,7 @@ from cachecost.live.clock import moment
 from cachecost.live.driver.planning import Plan
 from cachecost.live.driver.run import LiveResult
 from cachecost.providers.usage import ZERO, Usage
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import print_table
 
 COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")
@@ -152,8 +153,7 @@ def driven_json(driven: LiveResult) -> dict[str, Any]:
         "billed_usd": exact(driven.billed),
         "unknown_usd": exact(driven.unknown),
         "stopped": driven.ended.why or None,
-        "undone": driven.ended.undone,
-        "failed": driven.ended.failed,
+        **pick(driven.ended, "undone", "failed"),
         "journal": str(driven.journal),
         "recording": str(driven.recording),
         "strategies": [
@@ -176,8 +176,7 @@ def driven_json(driven: LiveResult) -> dict[str, Any]:
                         "billed": call.sent.usage.wire(),
                         "predicted_usd": exact(call.predicted_usd) if call.predicted_usd is not None else None,
                         "billed_usd": exact(call.billed_usd),
-                        "exact": call.exact,
-                        "reason": call.reason,
+                        **pick(call, "exact", "reason"),
                     }
                     for call in outcome.calls
                 ],

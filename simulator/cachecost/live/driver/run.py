@@ -119,9 +119,7 @@ class PlanRunner:
 
     def __init__(self, run: LiveRun, sender: BudgetedSender, journal: Journal, say: Say) -> None:
         self._plan, self._clock = run.plan, run.clock
-        self._sender = sender
-        self._journal = journal
-        self._say = say
+        self._sender, self._journal, self._say = sender, journal, say
         self._room = asyncio.Semaphore(run.parallel)
         self._stopped = asyncio.Event()
         self._ended = RunEnd()

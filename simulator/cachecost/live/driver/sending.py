@@ -97,12 +97,8 @@ class BudgetedSender:
         journal: Journal | None = None,
         cached: int = 0,
     ) -> None:
-        self.budget = budget
-        self.pricing = pricing
-        self._wire = wire
-        self._clock = clock
-        self._retries = retries
-        self._journal = journal
+        self.budget, self.pricing = budget, pricing
+        self._wire, self._clock, self._retries, self._journal = wire, clock, retries, journal
         self._cached = cached
         """With all tokens of attempts that are under way or whose bill is unknown."""
 

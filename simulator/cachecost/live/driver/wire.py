@@ -92,11 +92,8 @@ class AttemptFailed(Exception):
         begun: PartialAnswer | None = None,
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.kind = kind
-        self.headers = headers or {}
-        self.is_billable = is_billable
-        self.begun = begun
+        self.status, self.kind, self.headers = status, kind, headers or {}
+        self.is_billable, self.begun = is_billable, begun
 
 
 class Wire:

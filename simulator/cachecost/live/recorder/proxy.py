@@ -146,9 +146,7 @@ class _Upload(httpx2.AsyncByteStream):
     """The request's body as it comes."""
 
     def __init__(self, receive: Receive, capture: Capture | None, clock: Clock) -> None:
-        self._receive = receive
-        self._capture = capture
-        self._clock = clock
+        self._receive, self._capture, self._clock = receive, capture, clock
         self._is_done = asyncio.Event()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -174,10 +172,7 @@ class _Exchange:
     """One request and its answer."""
 
     def __init__(self, passing: Proxy, scope: Scope, receive: Receive, send: Send, capture: Capture | None) -> None:
-        self._passing = passing
-        self._scope = scope
-        self._send = send
-        self._capture = capture
+        self._passing, self._scope, self._send, self._capture = passing, scope, send, capture
         self._upload = _Upload(receive, capture, passing.clock)
         self._is_passed = False
 

@@ -105,11 +105,7 @@ class _Server(QuietServer):
 
 
 def serve_until_stopped(
-    app: ASGIApp,
-    listener: socket.socket,
-    pauses: AnswerDelays | None = None,
-    ready: Callable[[], None] = ignore,
-    stop: Callable[[], None] = ignore,
+    app: ASGIApp, listener: socket.socket, pauses: AnswerDelays, ready: Callable[[], None], stop: Callable[[], None]
 ) -> None:
     """Serve until Ctrl-C or SIGTERM. Answers complete unless a second Ctrl-C comes; `stop` ends the endless ones."""
     asyncio.run(_Server(app, pauses, ready, stop).serve(sockets=[listener]))

@@ -103,7 +103,6 @@ def compare_requests(before: Request, after: Request) -> Mapping[str, Any] | Non
 
 
 def _message_blocks(request: Request, after: int) -> list[Block]:
-    """The blocks of the messages after the first `after`."""
     nodes = takewhile(lambda node: node.length > after, request.thread.back())
     messages = [node.message for node in nodes if node.message is not None]
     return [block for message in reversed(messages) for block in message.blocks]

@@ -62,11 +62,8 @@ async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
 JSON = "application/json"
 MOST_DIGITS = 10
 STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (NotHere, 404),
-    (WrongChoice, 400),
-    (CannotEvaluate, 422),
-    (InputError, 422),
-    (WorkStopped, 422),
+    *((NotHere, 404), (WrongChoice, 400)),
+    *((kind, 422) for kind in (CannotEvaluate, InputError, WorkStopped)),
 )
 WAIT_S = 30.0
 """How long an answer may take, what it waits for included. A page to save has all the time that it takes."""

@@ -145,11 +145,7 @@ EXAMPLES = "the most expensive of each cause"
 
 
 def print_bill(
-    summary: BillSummary,
-    rewrites: Sequence[BilledRewrite],
-    hints: Sequence[str],
-    stream: IO[str],
-    most: int | None = ROWS_SHOWN,
+    summary: BillSummary, rewrites: Sequence[BilledRewrite], hints: Sequence[str], stream: IO[str], most: int | None
 ) -> None:
     """Print to `stream`; `hints` stand below the tables."""
     console = report_console(stream, PIPE_WIDTH)
@@ -157,11 +153,7 @@ def print_bill(
 
 
 def bill_lines(
-    summary: BillSummary,
-    rewrites: Sequence[BilledRewrite],
-    hints: Sequence[str],
-    width: int,
-    most: int | None = ROWS_SHOWN,
+    summary: BillSummary, rewrites: Sequence[BilledRewrite], hints: Sequence[str], width: int, most: int | None
 ) -> Iterator[StyledLine]:
     """The lines of a bill in a terminal of `width` cells."""
     yield from plain(wrap_parts(headline(summary), width))

@@ -71,8 +71,7 @@ def check_object(
         "sessions": list(map(_session, result.costs, daily)),
         "prompt_changes": [
             {
-                "scenario": one.scenario,
-                "strategy": one.strategy,
+                **pick(one, "scenario", "strategy"),
                 "cost_usd": exact(one.cost),
                 "changes": [_prompt_change(change, lines.get(change.search)) for change in one.changes],
                 "rest": {"cost_usd": exact(one.rest), "answers_usd": exact(one.answers)},
@@ -98,8 +97,7 @@ def _change(change: CostChange, line: SourceLine | None) -> dict[str, Any]:
         "last": change.last or change.call,
         "calls": change.calls,
         "cost_usd": exact(change.cost),
-        "what": change.what,
-        "effect": change.effect,
+        **pick(change, "what", "effect"),
         "code": change.code or None,
         "layer": change.layer or None,
         "block": change.block or None,
@@ -119,8 +117,7 @@ def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]
         share = _exact_rounded(exact_share(volume.sessions, volume.days))
         found = {"sessions_per_day": share, "from": "recording", "days": volume.days}
     return {
-        "scenario": cost.scenario,
-        "strategy": cost.strategy,
+        **pick(cost, "scenario", "strategy"),
         "sessions": volume.sessions,
         "cost_usd": _optional(exact_share(cost.cost, volume.sessions)),
         "baseline_usd": None if before is None else _optional(exact_share(before, volume.sessions)),
@@ -164,8 +161,7 @@ def _projection(cost: StrategyCost, sessions: int) -> dict[str, Any]:
     session = exact_share(cost.cost, cost.volume.sessions)
     month, error_margin = session * sessions * DAYS_A_MONTH, Decimal(str(cost.error_margin))
     return {
-        "scenario": cost.scenario,
-        "strategy": cost.strategy,
+        **pick(cost, "scenario", "strategy"),
         "sessions_per_day": sessions,
         "days": DAYS_A_MONTH,
         "usd_per_month": _exact_rounded(month),

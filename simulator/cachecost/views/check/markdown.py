@@ -113,7 +113,6 @@ def _budget_counts(check: CheckObject) -> str:
 
 
 def _budget_lines(one: CheckObject) -> list[str]:
-    """What broke, and the calls behind it."""
     line = f"- {SIGNS[one['verdict']]} **{escape_comment(one['scenario'])}**: {escape_comment(one['message'])}"
     return [line, *(f"  - {escape_comment(change_words(cause))}" for cause in one["changes"])]
 

@@ -34,7 +34,8 @@ def text_lines(check: CheckObject) -> list[str]:
         words = messages[0] if len(messages) == 1 else f"{len(messages)} limits hold."
         lines.append(f"{SIGNS['pass']} {scenario}: {words}")
     for comparison in shown_comparisons(check):
-        session = find_session(check, comparison)
+        key = comparison["scenario"], comparison["strategy"]
+        session = next(one for one in check["sessions"] if (one["scenario"], one["strategy"]) == key)
         lines.append(f"  prompts of {comparison['scenario']}, {comparison['strategy']}: {session_words(session)}")
         lines += [f"    {volume}"] if (volume := volume_words(session)) else []
         for change, line in change_lines(comparison):
@@ -102,12 +103,6 @@ def has_failed(check: CheckObject, one: CheckObject) -> bool:
     """Whether a budget of this scenario and strategy is broken."""
     key = one["scenario"], one["strategy"]
     return any((row["scenario"], row["strategy"]) == key and row["verdict"] == "fail" for row in check["budgets"])
-
-
-def find_session(check: CheckObject, one: CheckObject) -> CheckObject:
-    """The session of the same scenario and strategy."""
-    key = one["scenario"], one["strategy"]
-    return next(row for row in check["sessions"] if (row["scenario"], row["strategy"]) == key)
 
 
 def ranked_changes(comparison: CheckObject) -> list[CheckObject]:

@@ -128,8 +128,7 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         }
     return {
         "format": 1,
-        "strategy": explanation.strategy,
-        "calls": explanation.calls,
+        **pick(explanation, "strategy", "calls"),
         "cost_usd": exact(explanation.cost),
         "avoidable_usd": exact(explanation.avoidable),
         "without_usd": exact(explanation.without),

@@ -215,7 +215,6 @@ def score_table(fidelity: Fidelity, group: str) -> Table:
 
 
 def _ranked(table: Table, ranks: Mapping[str, int]) -> Table:
-    """The table with the ranks of columns that a narrow terminal may hide."""
     return replace(table, columns=[replace(one, rank=ranks.get(one.key, one.rank)) for one in table.columns])
 
 
@@ -347,8 +346,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
                 "host": row.host,
                 "part": row.part.replace(" ", "_"),
                 "transcripts": row.is_identity,
-                "files": row.files,
-                "clients": row.clients,
+                **pick(row, "files", "clients"),
                 "thin": row.is_thin,
                 **_score(row.score),
                 "ranges": {"judged": row.score.ranges, "hold": row.score.held},
@@ -357,8 +355,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
         ],
         "coverage": [
             {
-                "what": row.what,
-                "stated": row.stated,
+                **pick(row, "what", "stated"),
                 "fitted": {"holds": row.fitted[0], "calls": row.fitted[1]},
                 "held_out": {"holds": row.held_out[0], "calls": row.held_out[1]},
                 "thin": row.is_thin,

@@ -386,7 +386,6 @@ def _write_requests(folder: Path, optimum: Optimum, source: PlanSource) -> str:
 
 
 def _write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Write JSON Lines, whole or not at all. Raises CannotWrite."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

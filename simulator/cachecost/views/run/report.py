@@ -94,8 +94,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
         "published_figures": [
             {
-                "source": one.source,
-                "says": one.says,
+                **pick(one, "source", "says"),
                 "exact_share" if one.is_share else "exact_usd": exact(one.exact),
                 "how": one.how,
             }
@@ -123,8 +122,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         margin = error_of_difference(best, second)
         lead = {"over": second.name, "usd": exact(second.effort - best.effort), "error_usd": exact(margin)}
     return {
-        "host": comparison.host,
-        "model": comparison.model,
+        **pick(comparison, "host", "model"),
         "as_of": comparison.as_of.isoformat(),
         "rules": dict(sorted(comparison.rules.items())),
         "compare_to": comparison.first,
@@ -139,8 +137,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 def _strategy(line: StrategyLine) -> dict[str, Any]:
     less = line.less
     return {
-        "name": line.name,
-        "calls": line.calls,
+        **pick(line, "name", "calls"),
         "errors": line.refused,
         "usage": line.usage.wire(),
         **_dollars(line),
@@ -376,7 +373,6 @@ def run_text(
 
 
 def _compared(summary: Summary, fitted: FittedTable, width: int, coloured: bool) -> list[RenderableType]:
-    """The strategies with their bars, the legend of these, and what is to be said of the table."""
     room = min(fitted.room - GAP, WIDEST_BAR)
     largest = max((line.cost.total for line in summary.lines), default=ZERO)
     bars = [dollar_bar(line, largest, room) for line in summary.lines]
