@@ -89,15 +89,14 @@ def _tokens(usage: Usage) -> str:
 
 
 Item = TypeVar("Item")
-PATIENCE_S = 60.0
-"""How long an ended call waits for one that started earlier."""
 
 
 @dataclass(slots=True)
 class StartOrder(Generic[Item]):
     """Items by call number. `now` is in seconds, of any monotonic clock."""
 
-    patience_s: float = PATIENCE_S
+    patience_s: float = 60.0
+    """How long an ended call waits for one that started earlier."""
     _running: set[int] = field(default_factory=set)
     _ended: dict[int, tuple[float, Item | None]] = field(default_factory=dict)
 

@@ -248,8 +248,6 @@ def list_price_note(total: BillRow) -> str:
 MAIN = "main"
 SHOWN_IDLE_S = 60.0
 FILES_NAMED = 3
-BEGINNINGS = ("human", "clear", "resume")
-"""Events that are told of a session's first call."""
 FOLDED = "Rows of several calls: each read all that was cached. --all-calls shows them one by one."
 
 
@@ -368,7 +366,7 @@ def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: s
         cached = f"{tokens(call.read)} tokens were cached before it" if one.cause == "warm_start" else ""
         words.append(", ".join(filter(None, (begins + other, cached))))
     for event in call.events:
-        if one.before is None and (one.agent_number or event not in BEGINNINGS):
+        if one.before is None and (one.agent_number or event not in ("human", "clear", "resume")):
             continue  # nothing was there that could have changed, and what a sub-agent was asked is no person's message
         text = EVENTS.get(event, event)
         if event == "human" and one.number in first_words:

@@ -220,8 +220,7 @@ def _words(found: ReplayedAlternative) -> str:
     options = found.options
     if not options:
         return "As sent."
-    does = "; ".join(option.does for option in options)
-    sentences = [capitalized(does)]
+    sentences = [capitalized("; ".join(option.does for option in options))]
     sentences += dict.fromkeys(one.assumption for one in options if one.assumption)
     sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
     sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
