@@ -37,6 +37,8 @@ def serve_page(app: ASGIApp, listener: socket.socket, ready: Callable[[], None] 
 
 
 EVENT_STREAM = "text/event-stream"
+COMMENT_S = 15.0
+"""How often something is sent when nothing happens, so that both sides know that the other is there."""
 PAUSE_S = 0.25
 """Between two looks at what is new; calls that come faster are told together."""
 SHARE = 5
@@ -49,8 +51,7 @@ async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
         seen = await run_in_thread(live.seen)
         yield b": cachecost\n\n"
         while not live.signal.has_stopped:
-            # how often something is sent when nothing happens, so that both sides know that the other is there
-            if not await waiter.changed(15.0):
+            if not await waiter.changed(COMMENT_S):
                 yield b": nothing new\n\n"
                 continue
             began = monotonic()
