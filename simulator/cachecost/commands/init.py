@@ -294,11 +294,21 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
 
     recording = {} if agent else {RECORDING: _shipped("my-agent.jsonl")}
     workflow = _shipped("cachecost.yml").replace("@CACHECOST@", workflow_requirement())
+    if agent is None:
+        step = ""
+    elif not agent.is_python:
+        step = NODE_STEP.format(install="ci" if (folder / "package-lock.json").exists() else "install")
+    else:
+        named = {"requirements.txt": "-r requirements.txt", "pyproject.toml": "."}
+        libraries = " ".join(re.sub(r"[._]", "-", name) for name in agent.libraries)
+        step = PYTHON_STEP.format(
+            packages=next((words for name, words in named.items() if (folder / name).exists()), libraries)
+        )
     return {
         SCENARIO: _agent_scenario(agent) if agent else _shipped("my-agent.yaml"),
         **recording,
         SCHEMA: schema_text(),
-        WORKFLOW: workflow.replace(STEP, _agent_step(folder, agent) if agent else ""),
+        WORKFLOW: workflow.replace(STEP, step),
     }
 
 
@@ -320,16 +330,6 @@ def _agent_scenario(agent: EntryPoint) -> str:
     for name, filled in values.items():
         text = text.replace(name, filled)
     return text
-
-
-def _agent_step(folder: Path, agent: EntryPoint) -> str:
-    if not agent.is_python:
-        return NODE_STEP.format(install="ci" if (folder / "package-lock.json").exists() else "install")
-    if (folder / "requirements.txt").exists():
-        return PYTHON_STEP.format(packages="-r requirements.txt")
-    if (folder / "pyproject.toml").exists():
-        return PYTHON_STEP.format(packages=".")
-    return PYTHON_STEP.format(packages=" ".join(re.sub(r"[._]", "-", name) for name in agent.libraries))
 
 
 NEW = ".cachecost-new"

@@ -24,7 +24,6 @@ from cachecost.commands.workloads import load_with_strategies
 
 if TYPE_CHECKING:
     from cachecost.live.driver.budget import AnsweredCall, DollarBudget
-    from cachecost.live.driver.journal import Journal
     from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
     from cachecost.live.driver.run import LiveResult
 
@@ -193,21 +192,11 @@ class _Live:
         import asyncio
 
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.run import LiveRun, drive
+        from cachecost.live.driver.journal import Journal
+        from cachecost.live.driver.run import RECORDING, LiveRun, drive
 
         limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
         job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
-        with self._journal(plan) as journal:
-            try:
-                return asyncio.run(drive(job, journal, _print_call))
-            except KeyboardInterrupt:
-                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
-                raise
-
-    def _journal(self, plan: Plan) -> Journal:
-        from cachecost.live.driver.journal import Journal
-        from cachecost.live.driver.run import RECORDING
-
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = self.values["out"] or Path(f"live-{plan.scenario.name}-{day}")
         path = self.values["resume"] or folder / JOURNAL
@@ -215,7 +204,12 @@ class _Live:
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         if not path.exists() and (recording := folder / RECORDING).exists():
             raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
-        return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at)
+        with Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at) as journal:
+            try:
+                return asyncio.run(drive(job, journal, _print_call))
+            except KeyboardInterrupt:
+                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
+                raise
 
     def _print_result(self, driven: LiveResult) -> int:
         from cachecost.analysis.fidelity.validation import Validation

@@ -52,8 +52,16 @@ class CheckedCommand(click.Command):
         named = [(one, ctx.params.get(str(one.name))) for one in self.params]
         outputs = [(one, path) for one, path in named if isinstance(one.type, OutputPath) and path is not None]
         if outputs:
-            values = [value for one, value in named if not isinstance(one.type, OutputPath)]
-            if faults := [*_conflicts(outputs, list(_existing_inputs(values))), *_shared_places(outputs)]:
+            inputs = _existing_inputs(value for one, value in named if not isinstance(one.type, OutputPath))
+            faults = list(_conflicts(outputs, list(inputs)))
+            for (first, path), (second, other) in combinations(outputs, 2):
+                # one name also where a disk does not tell small letters from capitals
+                is_alike = realpath(path).casefold() == realpath(other).casefold()
+                if is_alike or (_exists(other) and _is_same(path, other)):
+                    faults.append(
+                        Fault(f"{_name(second)} {other}:", f"is the place of {_name(first)} too: {OTHER_PLACE}")
+                    )
+            if faults:
                 raise InputError(faults)
         return super().invoke(ctx)
 
@@ -109,13 +117,6 @@ def _conflicts(outputs: Sequence[tuple[click.Parameter, Path]], inputs: Sequence
             why = "would overwrite a file of another kind" if is_input or path.name == BASELINE else ""
         if why:
             yield Fault(f"{_name(param)} {path}:", f"{why}: {OTHER_PLACE}")
-
-
-def _shared_places(outputs: Sequence[tuple[click.Parameter, Path]]) -> Iterator[Fault]:
-    """Two outputs with one name, also where a disk does not tell small letters from capitals."""
-    for (first, path), (second, other) in combinations(outputs, 2):
-        if realpath(path).casefold() == realpath(other).casefold() or (_exists(other) and _is_same(path, other)):
-            yield Fault(f"{_name(second)} {other}:", f"is the place of {_name(first)} too: {OTHER_PLACE}")
 
 
 def _is_same(path: Path, other: Path) -> bool:

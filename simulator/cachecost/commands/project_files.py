@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -40,13 +40,15 @@ def read_project_files(folder: Path, without: Path) -> dict[str, str]:
     """The text of each file that git knows and does not ignore in the project of `folder`, by its path as a command in
     the working folder writes it; where there is no git, of the files in `folder`. Those in `without` are left out.
     """
-    found: Iterable[Path]
+    found: list[Path] = []
     if output := _git(folder, "rev-parse", "--show-toplevel"):
         root = Path(os.fsdecode(output).rstrip("\r\n"))
         listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
-        found = (root / os.fsdecode(name) for name in sorted(listed.split(b"\0")) if name)
+        found = [root / os.fsdecode(name) for name in sorted(listed.split(b"\0")) if name]
     else:
-        found = _walk(folder)
+        for place, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in NOT_SEARCHED)
+            found += (Path(place) / name for name in sorted(names))
     left_out = without.resolve()
     texts: dict[str, str] = {}
     for path in found:
@@ -74,12 +76,6 @@ def _git(folder: Path, *words: str) -> bytes | None:
     except OSError:
         return None
     return done.stdout if done.returncode == 0 else None
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in NOT_SEARCHED)
-        yield from (Path(place) / name for name in sorted(names))
 
 
 def _path_from_here(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import click
 
@@ -11,10 +11,6 @@ from cachecost.base.errors import ExitCode, exit_code
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, CheckedGroup, RecordingPath
-
-if TYPE_CHECKING:
-    from cachecost.conversations.importing import ImportReport
-
 
 a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")
@@ -64,7 +60,7 @@ def import_(
     be read are named on stderr and the others are imported; the exit code is then 2 unless --skip is given. An
     existing recording with other content is kept unless --force is given.
     """
-    from cachecost.base.formatting import count_text, exact
+    from cachecost.base.formatting import count_text, dollars, exact, tokens
     from cachecost.conversations.importing import ImportOptions, import_files
     from cachecost.tokens.tokenizers import count_content
 
@@ -83,26 +79,21 @@ def import_(
     if as_json:
         options.print_json({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2, ensure_ascii=True)
     else:
-        _print_report(report)
+        for one in report.imported:
+            asked = f", {one.inquiries} inquiries" if one.inquiries else ""
+            held = f"{one.calls} calls in {one.conversations} conversations{asked}"
+            click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
+        billed = report.billed_usage
+        if billed.total_input:
+            read, written, uncached = tokens(billed.read), tokens(billed.write), tokens(billed.input_tokens)
+            parts = f"{read} read, {written} written, {uncached} uncached, {tokens(billed.output_tokens)} output"
+            click.echo(f"billed {dollars(report.billed_usd)}: {parts}")
+        if refused := len({fault.file for fault in report.refused}):
+            click.echo(f"{refused} of {max(report.files, refused)} refused (see above)")
     if report.refused and not report.imported:
         return ExitCode.INVALID_INPUT
     skipped = [*report.refused, *report.skipped]
     return options.code_with_skipped(skipped, may_skip, exit_code(not_evaluated=report.unpriced_calls))
-
-
-def _print_report(report: ImportReport) -> None:
-    from cachecost.base.formatting import dollars, tokens
-
-    for one in report.imported:
-        asked = f", {one.inquiries} inquiries" if one.inquiries else ""
-        held = f"{one.calls} calls in {one.conversations} conversations{asked}"
-        click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
-    billed = report.billed_usage
-    if billed.total_input:
-        parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"
-        click.echo(f"billed {dollars(report.billed_usd)}: {parts}, {tokens(billed.output_tokens)} output")
-    if refused := len({fault.file for fault in report.refused}):
-        click.echo(f"{refused} of {max(report.files, refused)} refused (see above)")
 
 
 @click.group(cls=CheckedGroup)

@@ -114,7 +114,13 @@ class SessionMemory:
         self._path = path
         name = blake2b(os.fsencode(path.absolute()), digest_size=12).hexdigest()
         self._file = folder / f"{name}.session" if folder else None
-        self._known = self._load()
+        self._known: RememberedSession | None = None
+        with suppress(OSError, msgspec.MsgspecError, ValueError, TypeError):
+            content = self._file.read_bytes() if self._file else b""
+            checksum, data = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
+            found = decode(data) if checksum == _checksum(data) else None
+            if found and (found.version, found.path) == (VERSION, str(path)):
+                self._known = found
         self.models: dict[str, BilledModel] = dict(self._known.models) if self._known else {}
         self._has_new_models = False
 
@@ -184,16 +190,6 @@ class SessionMemory:
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
                 stream.write(_checksum(data) + data)
             part.replace(self._file)
-
-    def _load(self) -> RememberedSession | None:
-        if self._file is None:
-            return None
-        with suppress(OSError, msgspec.MsgspecError, ValueError, TypeError):
-            content = self._file.read_bytes()
-            checksum, data = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
-            found = decode(data) if checksum == _checksum(data) else None
-            return found if found and (found.version, found.path) == (VERSION, str(self._path)) else None
-        return None
 
 
 def read_transcript(
