@@ -20,7 +20,6 @@ from cachecost.tokens.factory import CALIBRATED, COUNTERS
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.choices import NextSession
 
-NO_SESSION = "no call of a main thread with a bill was found"
 SIMULATED = " and prices its first call only, simulated from the requests of the log."
 FROM_BILLS = ", prices its first call only, and takes the cached prompt's length from the last bill."
 
@@ -81,7 +80,7 @@ def next_(
         raise click.UsageError("--tokens: not with --message, which has its own length")
     found = _find_session(session, counter, format_, shared)
     if found is None:
-        raise CannotEvaluate(NO_SESSION)
+        raise CannotEvaluate("no call of a main thread with a bill was found")
     content, length = None, tokens
     if message:
         content = parse_content(read_whole(message).decode("utf-8", "replace"), str(message))

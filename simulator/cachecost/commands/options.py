@@ -526,21 +526,17 @@ class WorkBar:
             WATCH.reset(token)
             self.begin("working")
 
-    def replays(self, number: int | None = None) -> Callable[[str, int], None]:
-        """A phase of `number` replays of about equally many calls (None: nobody knows how many).
-
-        Returns a function of the name of a replay and the number of its calls that are done.
-        """
-        return self.replay_steps(number).step
-
-    def replay_steps(self, number: int | None = None) -> ReplaySteps:
-        """As `replays`, where the number becomes known later."""
+    def replays(self, number: int | None = None) -> ReplaySteps:
+        """A phase of `number` replays of about equally many calls (None: nobody knows how many yet)."""
         self.begin("replaying", None, CALL)
         return ReplaySteps(self, number)
 
 
 class ReplaySteps:
-    """Adds up the calls of replays that come one after the other; the first tells how many calls each has."""
+    """Adds up the calls of replays that come one after the other; the first tells how many calls each has.
+
+    Called with the name of a replay and the number of its calls that are done.
+    """
 
     def __init__(self, bar: WorkBar, number: int | None) -> None:
         self._bar, self._number = bar, number
@@ -552,7 +548,7 @@ class ReplaySteps:
         """So many replays come after those that are done."""
         self._number = self._ended + bool(self._last[1]) + left
 
-    def step(self, what: str, calls: int) -> None:
+    def __call__(self, what: str, calls: int) -> None:
         name, done = self._last
         if done and (what != name or calls <= done):
             self._before += done

@@ -113,11 +113,6 @@ def with_head(conversation: Conversation, head: Switch) -> Conversation:
     )
 
 
-def head_tokens(tools: Part, system: Part) -> int:
-    """Tokens of a head, as an agent estimates them."""
-    return sum(estimate_tokens(block) for part in (tools, system) for block in part.blocks)
-
-
 def params_for_model(params: Mapping[str, Any], model: str | None) -> dict[str, Any]:
     """Parameters without what another `model`, if one is named, may not know: thinking, speed and effort."""
     kept = dict(params)
@@ -133,9 +128,9 @@ def without_effort(params: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in (params.get("output_config") or {}).items() if key != "effort"}
 
 
-def tokens_of(messages: Iterable[Message]) -> int:
-    """As an agent estimates them."""
-    return sum(estimate_tokens(block) for message in messages for block in message.blocks)
+def tokens_of(parts: Iterable[Message | Part]) -> int:
+    """Tokens of messages, or of the parts of a head, as an agent estimates them."""
+    return sum(estimate_tokens(block) for part in parts for block in part.blocks)
 
 
 def starts_turn(message: Message) -> bool:

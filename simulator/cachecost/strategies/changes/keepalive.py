@@ -14,7 +14,7 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
-from cachecost.strategies.changes.base import STEP_S, AgentChange, head_tokens, without_effort
+from cachecost.strategies.changes.base import STEP_S, AgentChange, tokens_of, without_effort
 from cachecost.strategies.model_facts import EvenSampler
 from cachecost.strategies.placements import (
     MAXIMUM_BREAKPOINTS,
@@ -449,7 +449,7 @@ class _PauseLearner:
         options, request, thread = self._options, call.request, call.request.thread
         kind = call.purpose, "human" if thread.message is not None and thread.message.is_human else "tool"
         before, known = self._before(call), self._history(kind)
-        tokens = head_tokens(request.tools, request.system) + self._trail.fold("adapt", thread, 0, add_tokens)
+        tokens = tokens_of((request.tools, request.system)) + self._trail.fold("adapt", thread, 0, add_tokens)
         new = max(1, tokens - before.tokens) if before is not None else tokens
         is_long = known.savings(options) * tokens > (options.write_1h - options.write_5m) * new
         ttl: TTL = "1h" if is_long else "5m"
