@@ -25,7 +25,7 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import verdict_of
-from cachecost.api.html import DAYS, HtmlTable, Monthly, monthly, paragraph, rows_of
+from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, monthly, paragraph, rows_of
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
@@ -294,7 +294,7 @@ MOST_BARS = 12
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Alternatives:
+class Alternatives(Answered):
     """The alternatives for a recording (`whatif.alternatives`); each is replayed and compared with it as it was
     sent.
     """
@@ -343,9 +343,6 @@ class Alternatives:
             return f"{whole}; no alternative that keeps the answers is cheaper"
         best = self.gains[0]
         return f"{whole}; {best.name} saves {dollars(best.saving)} ({percent(best.share)})"
-
-    def __repr__(self) -> str:
-        return f"<Alternatives {self._answer()}>"
 
     def _repr_html_(self) -> str:
         table = HtmlTable(("alternative", "cost", "saving", "share", "what it does"), prose=("what it does",))

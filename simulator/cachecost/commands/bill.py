@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cachecost.analysis.bill.advice import Advice
     from cachecost.analysis.bill.summary import BillSummary
     from cachecost.analysis.bill.timeline import TimelineCall
-    from cachecost.conversations.input_files import SessionFile
     from cachecost.sessions.reading import SessionFiles
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.sweep.workers import Workers
@@ -85,28 +84,26 @@ class CallFilters:
         untimed = 0 if is_all else sum(call.start is None for file in account.files for call in file.calls)
         if untimed:
             print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
-        if found.sessions and not any(account.calls()):
-            self._print_no_match(found.sessions)
+        times = {"--since": since, "--until": until}
+        filters = [f"{name} {iso(at)[:19]}Z" for name, at in times.items() if at is not None]
+        filters = [*([] if self.project is None else [f"--project {self.project}"]), *filters]
+        if filters and found.sessions and not any(account.calls()):
+            from cachecost.views.bill.words import project_names
+
+            starts = [call.start for file in found.sessions for call in file.calls if call.start is not None]
+            days = f"{iso(min(starts))[:10]} to {iso(max(starts))[:10]}" if starts else ""
+            names = sorted(filter(None, project_names(file.project for file in found.sessions).values()))
+            more = " …" if len(names) > PROJECTS_NAMED else ""
+            projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
+            there = ", ".join(filter(None, (count_text(len(found.sessions), "session file"), days, projects)))
+            print_diagnostic(inert(f"no call matches {' '.join(filters)}; found: {there}"))
         return account
 
-    def _print_no_match(self, files: Sequence[SessionFile]) -> None:
-        """Print which filters no call matches, and what was found."""
-        from cachecost.views.bill.words import project_names
-
-        times = {"--since": self.since, "--until": self.until}
-        filters = {"--project": self.project} | {
-            name: None if at is None else f"{iso(at)[:19]}Z" for name, at in times.items()
-        }
-        words = [f"{name} {value}" for name, value in filters.items() if value is not None]
-        if not words:
-            return
-        starts = [call.start for file in files for call in file.calls if call.start is not None]
-        days = f"{iso(min(starts))[:10]} to {iso(max(starts))[:10]}" if starts else ""
-        names = sorted(filter(None, project_names(file.project for file in files).values()))
-        more = " …" if len(names) > PROJECTS_NAMED else ""
-        projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
-        found = ", ".join(filter(None, (count_text(len(files), "session file"), days, projects)))
-        print_diagnostic(inert(f"no call matches {' '.join(words)}; found: {found}"))
+    def command(self, paths: Sequence[Path], session: str | None, html: Path) -> str:
+        """The command that makes a page again: a period in days before now has become a date."""
+        period = {"--since": self.since and iso(self.since), "--until": self.until and iso(self.until)}
+        words = options.option_words({"--project": self.project, **period, "--session": session, "--html": html})
+        return shlex.join(["cachecost", "bill", *map(str, paths), *words])
 
 
 @click.command(cls=CheckedCommand)
@@ -182,7 +179,6 @@ def bill(
     """
     from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.summary import summarize
-    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
     from cachecost.views.bill.json_output import call_object, csv_rows
 
     # options of the settings file that do not go with --session give way
@@ -196,25 +192,19 @@ def bill(
         found = read_session_files(paths, format_, bar, _choose_workers(paths, computing), "bill")
         with bar.reading(found.logs):
             account = filters.account(found, format_, shared.setup)
-        calls: Sequence[TimelineCall] = ()
-        if session is not None:
-            key = choose_session(session, sessions_by_time(account))
-            account = session_account(account, key)
-            calls = session_timelines(account, [key])[key]
+        account, calls = (account, ()) if session is None else _choose_account(account, session)
         summary = replace(summarize(account, by or "session"), estimates_output=output == "estimated")
         advice = best_advice(account)
     options.write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
+    shown = calls if session else None
     if as_json:
-        options.print_json(_bill_document(account, found, summary, advice, calls if session else None))
-    elif session or found.sessions or found.logs:
-        _print_bill(account, summary, advice, calls if session else None, is_short=by is None, all_calls=all_calls)
+        options.print_json(_bill_document(account, found, summary, advice, shown))
+    elif shown is not None or found.sessions or found.logs:
+        _print_bill(account, summary, advice, shown, is_short=by is None, all_calls=all_calls)
     if html is not None:
         from cachecost.views.bill.page import bill_page
 
-        # a period in days before now has become a date, so that the command makes the page again
-        period = {"--since": filters.since and iso(filters.since), "--until": filters.until and iso(filters.until)}
-        words = options.option_words({"--project": filters.project, **period, "--session": session, "--html": html})
-        again = shlex.join(["cachecost", "bill", *map(str, paths), *words])
+        again = filters.command(paths, session, html)
         options.write_html(html, bill_page(account, again, advice, summary.estimates_output))
     if applies is not None:
         from cachecost.commands.project_files import apply_advice
@@ -222,6 +212,15 @@ def bill(
         apply_advice(choose_settings(advice, applies), is_confirmed)
     code = ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
     return options.code_with_skipped(found.skipped, may_skip, code)
+
+
+def _choose_account(account: BillAccount, session: str) -> tuple[BillAccount, Sequence[TimelineCall]]:
+    """The account of the session that is named, and its calls. Raises UsageError."""
+    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
+
+    key = choose_session(session, sessions_by_time(account))
+    alone = session_account(account, key)
+    return alone, session_timelines(alone, [key])[key]
 
 
 def _choose_workers(paths: Sequence[Path], computing: options.WorkerOptions) -> Workers | None:

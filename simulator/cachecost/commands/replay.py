@@ -36,7 +36,6 @@ from cachecost.tokens.factory import CALIBRATED
 from cachecost.views.replay.call_rows import call_object
 
 if TYPE_CHECKING:
-    from cachecost.ledger.findings import Explanation
     from cachecost.ledger.results import Ledger
     from cachecost.providers.rules import ModelRules
     from cachecost.simulation.engine import SimulatedCall
@@ -389,7 +388,9 @@ def _print_table(job: ReplayJob, ledgers: Sequence[Ledger]) -> bool:
 
 def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     """The page of all ledgers, with the avoidable cost of the calls as they were sent. Raises CannotEvaluate."""
+    from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.providers.assumptions import show_assumption
+    from cachecost.simulation.workload import read_workload, supported_calls
     from cachecost.views.replay.page import replay_page
 
     if not ledgers:
@@ -398,6 +399,16 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     names = "".join(f" --strategy '{name}'" for name in job.strategies) + (" --all" if job.ranks else "")
     names += "".join(f" --capacity {capacity}" for capacity in job.capacities)
     own = {name: show_assumption(value) for name, value in setup.rules.own.assumptions.items()}
+    explanations = []
+    try:
+        if not job.plans:  # the avoidable cost, where `explain` supports the caches of the calls
+            again = read_workload(Logs(job.logs.paths, job.logs.format_), job.shared.setup, job.tokens)
+            workload, left_out = supported_calls(again, "explain")
+            for note in left_out.notes("explain"):
+                print_diagnostic(f"avoidable costs on the page: {note}")
+            explanations.append(explain_workload(workload))
+    except CannotEvaluate as error:
+        print_diagnostic(f"the page does not show avoidable costs: {error}")
     page = replay_page(
         job.logs.name,
         ledgers,
@@ -407,23 +418,7 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
         setup.prices.versions,
         f"cachecost replay {job.logs.arguments}{names} --html {path}",
         _bill_totals(job.bill),
-        [] if job.plans else _explanations(job),
+        explanations,
         bool(job.capacities) or setup.rules.is_bounded,
     )
     options.write_html(path, page)
-
-
-def _explanations(job: ReplayJob) -> list[Explanation]:
-    """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
-    from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.simulation.workload import read_workload, supported_calls
-
-    try:
-        again = Logs(job.logs.paths, job.logs.format_)
-        workload, left_out = supported_calls(read_workload(again, job.shared.setup, job.tokens), "explain")
-        for note in left_out.notes("explain"):
-            print_diagnostic(f"avoidable costs on the page: {note}")
-        return [explain_workload(workload)]
-    except CannotEvaluate as error:
-        print_diagnostic(f"the page does not show avoidable costs: {error}")
-        return []
