@@ -292,6 +292,7 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
     """The text of each file by its path from the project root, `folder`; `agent` is what was found there."""
     from cachecost.scenario.models import schema_text
 
+    scenario = _shipped("agent.yaml" if agent else "my-agent.yaml")
     recording = {} if agent else {RECORDING: _shipped("my-agent.jsonl")}
     workflow = _shipped("cachecost.yml").replace("@CACHECOST@", workflow_requirement())
     if agent is None:
@@ -305,7 +306,7 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
             packages=next((words for name, words in named.items() if (folder / name).exists()), libraries)
         )
     return {
-        SCENARIO: _agent_scenario(agent) if agent else _shipped("my-agent.yaml"),
+        SCENARIO: _filled(scenario, agent) if agent else scenario,
         **recording,
         SCHEMA: schema_text(),
         WORKFLOW: workflow.replace(STEP, step),
@@ -316,7 +317,7 @@ def _shipped(name: str) -> str:
     return files("cachecost.commands.templates").joinpath(name).read_text(encoding="utf-8")
 
 
-def _agent_scenario(agent: EntryPoint) -> str:
+def _filled(text: str, agent: EntryPoint) -> str:
     command = agent.command if PLAIN.fullmatch(agent.command) else json.dumps(agent.command, ensure_ascii=False)
     environment = f"\n  env: {{PYTHONPATH: {json.dumps(agent.python_path)}}}" if agent.python_path else ""
     values = {
@@ -326,7 +327,6 @@ def _agent_scenario(agent: EntryPoint) -> str:
         "@ENVIRONMENT@": environment,
         "@HOW@": ", each in a run of its own" if agent.command.endswith(TURN) else ", a line each on stdin",
     }
-    text = _shipped("agent.yaml")
     for name, filled in values.items():
         text = text.replace(name, filled)
     return text

@@ -109,11 +109,7 @@ DRY_RUN = "00000000"
 )
 @click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
 @click.option("--out", type=RecordingPath(), help="Folder for the files.  [default: live-NAME-DATE]")
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Journal of the interrupted run to continue.",
-)
+@click.option("--resume", type=options.A_FILE, help="Journal of the interrupted run to continue.")
 @options.json_option
 @options.rule_option
 @options.prices_option

@@ -32,11 +32,7 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.command("next", cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH]")
 @click.option("--tokens", type=click.IntRange(0, 10**8), metavar="N", help="Length of the message in tokens.")
-@click.option(
-    "--message",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="The message itself: a text, or JSON with role and content.",
-)
+@click.option("--message", type=options.A_FILE, help="The message itself: a text, or JSON with role and content.")
 @click.option(
     "--output", type=click.IntRange(0, 10**8), default=0, metavar="N", help="Also price an answer of N tokens."
 )

@@ -12,7 +12,6 @@ from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, CheckedGroup, RecordingPath
 
-a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")
 
 
@@ -30,7 +29,7 @@ out_option = click.option("-o", "--out", required=True, type=RecordingPath(), he
 )
 @click.option(
     "--key",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=options.A_FILE,
     help="With --content digest: file with the key of the digests.  [default: a key derived from the log]",
 )
 @options.format_option
@@ -102,7 +101,7 @@ def recording() -> None:
 
 
 @recording.command()
-@click.argument("logs", nargs=-1, required=True, type=a_recording)
+@click.argument("logs", nargs=-1, required=True, type=options.A_FILE)
 @out_option
 @options.force_option
 @options.format_option
@@ -132,7 +131,7 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 @recording.command()
-@click.argument("log", type=a_recording)
+@click.argument("log", type=options.A_FILE)
 @out_option
 @click.option("--calls", metavar="10-20", callback=parse_calls, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
 @click.option("--from", "start", metavar="TIME", callback=parse_time, help="Calls at this time or later (ISO 8601).")
@@ -165,7 +164,7 @@ def cut(
 
 
 @recording.command()
-@click.argument("log", type=a_recording)
+@click.argument("log", type=options.A_FILE)
 @click.option("-o", "--out", required=True, type=RecordingPath(), help="Folder to create.")
 def split(log: Path, out: Path) -> None:
     """Write the calls of a request log to one file per session.

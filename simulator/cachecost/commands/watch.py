@@ -73,7 +73,7 @@ def watch(
     (its newest), URL a running `cachecost serve`; without any, the newest session of this machine. q or Ctrl-C ends it.
     Where stdout is no terminal, each call is one line, and alarms go to stderr. Nothing is ever sent to a model.
     """
-    from cachecost.commands.watch_loop import WatchOptions, follow, print_once
+    from cachecost.commands.watch_loop import WatchProgress, follow, print_once
     from cachecost.conversations.input_files import is_url
     from cachecost.live.watching.server import FileFollower, ServerFollower, is_loopback
 
@@ -86,12 +86,11 @@ def watch(
         raise click.UsageError(
             f"watch reads servers of this machine only, such as http://127.0.0.1:8000; got {session}"
         )
-    options = WatchOptions(alarm_usd, alarm_s, every)
+    progress = WatchProgress(follower, alarm_usd, alarm_s, every)
     try:
         if once:
-            is_known = print_once(follower, options, sys.stdout)
-            return ExitCode.OK if is_known else ExitCode.NOT_EVALUATED
-        follow(follower, options)
+            return ExitCode.OK if print_once(progress, sys.stdout) else ExitCode.NOT_EVALUATED
+        follow(progress)
     finally:
         follower.close()
     return ExitCode.OK

@@ -33,6 +33,8 @@ class AgentChange:
 
     least: ClassVar[int] = 0
     """The least value of its whole-number options."""
+    above_zero: ClassVar[tuple[str, ...]] = ()
+    """Options in seconds that must not be 0."""
     rewriter: ClassVar[type[Rewriter] | None] = None
     """What rewrites the conversation for it, which its class says (`change=`)."""
 
@@ -50,6 +52,9 @@ class AgentChange:
                 raise ValueError(f"{option.name}={value}: expected no less than 0 seconds")
             if option.name.endswith("rate") and not 0 <= value <= 1:
                 raise ValueError(f"{option.name}={value}: expected a share from 0 to 1")
+        for name in self.above_zero:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: expected more than 0 seconds")
 
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         """The conversation as this agent sends it, and the side conversations it adds."""

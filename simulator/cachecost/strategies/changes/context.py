@@ -77,8 +77,6 @@ class Compaction(AgentChange):
         AgentChange.__post_init__(self)
         if not 0 <= self.at <= 1:
             raise ValueError(f"at={self.at}: expected a share from 0 to 1")
-        if self.wait_s < 0:
-            raise ValueError(f"wait_s={self.wait_s}: expected at least 0")
 
 
 class _CompactionRewriter(ThreadRewriter, change=Compaction):
