@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -263,12 +263,24 @@ def _print_bill(
 ) -> None:
     """Print the bill, or the calls of the one session that is shown."""
     from cachecost.analysis.bill.advice import saved_together
+    from cachecost.sessions.locations import first_words
     from cachecost.views.bill.json_output import advice_lines
     from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill, print_session
 
     hints = [list_price_note(summary.total)]
     if calls is not None:
-        print_session(summary, calls, _find_first_words(calls), hints, sys.stdout, not all_calls)
+        # the beginning of the person's message before each call, read again from the session's files
+        lines: dict[str, dict[int, int]] = {}
+        for one in calls:
+            if "human" in one.call.events:
+                lines.setdefault(one.file.path, {})[one.call.line] = one.number
+        files = {one.file.path: one.file for one in calls}
+        words_by_call = {
+            numbers[line]: words
+            for path, numbers in lines.items()
+            for line, words in first_words(files[path], numbers).items()
+        }
+        print_session(summary, calls, words_by_call, hints, sys.stdout, not all_calls)
         return
     hints = [*advice_lines(advice, saved_together(account, advice)), *hints]
     print_bill(summary, account.rewrites, hints, sys.stdout, ROWS_SHOWN if is_short else None)
@@ -282,19 +294,3 @@ def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
         names = ", ".join(one.name for one in settings) or "none"
         raise click.UsageError(f"--apply: expected one of the settings that are advised ({names}); got '{name}'")
     return found
-
-
-def _find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
-    """The beginning of the person's message before each call, by its number; read again from the session's files."""
-    from cachecost.sessions.locations import first_words
-
-    lines: dict[str, dict[int, int]] = {}
-    for one in calls:
-        if "human" in one.call.events:
-            lines.setdefault(one.file.path, {})[one.call.line] = one.number
-    files = {one.file.path: one.file for one in calls}
-    return {
-        numbers[line]: words
-        for path, numbers in lines.items()
-        for line, words in first_words(files[path], numbers).items()
-    }

@@ -25,7 +25,6 @@ from cachecost.commands.workloads import load_with_strategies
 if TYPE_CHECKING:
     from cachecost.live.driver.budget import AnsweredCall, DollarBudget
     from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
-    from cachecost.live.driver.run import LiveResult
 
 JOURNAL = "journal.jsonl"
 KEY, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
@@ -156,7 +155,7 @@ class _Live:
         if is_dry:
             return ExitCode.OK
         confirm_spending(self.limit, self.values["yes"])
-        return self._print_result(self._send(plan))
+        return self._send(plan)
 
     def _plan(self) -> Plan:
         from cachecost.live.driver.journal import read_journal
@@ -183,13 +182,16 @@ class _Live:
 
         return LiveOptions(self.values["output"], self.values["pace"], self.values["only"])
 
-    def _send(self, plan: Plan) -> LiveResult:
-        """Run to the end; after an interruption, print how to continue."""
+    def _send(self, plan: Plan) -> int:
+        """Run to the end and print the result; after an interruption, print how to continue."""
         import asyncio
 
+        from cachecost.analysis.fidelity.validation import Validation
         from cachecost.live.clock import ScaledClock
+        from cachecost.live.driver import output
         from cachecost.live.driver.journal import Journal
         from cachecost.live.driver.run import RECORDING, LiveRun, drive
+        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
         limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
         job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
@@ -202,16 +204,10 @@ class _Live:
             raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
         with Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at) as journal:
             try:
-                return asyncio.run(drive(job, journal, _print_call))
+                driven = asyncio.run(drive(job, journal, _print_call))
             except KeyboardInterrupt:
                 print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
                 raise
-
-    def _print_result(self, driven: LiveResult) -> int:
-        from cachecost.analysis.fidelity.validation import Validation
-        from cachecost.live.driver import output
-        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
-
         fidelity = None
         if any(outcome.calls for outcome in driven.outcomes):
             setup = replace(driven.plan.terms.each_on_its_day(), counters={})

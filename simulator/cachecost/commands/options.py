@@ -175,6 +175,13 @@ class SharedOptions:
     as_of: date | None = None
     host: str = AUTO_HOST
 
+    @classmethod
+    def checked(cls, *values: Any) -> SharedOptions:
+        """The options, after the files of rules and prices were read. Raises InputError, UsageError."""
+        shared = cls(*values)
+        assert shared.setup
+        return shared
+
     @property
     def one_host(self) -> str:
         """The host where there is no call whose own host it could be."""
@@ -209,12 +216,6 @@ def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) ->
         return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
     except ValueError:
         raise click.BadParameter(f"expected a date like 2026-03-07; got '{value}'") from None
-
-
-def _checked_shared_options(*values: Any) -> SharedOptions:
-    shared = SharedOptions(*values)
-    assert shared.setup  # reads the files of rules and prices
-    return shared
 
 
 A_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -253,7 +254,7 @@ host_option = click.option(
 
 shared_options = fold_options(
     "shared",
-    _checked_shared_options,
+    SharedOptions.checked,
     ("rule", "rules_file", "prices", "as_of", "host"),
     *(rule_option, rules_option, prices_option, as_of_option, host_option),
 )

@@ -59,7 +59,9 @@ def read_project_files(folder: Path, without: Path) -> dict[str, str]:
         with suppress(OSError):
             content = path.read_bytes() if path.is_file() and path.stat().st_size <= LARGEST else b"\0"
             if b"\0" not in content:
-                texts[_path_from_here(path)] = content.decode("utf-8", "replace")
+                with suppress(ValueError):  # another drive of Windows
+                    path = Path(os.path.relpath(path.resolve(), Path.cwd().resolve()))
+                texts[path.as_posix()] = content.decode("utf-8", "replace")
     return texts
 
 
@@ -76,13 +78,6 @@ def _git(folder: Path, *words: str) -> bytes | None:
     except OSError:
         return None
     return done.stdout if done.returncode == 0 else None
-
-
-def _path_from_here(path: Path) -> str:
-    try:
-        return Path(os.path.relpath(path.resolve(), Path.cwd().resolve())).as_posix()
-    except ValueError:  # another drive of Windows
-        return path.as_posix()
 
 
 def project_folder(paths: Sequence[Path]) -> Path:
