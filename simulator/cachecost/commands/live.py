@@ -142,24 +142,9 @@ class _Live:
     def run(self) -> int:
         if not self.values["dry_run"] and not os.environ.get(KEY):
             raise click.ClickException(NO_KEY)
-        plan = self._plan()
         from cachecost.live.driver import output
-
-        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
-        if not self.values["as_json"]:
-            output.print_plan(plan, self.limit, parallel)
-        elif is_dry:
-            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
-        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
-            print_diagnostic(sentence)
-        if is_dry:
-            return ExitCode.OK
-        confirm_spending(self.limit, self.values["yes"])
-        return self._send(plan)
-
-    def _plan(self) -> Plan:
         from cachecost.live.driver.journal import read_journal
-        from cachecost.live.driver.planning import plan
+        from cachecost.live.driver.planning import plan as make_plan
 
         rules = options.parse_assumptions(self.values["rule"])
         sets = [*self.values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
@@ -171,11 +156,21 @@ class _Live:
         if self.values["resume"] is not None:
             journal = read_journal(self.values["resume"])
             run, now = journal.run, journal.at
-        made = plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
-        if made.faults:
-            faults = "\n".join(made.faults)
+        plan = make_plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
+        if plan.faults:
+            faults = "\n".join(plan.faults)
             raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
-        return made
+        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
+        if not self.values["as_json"]:
+            output.print_plan(plan, self.limit, parallel)
+        elif is_dry:
+            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
+        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
+            print_diagnostic(sentence)
+        if is_dry:
+            return ExitCode.OK
+        confirm_spending(self.limit, self.values["yes"])
+        return self._send(plan)
 
     def _plan_options(self) -> LiveOptions:
         from cachecost.live.driver.planning import LiveOptions
