@@ -35,7 +35,6 @@ DECODERS: Mapping[str, tuple[str, ...]] = {
 """Optional modules with a `decompress` function."""
 SENT = (b"event:", b"data:", b"id:", b"retry:", b":")
 """How server-sent events begin."""
-FRAMES = "vnd.amazon.eventstream"
 
 
 class Misplaced(NotAMessage):
@@ -125,7 +124,7 @@ def _value(data: bytes, at: str) -> Any:
 
 def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
     """What an answer is: an object, or the events of a stream. Raises NotAMessage."""
-    if FRAMES in content_type or (len(data) >= 16 and _has_frame_at(data, 0)):
+    if "vnd.amazon.eventstream" in content_type or (len(data) >= 16 and _has_frame_at(data, 0)):
         return list(_frame_events(data, at))
     return list(_sent_events(data, at)) if data.lstrip().startswith(SENT) else json_object(data, at)
 
@@ -219,7 +218,6 @@ ANSWERS: tuple[tuple[Api, re.Pattern[bytes]], ...] = (
     ("responses", re.compile(rb'"object": ?"response"')),
 )
 """(API, what the beginning of its answers has)."""
-ANSWER_HEAD = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +238,6 @@ class Route:
             return serving_host(self.host, model) or self.machine
         return prefix or host_at(self.machine, model)
 
-    @property
-    def is_opaque(self) -> bool:
-        """Whether the URL names an inference profile of an account instead of a model."""
-        return self.host == "bedrock" and ":application-inference-profile/" in self.model
-
 
 def route_of(method: str, url: str) -> Route | str:
     """The route of a model call; for any other request, why it is skipped."""
@@ -259,8 +252,9 @@ def route_of(method: str, url: str) -> Route | str:
         if match := pattern.fullmatch(path):
             machine = found["name"] or ""
             at = host_at(machine)
-            served_by = at if at in host_names() else host
-            return Route(api, served_by, unquote(match.groupdict().get("model") or ""), machine)
+            return Route(
+                api, at if at in host_names() else host, unquote(match.groupdict().get("model") or ""), machine
+            )
     return NO_CALL
 
 
@@ -268,4 +262,4 @@ def route_of_answer(url: str, answer: bytes) -> Route | None:
     """The route of a model call whose address a recorder has removed, by the answer. Its host is unknown."""
     if "/" in url:
         return None
-    return next((Route(api, None) for api, pattern in ANSWERS if pattern.search(answer, 0, ANSWER_HEAD)), None)
+    return next((Route(api, None) for api, pattern in ANSWERS if pattern.search(answer, 0, 4096)), None)

@@ -46,13 +46,6 @@ from cachecost.prompts.request import NotAMessage, show_found
 from cachecost.providers.hosts import parse_model_name
 
 T = TypeVar("T")
-USAGES = ("usage", "usageMetadata", "usage_metadata")
-IDS = ("id", "responseId")
-MODELS = ("model", "modelVersion")
-INTERLEAVED = "interleaved-thinking"
-NO_ANSWER = "no answer"
-REDIRECTED = "redirected"
-REFUSED = "refused by the API, and not a valid request"
 SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id", "conversation_id")
 RESET = "anthropic-ratelimit-requests-reset"
 """When a limit is full again, within minutes of the call: the day where the recorder took the date out."""
@@ -98,16 +91,17 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
     if isinstance(route, str):
         return route
     if exchange.status is None or 300 <= exchange.status < 400:
-        return NO_ANSWER if exchange.status is None else REDIRECTED
+        return "no answer" if exchange.status is None else "redirected"
     sent = _body(exchange, route)
     if isinstance(sent, str):
         return sent
     found = {} if exchange.status >= 400 else _answer(exchange, route)
     answer_id, created = found.get("answer_id", ""), found.pop("created", None)
-    own, answered_by = "" if route.is_opaque else route.model, found.pop("model", "")
+    is_profile = route.host == "bedrock" and ":application-inference-profile/" in route.model  # names no model
+    own, answered_by = "" if is_profile else route.model, found.pop("model", "")
     named = str(sent.get("model") or "") or own or answered_by or route.model
     betas = [one.strip() for one in exchange.request_headers.get(BETAS, "").split(",")]
-    betas = [one for one in betas if one.startswith(INTERLEAVED)] if route.api == "messages" else []
+    betas = [one for one in betas if one.startswith("interleaved-thinking")] if route.api == "messages" else []
     seen_on = None
     with suppress(KeyError, ValueError, OverflowError):
         seen_on = day_of(seconds(exchange.response_headers[RESET]))
@@ -167,7 +161,7 @@ def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
             return {"status": code if isinstance(code, int) and 400 <= code <= 599 else known}
         usage, id_, model = (
             next((whole[name] for name in names if whole.get(name) is not None), None)
-            for names in (USAGES, IDS, MODELS)
+            for names in (("usage", "usageMetadata", "usage_metadata"), ("id", "responseId"), ("model", "modelVersion"))
         )
         content, created = api.answer(whole), whole.get("created") or whole.get("created_at")
         billed = None if usage is None else with_searches(usage_from(usage, "usage", api.usage), whole)
@@ -218,9 +212,6 @@ def is_status(value: Any, *others: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and (100 <= value <= 599 or value in others)
 
 
-ParseEntry = Callable[[JsonObject, JsonObject, JsonObject], HttpExchange]
-
-
 class ExchangeLog:
     """Makes calls of the exchanges of one file. `faults` also has the errors of the file itself."""
 
@@ -230,6 +221,7 @@ class ExchangeLog:
         self.notes = ReaderNotes()
         self._builder = CallBuilder(keep_content)
         self._calls: list[Call] = []
+        self._faults_before = 0
 
     def entries(
         self, items: Any, place: str, lines: Mapping[int, int] | None = None, what: str = "entries"
@@ -248,34 +240,29 @@ class ExchangeLog:
                 message = f"{place}[{number}]: expected an object; got {show_found(item)}"
                 self.faults.append(Fault(str(self.path), message))
 
-    def add_entry(
-        self,
-        entry: JsonObject,
-        parse: ParseEntry,
-        halves: tuple[str, str] = ("request", "response"),
-        answers: bool = True,
-    ) -> None:
-        """Add the exchange that `parse` makes of an entry, its request and its response, if none has an error.
-
-        `halves` are the names of the two; "" is the entry itself. With `answers` each entry must have a response.
-        """
-        before = len(entry.faults)
-        request, response = (
-            entry.within(entry.mapping(name, required), name) if name else entry
-            for name, required in zip(halves, (True, answers), strict=True)
-        )
-        if len(entry.faults) > before:
-            return
-        exchange = parse(entry, request, response)
-        if len(entry.faults) == before:
-            self.add(exchange)
+    def halves(
+        self, entries: Iterable[JsonObject], names: tuple[str, str] = ("request", "response"), answers: bool = True
+    ) -> Iterator[tuple[JsonObject, JsonObject, JsonObject]]:
+        """Each entry without an error so far, with its request and its response, whose `names` are "" for the entry
+        itself. With `answers` each must have a response."""
+        for entry in entries:
+            self._faults_before = len(self.faults)
+            request, response = (
+                entry.within(entry.mapping(name, required), name) if name else entry
+                for name, required in zip(names, (True, answers), strict=True)
+            )
+            if len(self.faults) == self._faults_before:
+                yield entry, request, response
 
     def add(self, exchange: HttpExchange) -> None:
+        """Add an exchange, unless its entry had an error since `halves` gave it."""
+        if len(self.faults) > self._faults_before:
+            return
         try:
             found = read(exchange, self._builder.build)
         except NotAMessage as error:
             if (exchange.status or 0) >= 400:
-                self.notes.skip("entry", REFUSED)
+                self.notes.skip("entry", "refused by the API, and not a valid request")
             else:
                 self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
             return

@@ -21,7 +21,6 @@ from cachecost.conversations.readers.call_builder import first_keys, objects, re
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
 
-EXPECTED = "a log of generateContent"
 MODEL_EXPECTED = 'expected a model id (in "model", the request, "url" or the answer\'s "modelVersion"); got nothing'
 URLS = {
     "gemini": "https://generativelanguage.googleapis.com/v1beta/models/{}:generateContent",
@@ -39,10 +38,8 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error."""
     log = ExchangeLog(path, keep_content)
-    for row in objects(path, log.faults, warn, EXPECTED):
-        before, exchange = len(log.faults), _exchange(row)
-        if len(log.faults) == before:
-            log.add(exchange)
+    for row, _, _ in log.halves(objects(path, log.faults, warn, "a log of generateContent"), ("", "")):
+        log.add(_exchange(row))
     yield from log.end(warn, by_time=False)
 
 

@@ -271,8 +271,8 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         is_entry = not form.entries and isinstance(value, dict)
         place = ".".join(form.entries) or ("" if isinstance(value, list) else "the file")
         entries = iter([JsonObject(value, log.faults, str(path))]) if is_entry else log.entries(value, place)
-    for entry in entries:
-        log.add_entry(entry, form.exchange, form.halves)
+    for entry, request, response in log.halves(entries, form.halves):
+        log.add(form.exchange(entry, request, response))
     yield from log.end(warn, by_time=False)
 
 

@@ -22,10 +22,9 @@ and edited by hand; keys of JSON may have been sorted. They have no sessions and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.limits import whole_number
@@ -44,12 +43,6 @@ from cachecost.conversations.readers.http.exchange import (
 )
 from cachecost.prompts.request import show_found
 
-LISTS = ("interactions", "http_interactions")
-HALVES = ("requests", "responses")
-JSON_BODIES = ("parsed_body", "body_json")
-"""What a body that is JSON is called, as JSON: by projects with vcrpy, by req_cassette."""
-BODIES = ("body", "content", "request_body")
-"""What a body is called; `content` once by vcrpy, `request_body` by ExVCR."""
 JSON = re.compile(
     rb'\s*(\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|\d+|\{[^{}]*\})\s*,)*\s*"(http_)?interactions"\s*:\s*)?\[\s*\{'
     rb'(?:\s*"id"\s*:\s*\d+\s*,)?\s*"(request|response|recorded_at)"\s*:'
@@ -58,7 +51,6 @@ LIST = re.compile(rb'\s*\[\s*\{\s*"request"\s*:\s*\{\s*"(method|url|body)"')
 YAML = re.compile(rb"(?:[^\n{\[]*\n)*?(http_)?interactions:[ \t]*\r?\n[ \t]*- ")
 YAML_HALVES = re.compile(rb"requests:[ \t]*\r?\n[ \t]*- (body|headers|method|uri):")
 YAML_LIST = re.compile(rb"(?:---[^\n]*\n)?-[ \t]*\r?\n?[ \t]+request:[ \t]*\r?\n[ \t]+(method|url):")
-STATUSES = ("code", "status_code", "statusCode")
 HALF = re.compile(rb"^[ \t]*-?[ \t]*(request|response):[ \t]*\r?$", re.MULTILINE)
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
@@ -79,27 +71,47 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    data, lines = read_input(path), dict[int, int]()
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        value = parse_document(path, data)
-    else:
-        value, lines = yaml_values.load(data, str(path))
-    if isinstance(value, dict) and "requests" in value:
-        interactions: Iterable[JsonObject] = _pairs(log, value, lines)
-    else:
-        name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
-        interactions = log.entries(value[name] if name else value, name, lines, "interactions")
-    for interaction in interactions:
-        log.add_entry(interaction, _exchange)
+    for interaction, request, response in log.halves(_interactions(log)):
+        request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
+        url, method = request.text("uri" if "uri" in request.data else "url"), request.text("method")
+        sent, status, answered = _body(request), _status(response), _body(response)
+        recorded = interaction.data.get("recorded_at")
+        started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
+        if recorded is not None and started is None:
+            interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
+        exchange = HttpExchange(
+            url=url,
+            method=method,
+            request_headers=request_headers,
+            request=sent,
+            status=status,
+            response_headers=headers,
+            response=answered,
+            started=started,
+            first_token_s=_first_byte(response),
+            request_at=f"{request.place}body",
+            response_at=f"{response.place}body",
+            line=interaction.line or 0,
+        )
+        log.add(exchange)
     yield from log.end(warn, by_time=False)
 
 
-def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) -> Iterator[JsonObject]:
-    """The interactions of a file that keeps requests and responses apart, in two lists of the same length."""
-    file, halves = str(log.path), [value.get(name) for name in HALVES]
-    wrong = [(name, items) for name, items in zip(HALVES, halves, strict=True) if not isinstance(items, list)]
-    log.faults += (Fault(file, f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
-    requests, responses = halves
+def _interactions(log: ExchangeLog) -> Iterator[JsonObject]:
+    data, lines, file = read_input(log.path), dict[int, int](), str(log.path)
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        value = parse_document(log.path, data)
+    else:
+        value, lines = yaml_values.load(data, file)
+    if not isinstance(value, dict) or "requests" not in value:
+        names = ("interactions", "http_interactions")
+        name = next((name for name in names if isinstance(value, dict) and name in value), "")
+        yield from log.entries(value[name] if name else value, name, lines, "interactions")
+        return
+    requests, responses = value["requests"], value.get("responses")
+    for name, items in (("requests", requests), ("responses", responses)):
+        if not isinstance(items, list):
+            log.faults.append(Fault(file, f"{name}: expected an array; got {show_found(items)}"))
     if not isinstance(requests, list) or not isinstance(responses, list):
         return
     if len(requests) != len(responses):
@@ -111,39 +123,15 @@ def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) ->
         yield JsonObject(pair, log.faults, file, lines.get(id(request)), f"interactions[{number}].")
 
 
-def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-    request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
-    url, method = request.text("uri" if "uri" in request.data else "url"), request.text("method")
-    sent, status, answered = _body(request), _status(response), _body(response)
-    recorded = interaction.data.get("recorded_at")
-    started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
-    if recorded is not None and started is None:
-        interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
-    return HttpExchange(
-        url=url,
-        method=method,
-        request_headers=request_headers,
-        request=sent,
-        status=status,
-        response_headers=headers,
-        response=answered,
-        started=started,
-        first_token_s=_first_byte(response),
-        request_at=f"{request.place}body",
-        response_at=f"{response.place}body",
-        line=interaction.line or 0,
-    )
-
-
 def _body(half: JsonObject) -> bytes:
     kept = half.data
-    for name in JSON_BODIES:
+    for name in ("parsed_body", "body_json"):  # projects with vcrpy, req_cassette
         if kept.get(name) is not None:
             return encode_body(half, name, kept[name], is_json=True)
     segments = kept.get("bodySegments", kept.get("body_segments"))
     if isinstance(segments, list) and segments:
         return encode_body(half, "bodySegments", segments[0] if len(segments) == 1 else segments, is_json=True)
-    value = next((kept[name] for name in BODIES if kept.get(name) not in (None, "")), None)
+    value = next((kept[name] for name in ("body", "content", "request_body") if kept.get(name) not in (None, "")), None)
     if isinstance(value, Mapping) and set(value) == {"type", "content"}:
         value = {"string": value["content"]} if value["type"] == "text" else value["content"]
     if isinstance(value, Mapping) and "base64_string" in value:
@@ -162,7 +150,7 @@ def _status(response: JsonObject) -> int:
     """The HTTP status: `status: {code}`, or a field next to it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
-    for stated in (code, *(response.data.get(name) for name in STATUSES), status):
+    for stated in (code, *(response.data.get(name) for name in ("code", "status_code", "statusCode")), status):
         number = whole_number(str(stated).partition(" ")[0]) or 0
         if 100 <= number <= 599:
             return number
