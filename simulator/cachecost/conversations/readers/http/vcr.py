@@ -35,12 +35,7 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import parse_document
 from cachecost.conversations.readers.http import yaml_values
 from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import (
-    ExchangeLog,
-    HttpExchange,
-    encode_body,
-    headers_of,
-)
+from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of
 from cachecost.prompts.request import show_found
 
 JSON = re.compile(
