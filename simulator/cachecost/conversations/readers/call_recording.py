@@ -38,7 +38,6 @@ AMOUNT = re.compile(r"\d{1,12}(\.\d{1,20})?")
 BREAKPOINT = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 PLACES = {"tools": 3, "system": 3, "messages": 4}
 """How many values a breakpoint in each layer has."""
-BLOCK, CALL = b'{"block":', b'{"call":'
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
@@ -88,8 +87,6 @@ def title(path: Path) -> Title:
     parsed = first if isinstance(first, dict) else {}
     return Title(*(str(parsed.get(name) or "") for name in ("name", "source", "licence")))
 
-
-# ---------------------------------------------------------------------------------- the fields of usual lines
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=limits.MOST_TOKENS)]
 Role = Literal["assistant", "system", "user"]
@@ -172,9 +169,6 @@ decode_block = msgspec.json.Decoder(PlainBlock).decode
 decode_call = msgspec.json.Decoder(PlainCall).decode
 
 
-# --------------------------------------------------------------------------------- the fields of other lines
-
-
 class CheckedCall:
     """The fields of the line of a call, as those of `PlainCall`; each is checked when it is asked for."""
 
@@ -221,10 +215,6 @@ def _usage(parsed: JsonObject) -> Usage:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _are_two_counts(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
 
 
 def _seconds(line: JsonObject, name: str = "first_token_s") -> float:
@@ -277,10 +267,6 @@ def _field(name: str, expected: str, is_good: Callable[[Any], bool], default: An
     return lambda line: line.get(name, expected, is_good, default, required=False)
 
 
-def _text(name: str) -> Check:
-    return lambda line: line.text(name, "")
-
-
 def _text_if_there(name: str) -> Check:
     return lambda line: line.text(name) if line.has(name) else None
 
@@ -290,7 +276,9 @@ FIELDS: Mapping[str, Check] = {
     "head": lambda line: line.whole("head", required=True),
     "timestamp": lambda line: line.moment("timestamp"),
     "start_s": lambda line: line.epoch("start_s"),
-    "after": _field("after", "[call, number of its messages]", _are_two_counts),
+    "after": _field(
+        "after", "[call, number of its messages]", lambda value: are_pairs([value]) and all(map(_is_count, value))
+    ),
     "breakpoints": _field("breakpoints", "an array of breakpoints", lambda value: isinstance(value, list), []),
     "automatic": lambda line: line.one_of("automatic", TTLS) if line.has("automatic") else None,
     "request_fault": _text_if_there("fault"),
@@ -302,11 +290,11 @@ FIELDS: Mapping[str, Check] = {
     "is_batch": lambda line: line.has("service") and bool(line.one_of("service", ("batch",))),
     "iterations": _iterations,
     "seen_on": _day,
-    **{name: _text(name) for name in ("workspace", "session", "project", "agent")},
+    "workspace": lambda line: line.text("workspace", ""),
+    "session": lambda line: line.text("session", ""),
+    "project": lambda line: line.text("project", ""),
+    "agent": lambda line: line.text("agent", ""),
 }
-
-
-# ------------------------------------------------------------------------------------------------- all lines
 
 
 class RecordingParser:
@@ -334,7 +322,22 @@ class RecordingParser:
         if call is not False:
             return None if call is True else call
         line = json_line(self.path, number, raw, self.faults, warn)
-        return self._read_fields(line) if line else None
+        if line is None:
+            return None
+        if self.header is None:
+            self._header(line)
+            self.is_refused = self.header is None
+        elif "block" in line.data:
+            self._table.add(line)
+        elif "call" in line.data:
+            found = self._call(CheckedCall(line), number)
+            line.refuse_unknown_keys()
+            return found
+        elif "head" in line.data:
+            self._head(line)
+        else:
+            line.fault("line", "expected a block, a head or a call")
+        return None
 
     def read_plain_line(self, number: int, raw: bytes) -> Call | bool:
         """The call in this line, True for a block, which is kept; False where nothing was read."""
@@ -342,40 +345,23 @@ class RecordingParser:
         try:
             if self.header is None:
                 return False
-            if raw.startswith(BLOCK):
-                return self._plain_block(raw)
-            return self._call(decode_call(raw), number) if raw.startswith(CALL) else False
+            if raw.startswith(b'{"call":'):
+                return self._call(decode_call(raw), number)
+            if not raw.startswith(b'{"block":'):
+                return False
+            line = decode_block(raw)
+            content: Any = DECODE(line.content)
+            limits.check_depth({"content": content}, raw)
+            if line.block in self._table.blocks or type(content) is not dict:
+                return False
+            block = plain_block(line.role, content, write=ENCODE)
+            if type(block) is not PackedBlock:
+                return False
+            self._table.blocks[line.block] = block
+            return True
         except CANNOT_READ:
             self._starts.last = began
             return False
-
-    def _plain_block(self, raw: bytes) -> bool:
-        line = decode_block(raw)
-        content: Any = DECODE(line.content)
-        limits.check_depth({"content": content}, raw)
-        if line.block in self._table.blocks or type(content) is not dict:
-            return False
-        block = plain_block(line.role, content, write=ENCODE)
-        if type(block) is not PackedBlock:
-            return False
-        self._table.blocks[line.block] = block
-        return True
-
-    def _read_fields(self, line: JsonObject) -> Call | None:
-        if self.header is None:
-            self._header(line)
-            self.is_refused = self.header is None
-        elif "block" in line.data:
-            self._table.add(line)
-        elif "call" in line.data:
-            call = self._call(CheckedCall(line), line.line or 0)
-            line.refuse_unknown_keys()
-            return call
-        elif "head" in line.data:
-            self._head(line)
-        else:
-            line.fault("line", "expected a block, a head or a call")
-        return None
 
     def _header(self, line: JsonObject) -> None:
         number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
@@ -484,7 +470,8 @@ class RecordingParser:
         return whole.up_to(length)
 
     def _breakpoint(self, value: Any, head: Request, thread: Thread) -> Breakpoint | str:
-        if not _is_place(value):
+        is_place = type(value) is list and len(value) >= 3 and type(value[0]) is str and value[-1] in TTLS
+        if not is_place or PLACES.get(value[0]) != len(value) or not all(map(_is_count, value[1:-1])):
             return f"{BREAKPOINT}; got {show_found(value)}"
         layer, *message, index, ttl = value
         node = thread.up_to(message[0] + 1) if message else None
@@ -497,9 +484,3 @@ class RecordingParser:
         if key not in self._breakpoints:
             self._breakpoints[key] = Breakpoint(Layer(layer), index, ttl)
         return self._breakpoints[key]
-
-
-def _is_place(value: Any) -> bool:
-    if type(value) is not list or len(value) < 3 or type(value[0]) is not str or value[-1] not in TTLS:
-        return False
-    return PLACES.get(value[0]) == len(value) and all(map(_is_count, value[1:-1]))
