@@ -39,18 +39,14 @@ from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, content_blocks, show_found
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-POSTED = re.compile(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"')
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
-KINDS = ("succeeded", "errored", "canceled", "expired")
-UNREADABLE = "refused by the API, and not a valid request"
 
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a batch; None if they do not."""
     keys = first_keys(head)
-    if "requests" in keys and POSTED.search(head):
+    if "requests" in keys and re.search(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"', head):
         return 'it has "requests", each with a "custom_id"'
     for field in ("params", "result", "request"):
         if {"custom_id", field} <= keys:
@@ -68,7 +64,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     if batch.results and not batch.requested:
         stem = Path(path.name.removesuffix(".gz")).stem
         twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"
-        candidates = [path.with_name(twin + suffix) for suffix in SUFFIXES]
+        candidates = [path.with_name(twin + suffix) for suffix in (".jsonl", ".json", ".jsonl.gz", ".json.gz")]
         found = next((file for file in candidates if file.is_file()), path)
         if found == path:
             where = ", ".join(file.name for file in candidates)
@@ -89,7 +85,7 @@ def _parse_result(entry: JsonObject) -> Result:
     if stated is not entry.data.get("result"):
         return {}
     result = entry.within(stated, "result")
-    kind = result.one_of("type", KINDS)
+    kind = result.one_of("type", ("succeeded", "errored", "canceled", "expired"))
     if kind != stated.get("type"):
         return {}
     if kind == "succeeded":
@@ -178,7 +174,7 @@ class _AnthropicBatch:
             return self.builder.build(body, **result, is_batch=True, line=entry.line or 0)
         except NotAMessage as fault:
             if result.get("status") == REFUSED:
-                self.notes.skip("request", UNREADABLE)
+                self.notes.skip("request", "refused by the API, and not a valid request")
             else:
                 entry.faults.append(Fault(entry.file, f"{entry.place}{field}.{fault}", entry.line))
         return None

@@ -88,9 +88,7 @@ class Readers(Mapping[str, Kind]):
         return (name for name, (_, signs) in self.table.items() if any(map(has, signs)))
 
 
-set_field: Any = force_setattr
 UNRECOGNIZED = "unrecognized format"
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 CALLS: Readers[CallReader] = Readers(
     {
@@ -167,7 +165,7 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
                 return name, reason
     if not head.strip():
         error = InputError([Fault(str(path), "is empty")])
-    elif head.startswith(UTF_16):
+    elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "expected UTF-8; got UTF-16 (iconv -f UTF-16 -t UTF-8 FILE converts it)"
         error = InputError([Fault(str(path), f"{UNRECOGNIZED}: {encoding}")])
     else:
@@ -252,7 +250,8 @@ def calls_in_time(path: Path, name: str, warn: Warn, keep_content: bool = True, 
 
     def calls_with_file() -> Iterator[Call]:
         for call in CALLS[name].calls(path, says, keep_content):
-            set_field(call, "file", file)  # it is fresh from the reader; a copy takes time
+            # it is fresh from the reader; a copy takes time
+            force_setattr(call, "file", file)  # type: ignore[arg-type]
             yield call
 
     return order_by_time(calls_with_file(), path, warn, TIMES.get(name))

@@ -28,21 +28,15 @@ from cachecost.prompts.request import NotAMessage, Request, answer_blocks, conte
 from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import served_params
 
-MOST_FAULTS = 20
-
 FRAME_FIELDS = Call.__match_args__[4 : Call.__match_args__.index("line")]
 """The fields between the timestamp and the line number: a frame has them with any timestamp and messages."""
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that no log contains."""
 OPEN = b"[" + CUT
-OTHER_APIS = {"contents": "gemini-log", "input": "openai-log"}
-"""Keys of requests without messages, and the format that reads them."""
-
 PASS_TYPES = re.compile(rb'_tool_result"|"compaction"')
 """In every answer that makes its call several passes: types of blocks that a server tool or the API put in."""
 INTERLEAVED = b"interleaved-thinking"
 """The beta that adds tokens to a prompt (`tokens/hidden.toml`)."""
-EXPECTED = {str: "a string", int: "a whole number"}
 
 
 def sniff(head: bytes) -> str | None:
@@ -86,7 +80,7 @@ class RawRow(msgspec.Struct):
             return None
         value = load(data, name)
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise NotAMessage(name, EXPECTED.get(kind, "a number"), value)
+            raise NotAMessage(name, {str: "a string", int: "a whole number"}.get(kind, "a number"), value)
         return value
 
     def complete_body(self) -> str | None:
@@ -194,7 +188,7 @@ class RequestLog:
             call = self._quick(line) or self._read_whole(line.number, line.copy())
             if call is not None and not self._faults:
                 yield call
-            if len(self._faults) >= MOST_FAULTS:
+            if len(self._faults) >= 20:
                 break
         if line is None:
             self._faults.append(
@@ -245,18 +239,15 @@ class RequestLog:
         call = self._call(line.number, raw, trail)
         array = found.start - line.start
         end = self._parser.go_on(found, trail, rest, array + len(CUT), raws)
-        self._keep_frame(rest, array, end, raw, call)
-        return call
-
-    def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: Call) -> None:
         frame_bytes = frame_bytes_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
         if frame_bytes is None or not self._frames.comes_back(frame_bytes):
-            return
+            return call
         tried = self._decoder.decode(frame_bytes.with_gaps(TRIED, CUT))
         if bytes(tried.timestamp) == b'"%b"' % TRIED and list(map(bytes, tried.request.messages)) == [CUT]:
             heads = self.intake.heads(raw.request)
             row = tuple(getattr(call, name) for name in FRAME_FIELDS)
             self._frames.keep(Frame(frame_bytes, heads, call.request, row))
+        return call
 
     def _read_whole(self, number: int, line: bytes) -> Call | None:
         if not line.strip():
@@ -267,7 +258,8 @@ class RequestLog:
             call = self._call(number, raw, trail)
         except NotAMessage as fault:
             keys = request_keys(line) if fault.path == "messages" else set()
-            api = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")
+            apis = {"contents": "gemini-log", "input": "openai-log"} if "messages" not in keys else {}
+            api = next((name for key, name in apis.items() if key in keys), "")
             hint = f" (--format {api} reads such requests)" if api else ""
             self._faults.append(Fault(str(self.path), f"{fault}{hint}", number))
         except (msgspec.DecodeError, UnicodeDecodeError):

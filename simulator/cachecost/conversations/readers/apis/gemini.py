@@ -13,14 +13,11 @@ from cachecost.prompts.request import NotAMessage
 
 Body = dict[str, Any]
 ROLES = {"user": "user", "function": "user", "model": "assistant", "": "user"}
-CHOICES = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
 HINTS = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 """Fields of a part besides its content."""
 SCHEMAS = ("responseJsonSchema", "responseSchema")
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)
 """Fields whose keys are user data."""
-EXPLICIT = "-explicit"
-"""What ends the id of a model that is asked with a CachedContent (`providers/rules/gemini.toml`)."""
 SNAKE = re.compile(r"_([a-z])")
 
 
@@ -32,7 +29,7 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     cached = {"type": "cached_content", "name": body.get("cachedContent"), "cache_control": {"type": "ephemeral"}}
     known = [cached] if cached["name"] else []
     found = {
-        "model": f"{model}{EXPLICIT}" if known else model,
+        "model": f"{model}-explicit" if known else model,  # as in providers/rules/gemini.toml
         "max_tokens": config.get("maxOutputTokens"),
         "system": [*known, *parser.system(body.get("systemInstruction"))],
         "tools": _tools(_list_at(body.get("tools") or [], "tools")),
@@ -143,7 +140,7 @@ def _tools(tools: list[Any]) -> list[Body]:
 def _choice(config: Mapping[str, Any]) -> Body | None:
     path = "toolConfig.functionCallingConfig"
     calling = object_at(config.get("functionCallingConfig"), path)
-    kind = CHOICES.get(str(calling.get("mode")))
+    kind = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}.get(str(calling.get("mode")))
     names = array_at(calling.get("allowedFunctionNames") or [], f"{path}.allowedFunctionNames")
     if kind == "any" and len(names) == 1:
         return {"type": "tool", "name": names[0]}

@@ -11,7 +11,6 @@ from cachecost.prompts.request import NotAMessage
 
 Piece = dict[str, Any]
 Events = list[Piece]
-ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 def join_message(events: Events) -> Piece:
@@ -112,7 +111,7 @@ def _add_call(calls: dict[int, Piece], piece: Mapping[str, Any]) -> None:
 def join_response(events: Events) -> Piece:
     """The response that the last event holds whole; of a stream that was cut off, the items that were done."""
     ended = [event for event in events if isinstance(event.get("response"), Mapping) and "output" in event["response"]]
-    if ended and ended[-1].get("type") in ENDS:
+    if ended and ended[-1].get("type") in ("response.completed", "response.incomplete", "response.failed"):
         return dict(ended[-1]["response"])
     items = [event.get("item") for event in events if event.get("type") == "response.output_item.done"]
     return {**(ended[-1]["response"] if ended else {}), "output": [item for item in items if item]}

@@ -90,17 +90,6 @@ def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
     return encode_body(half, name, half.data.get(name)), name
 
 
-def _coded_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """Hoverfly's answer, in base64 with `encodedBody`."""
-    is_coded, body = half.flag("encodedBody"), half.text("body", "")
-    return decode_base64(half, "body", body) if is_coded else encode_body(half, "body", body), "body"
-
-
-def _body_parts(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    parts = half.get("BodyParts", "an array of texts", are_texts, [], required=False)
-    return b"".join(decode_base64(half, f"BodyParts[{n}]", one) for n, one in enumerate(parts)), "BodyParts"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderForm:
     """How a recorder's files begin, where their entries are, and where an entry has what.
@@ -159,12 +148,6 @@ def _headers(half: JsonObject, names: tuple[str, ...]) -> dict[str, str]:
     return headers_of(value if isinstance(value, Mapping) else {})
 
 
-def _whole_url(request: JsonObject) -> JsonObject:
-    """nock's entry, whose URL is in two parts."""
-    url = request.text("scope") + request.text("path")
-    return JsonObject({**request.data, "url": url}, request.faults, request.file, request.line, request.place)
-
-
 def _first_matchers(request: JsonObject) -> JsonObject:
     """Hoverfly's request: the value of the first matcher of each field; "" where there is none."""
     found = {name: request.objects(name)[:1] for name in ("method", "scheme", "destination", "path", "body")}
@@ -186,7 +169,10 @@ FORMS = (
         name="nock",
         begins=rf'\s*\[\s*\{{\s*{FIELDS}"(?:scope|rawHeaders|reqheaders)"\s*:',
         halves=("", ""),
-        view=_whole_url,
+        view=lambda entry: JsonObject(  # the URL is in two parts
+            {**entry.data, "url": entry.text("scope") + entry.text("path")},
+            *(entry.faults, entry.file, entry.line, entry.place),
+        ),
         headers=("reqheaders",),
         answer_headers=("rawHeaders", "headers"),
         answered=_hex_pieces,
@@ -218,7 +204,10 @@ FORMS = (
         begins=r'\s*\{\s*"data"\s*:\s*\{\s*"pairs"\s*:\s*\[',
         entries=("data", "pairs"),
         view=_first_matchers,
-        answered=_coded_body,
+        answered=lambda _, half: (
+            (decode_base64 if half.flag("encodedBody") else encode_body)(half, "body", half.text("body", "")),
+            "body",
+        ),
     ),
     RecorderForm(
         name="httpreplay",
@@ -230,8 +219,14 @@ FORMS = (
         method="Method",
         headers=("Header",),
         answer_headers=("Header",),
-        sent=_body_parts,
-        answered=lambda entry, half: (decode_base64(half, "Body", half.text("Body", "")), "Body"),
+        sent=lambda _, half: (
+            b"".join(
+                decode_base64(half, f"BodyParts[{number}]", part)
+                for number, part in enumerate(half.get("BodyParts", "an array of texts", are_texts, [], required=False))
+            ),
+            "BodyParts",
+        ),
+        answered=lambda _, half: (decode_base64(half, "Body", half.text("Body", "")), "Body"),
         status="StatusCode",
     ),
     RecorderForm(

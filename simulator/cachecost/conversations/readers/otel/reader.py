@@ -37,7 +37,6 @@ from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import host_at, host_names, host_of_provider, parse_model_name
 from cachecost.providers.usage import Usage
 
-EXPECTED = "OpenTelemetry spans"
 USAGE = ("gen_ai.usage.", "llm.token_count.", "llm.usage.", "ai.usage.")
 METADATA, AI_WRITTEN = "ai.response.providerMetadata", "ai.usage.inputTokenDetails.cacheWriteTokens"
 """Where the AI SDK has what its own fields lack: version 5 the writes and the provider's usage."""
@@ -49,15 +48,10 @@ PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.syste
 SESSIONS = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id")
 FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
 STATUS = ("http.response.status_code", "http.status_code", "error.type")
-CONTENT = ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
 
 PREFIX = "claude_code."
 REQUEST, ERROR, SPAN = "api_request", "api_error", "llm_request"
-MAIN = ("sdk", "main")
-"""Sources of the main thread, besides those that begin with `repl_main_thread`."""
-AGENTS = ("agent:builtin:", "agent:")
 EVENT_COUNTS = ("cache_creation", "cache_creation_1h", "cache_creation_5m", "input", "cache_read", "output")
-NO_TTL = "with writes that are not split by TTL: taken as 5m"
 
 
 def sniff(head: bytes) -> str | None:
@@ -79,7 +73,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes, builder = ReaderNotes(), CallBuilder(keep_content)
-    found = read_spans(path, faults, warn, EXPECTED)
+    found = read_spans(path, faults, warn, "OpenTelemetry spans")
     others = [span for span in found if event_name(span) is None]
     calls = list[Call]()
     for span, parsed in (
@@ -105,7 +99,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     body = request_of(attributes, span.events)
     if body is None:
         body = {"messages": []}
-        cut = any(is_cut(attributes.get(name)) for name in CONTENT)
+        cut = any(is_cut(attributes.get(name)) for name in ("gen_ai.input.messages", "gen_ai.prompt", "input.value"))
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
     model, host = parse_model_name(text_at(attributes, MODELS), text_at(attributes, PROVIDERS))
     # an instrumentation calls each server of a protocol by the name of its client library
@@ -191,7 +185,7 @@ def _parse_event(at: JsonObject, start: float, has_failed: bool, notes: ReaderNo
         )
         if written > short + hour:
             short = written - hour
-            notes.add("call", NO_TTL)
+            notes.add("call", "with writes that are not split by TTL: taken as 5m")
         usage = Usage(fresh, read, short, hour, output)
     stated, error = str(at.data.get("status_code") or ""), str(at.data.get("error") or "")
     is_status = stated.isdecimal() and 400 <= int(stated[:4]) <= 599
@@ -208,8 +202,8 @@ def _parse_event(at: JsonObject, start: float, has_failed: bool, notes: ReaderNo
         "line": at.line or 0,
     }
     source = at.text("query_source", "")
-    agent = next((source.removeprefix(prefix) for prefix in AGENTS if source.startswith(prefix)), source)
-    is_main = source in MAIN or source.startswith("repl_main_thread")
+    agent = source.removeprefix("agent:builtin:" if source.startswith("agent:builtin:") else "agent:")
+    is_main = source in ("sdk", "main") or source.startswith("repl_main_thread")
     return {**call, "agent": at.text("agent.name", "") or ("" if is_main else agent)}
 
 

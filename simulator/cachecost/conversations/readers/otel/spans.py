@@ -25,28 +25,16 @@ from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.otel.messages import CHOICE, EVENT_ROLES
 from cachecost.prompts.request import show_found
 
-HEAD_BYTES = 1 << 16
-NANOSECONDS = 10**9
 ERRORS = (2, "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
-TEXTS = ("stringValue", "boolValue", "bytesValue", "doubleValue")
 DETAILS = "gen_ai.client.inference.operation.details"
-IN_EVENTS = (DETAILS, "gen_ai.content.prompt", "gen_ai.content.completion")
-"""Events whose attributes are those of the call."""
 CALLS = ("chat", "generate_content", "text_completion", "completion", "responses", "messages")
 """`gen_ai.operation.name` and `llm.request.type` of a model call."""
 NO_CALLS = (
     *("embeddings", "embedding", "execute_tool", "invoke_agent", "create_agent", "invoke_workflow", "retrieval"),
     *("plan", "rerank", "image_generation", "speech", "transcription"),
 )
-BETWEEN = ("execute_tool", "invoke_agent", "invoke_workflow", "tool", "agent", "chain")
-"""Spans between two nested model calls that make the inner one a separate call."""
-KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
-MODEL = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model_name")
-USAGE = ("gen_ai.usage.", "llm.token_count.")
-RECORDS = (DETAILS, CHOICE, *EVENT_ROLES)
 Attributes = dict[str, Any]
 
-MARKS = (b"\n  instrumentationScope: {", b"\n  body: 'claude_code.", b'\n  body: "claude_code.')
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
 PRINTED = re.compile(r"^(?:\[\w+\] )?(?=\{$)", re.MULTILINE)
 END = re.compile(r"^\}", re.MULTILINE)
@@ -56,9 +44,7 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 WORDS = {"true": True, "false": False, "null": None, "undefined": None}
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 DEEPEST = 16
-LONGEST_NUMBER = 30
 
 
 @dataclass(slots=True)
@@ -84,7 +70,7 @@ class OtelSpan:
 def read_spans(path: Path, faults: list[Fault], warn: Warn, expected: str) -> list[OtelSpan]:
     """The spans and log records in a file. Errors are added to `faults`; that nothing `expected` is there is one."""
     with open_input(path) as stream:
-        is_console = is_printed(stream.read(HEAD_BYTES))
+        is_console = is_printed(stream.read(1 << 16))
     values = _printed_records(path, faults) if is_console else objects(path, faults, warn)
     return [span for value in expect_any(values, path, faults, expected) for span in _spans_in(value)]
 
@@ -182,7 +168,7 @@ def _parse_printed_record(record: JsonObject) -> OtelSpan:
 
 
 def _nanoseconds(span: JsonObject, name: str) -> float:
-    return int(span.get(name, "nanoseconds since the epoch", _is_count, "0")) / NANOSECONDS
+    return int(span.get(name, "nanoseconds since the epoch", _is_count, "0")) / 10**9
 
 
 def _is_count(value: object) -> bool:
@@ -202,7 +188,7 @@ def _value(at: JsonObject, name: str, value: Any) -> Any:
         return None
     kind, inner = next(iter(value.items()), ("", None))
     place = f"{name}.{kind}"
-    if kind in TEXTS or not kind:
+    if kind in ("stringValue", "boolValue", "bytesValue", "doubleValue", ""):
         return inner
     if kind == "intValue":
         if isinstance(inner, int) and not isinstance(inner, bool):
@@ -230,7 +216,7 @@ def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelS
     known = {(span.trace, span.id): span for span in spans if span.id}
     for record in (one for one in found if one.is_record):
         owner = known.get((record.trace, record.id))
-        if owner is not None and record.name in RECORDS:
+        if owner is not None and record.name in (DETAILS, CHOICE, *EVENT_ROLES):
             owner.events += record.events
         elif owner is None and record.name == DETAILS:
             spans.append(record)
@@ -238,7 +224,7 @@ def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelS
             notes.skip("log record", "not a model call")
     for span in spans:
         for name, attributes in span.events:
-            if name in IN_EVENTS:
+            if name in (DETAILS, "gen_ai.content.prompt", "gen_ai.content.completion"):  # the attributes of the call
                 span.attributes = {**attributes, **span.attributes}
     known = {(span.trace, span.id): span for span in spans if span.id}
     chosen = [span for span in spans if _is_call(span)]
@@ -254,15 +240,18 @@ def _is_call(span: OtelSpan) -> bool:
     operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type") or "").lower()
     if kind is not None or operation in (*CALLS, *NO_CALLS):
         return kind == "LLM" if kind is not None else operation in CALLS
-    has_usage = any(name.startswith(USAGE) for name in attributes)
-    return has_usage and any(attributes.get(name) for name in MODEL)
+    has_usage = any(name.startswith(("gen_ai.usage.", "llm.token_count.")) for name in attributes)
+    models = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model_name")
+    return has_usage and any(attributes.get(name) for name in models)
 
 
 def _outer_duplicates(span: OtelSpan, known: Mapping[tuple[str, str], OtelSpan]) -> Iterator[OtelSpan]:
     """Calls that a call lies in with no agent or tool between: the same call, seen from further out."""
+    kinds = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
+    between = ("execute_tool", "invoke_agent", "invoke_workflow", "tool", "agent", "chain")
     above, seen = known.get((span.trace, span.parent)), {id(span)}
     while above is not None and id(above) not in seen:
-        if any(str(above.attributes.get(name)).lower() in BETWEEN for name in KINDS):
+        if any(str(above.attributes.get(name)).lower() in between for name in kinds):
             return
         seen.add(id(above))
         if _is_call(above):
@@ -277,7 +266,8 @@ class Damaged(Exception):
 def is_printed(head: bytes) -> bool:
     """Whether the first bytes of a file hold printed log records."""
     plain = COLOURS.sub(b"", head).replace(b"\r\n", b"\n")
-    return any(mark in plain for mark in MARKS)
+    starts = (b"\n  instrumentationScope: {", b"\n  body: 'claude_code.", b'\n  body: "claude_code.')
+    return any(start in plain for start in starts)
 
 
 def _printed_records(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
@@ -315,7 +305,7 @@ class _PrintedParser:
                     raise Damaged("expected a text after +")
                 pieces.append(_unescape(token))
             return "".join(pieces)
-        if kind == "number" and len(token) <= LONGEST_NUMBER:
+        if kind == "number" and len(token) <= 30:
             return float(token) if re.search(r"[.e]", token) else int(token.rstrip("n"))
         if kind == "left_out":
             return None
@@ -360,4 +350,5 @@ class _PrintedParser:
 
 
 def _unescape(token: str) -> str:
-    return re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], escape[1]), token[1:-1], flags=re.DOTALL)
+    escapes = {"n": "\n", "t": "\t", "r": "\r"}
+    return re.sub(r"\\(.)", lambda found: escapes.get(found[1], found[1]), token[1:-1], flags=re.DOTALL)
