@@ -72,7 +72,15 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
             batch.faults.append(Fault(str(path), message))
         else:
             yield from batch.calls_in(found)
-    batch.end()
+    for name, (line, _) in batch.results.items():
+        if batch.requested and name and name not in batch.requested:
+            reason = f"custom_id: no request in {batch.request_file.name} has the id {show_found(name)}"
+            batch.faults.append(Fault(str(path), reason, line))
+    if batch.faults:
+        raise InputError(sorted(batch.faults, key=lambda fault: (fault.file != str(path), fault.line or 0)))
+    unanswered = len(batch.requested - batch.results.keys()) if batch.results else 0
+    batch.notes.add("request", "without a result: no usage", unanswered)
+    batch.notes.report(path, warn)
 
 
 Result = dict[str, Any]
@@ -142,29 +150,25 @@ class _AnthropicBatch:
     def calls_in(self, request_file: Path) -> Iterator[Call]:
         self.request_file = request_file
         for entry in _entries(request_file, self.faults, self.warn):
-            call = self._call(entry)
+            call = None
+            host_field = next((field for field in HOSTS if field in entry.data), "")
+            if "params" in entry.data:
+                name = _unique(entry, self.requested)
+                self.requested.add(name)
+                result = self.results.get(name, (None, {}))[1]
+                call = self._build_call(entry, "params", entry.mapping("params"), result)
+            elif host_field:
+                host, answer = HOSTS[host_field]
+                body = entry.mapping(host_field)
+                result = {"host": host, **_parse_host_result(entry, answer)}
+                if model := _model(entry.data) or self._model_of_job():
+                    call = self._build_call(entry, host_field, {**body, "model": model}, result)
+            elif entry.data.get("type") == "message_batch":
+                self.notes.skip("entry", "the status of a batch")
+            elif "result" not in entry.data:
+                entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
             if call is not None and not self.faults:
                 yield call
-
-    def _call(self, entry: JsonObject) -> Call | None:
-        host_field = next((field for field in HOSTS if field in entry.data), "")
-        if "params" in entry.data:
-            name = _unique(entry, self.requested)
-            self.requested.add(name)
-            result = self.results.get(name, (None, {}))[1]
-            body = entry.mapping("params")
-            return self._build_call(entry, "params", body, result)
-        if host_field:
-            host, answer = HOSTS[host_field]
-            body = entry.mapping(host_field)
-            result = {"host": host, **_parse_host_result(entry, answer)}
-            model = _model(entry.data) or self._model_of_job()
-            return self._build_call(entry, host_field, {**body, "model": model}, result) if model else None
-        if entry.data.get("type") == "message_batch":
-            self.notes.skip("entry", "the status of a batch")
-        elif "result" not in entry.data:
-            entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
-        return None
 
     def _build_call(self, entry: JsonObject, field: str, body: Mapping[str, Any], result: Result) -> Call | None:
         """None where the body is no object, or no request; where the API refused it, that is a note."""
@@ -191,21 +195,8 @@ class _AnthropicBatch:
                 )
         return self.job_model
 
-    def end(self) -> None:
-        """Raises InputError with every error."""
-        for name, (line, _) in self.results.items():
-            if self.requested and name and name not in self.requested:
-                reason = f"custom_id: no request in {self.request_file.name} has the id {show_found(name)}"
-                self.faults.append(Fault(str(self.path), reason, line))
-        if self.faults:
-            raise InputError(sorted(self.faults, key=lambda fault: (fault.file != str(self.path), fault.line or 0)))
-        unanswered = len(self.requested - self.results.keys()) if self.results else 0
-        self.notes.add("request", "without a result: no usage", unanswered)
-        self.notes.report(self.path, self.warn)
-
 
 def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
-    """What stands on the lines of a file, or in its array, or in the body that was posted."""
     for entry in objects(path, faults, warn, "a batch, one request or result per line"):
         if "requests" in entry.data and "custom_id" not in entry.data:
             yield from entry.objects("requests")

@@ -249,7 +249,6 @@ def _message_thread(line: JsonObject) -> MessageThread | None:
 
 
 def _day(line: JsonObject) -> date | None:
-    """The day of `seen_on`; a timestamp is more exact."""
     text = line.text("seen_on") if line.has("seen_on") else None
     try:
         day = date.fromisoformat(text) if text else None

@@ -6,7 +6,8 @@ import codecs
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
 
@@ -27,43 +28,17 @@ SUFFIXES = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", 
 """The format that files with such names mostly have."""
 
 
-class Reader(Protocol):
-    """A module that reads one format."""
-
-    def sniff(self, head: bytes, /) -> str | None:
-        """Why a file that begins with `head` is in this format; None if it is not."""
-        ...
-
-
-class ConversationReader(Reader, Protocol):
-    """A module that reads conversations."""
-
-    def read(self, path: Path, warn: Warn = ..., /) -> Conversation:
-        """The conversation; what the file lacks goes to `warn`. Raises InputError with every fault."""
-        ...
-
-
-class CallReader(Reader, Protocol):
-    """A module that reads calls: what was sent and what it cost."""
-
-    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[Call]:
-        """The calls in order, until the first fault; at the end, raises InputError with every fault."""
-        ...
-
-
-Kind = TypeVar("Kind", bound=Reader)
-
-
-class Readers(Mapping[str, Kind]):
-    """Readers by name. Each is imported when it is asked for: most files are in one format, and start-up counts."""
+class Readers(Mapping[str, ModuleType]):
+    """Readers by name: modules with `sniff`, and `calls` or `read`. Each is imported when it is asked for: most files
+    are in one format, and start-up counts."""
 
     def __init__(self, table: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
         self.table = table
         signs = (sign for _, own in table.values() for sign in own)
         self._quoted_signs = frozenset(sign[1:-1].encode() for sign in signs if sign[0] == '"')
 
-    def __getitem__(self, name: str) -> Kind:
-        return cast("Kind", import_module(f"cachecost.conversations.{self.table[name][0]}"))
+    def __getitem__(self, name: str) -> ModuleType:
+        return import_module(f"cachecost.conversations.{self.table[name][0]}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table)
@@ -90,7 +65,7 @@ class Readers(Mapping[str, Kind]):
 
 UNRECOGNIZED = "unrecognized format"
 
-CALLS: Readers[CallReader] = Readers(
+CALLS = Readers(
     {
         "calls": ("readers.call_recording", ('"kind"',)),
         "codex": ("readers.codex.reader", ('"session_meta"',)),
@@ -128,10 +103,8 @@ CALLS: Readers[CallReader] = Readers(
 
 They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
 """
-CONVERSATIONS: Readers[ConversationReader] = Readers(
-    {"recording": ("model", ('"kind"',)), "jp": ("readers.jp", ("^[",))}
-)
-READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
+CONVERSATIONS = Readers({"recording": ("model", ('"kind"',)), "jp": ("readers.jp", ("^[",))})
+READERS = Readers({**CALLS.table, **CONVERSATIONS.table})
 
 
 class Unrecognized(InputError):
@@ -159,7 +132,7 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     for whole in _heads(path):
         head, _ = skip_comments(whole)
         for name in READERS.possible(head):
-            reader: Any = READERS[name]  # one whose files do not show it at the beginning looks at the whole file
+            reader = READERS[name]  # one whose files do not show it at the beginning looks at the whole file
             looks_inside = hasattr(reader, "sniff_file") and path.is_file()
             if reason := reader.sniff_file(path, head) if looks_inside else reader.sniff(head):
                 return name, reason
@@ -211,7 +184,8 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
     """The conversation in a file. Raises InputError with every fault, and where the file holds calls."""
     name, reason = detect(path, format_)
     if name in CONVERSATIONS:
-        return CONVERSATIONS[name].read(path, warn)
+        conversation: Conversation = CONVERSATIONS[name].read(path, warn)
+        return conversation
     raise InputError([Fault(str(path), f"expected a conversation; got recorded calls ({name}: {reason})")])
 
 
@@ -250,8 +224,7 @@ def calls_in_time(path: Path, name: str, warn: Warn, keep_content: bool = True, 
 
     def calls_with_file() -> Iterator[Call]:
         for call in CALLS[name].calls(path, says, keep_content):
-            # it is fresh from the reader; a copy takes time
-            force_setattr(call, "file", file)  # type: ignore[arg-type]
+            force_setattr(call, "file", file)  # it is fresh from the reader; a copy takes time
             yield call
 
     return order_by_time(calls_with_file(), path, warn, TIMES.get(name))

@@ -145,7 +145,6 @@ def _is_definition(one: Mapping[str, Any]) -> bool:
 
 
 def _answer(row: View) -> list[Body] | str:
-    """The blocks of an output; of an unknown kind of output, its text as logged."""
     value, text = value_at(row, "output"), row.get("output")
     last = value[-1] if isinstance(value, list) and value else None
     one = last if _is_message(last) else value

@@ -61,7 +61,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def _runs(row: JsonObject) -> Iterator[JsonObject]:
-    """The runs of a row: a page of them, a run and those inside it, or an event as the run that it ends."""
     event = row.data
     if isinstance(event.get("runs"), list):
         for run in row.objects("runs"):

@@ -124,7 +124,6 @@ def _proxy_messages(row: JsonObject) -> Any:
 
 
 def _status(row: JsonObject) -> int | None:
-    """None if the call succeeded, else the provider's HTTP status."""
     if "failure" not in values_at(row.data, ("status", "metadata/status")):
         return None
     error = object_within(row.data, "error_information", "metadata/error_information")

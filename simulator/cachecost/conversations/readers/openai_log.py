@@ -156,8 +156,6 @@ def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
 
 
 class _ExchangeParser:
-    """Makes calls of exchanges; one instance per file. `notes` are for the user."""
-
     def __init__(self, builder: CallBuilder) -> None:
         self._builder = builder
         self._earlier: dict[str, list[Any]] = {}
@@ -247,7 +245,6 @@ def time_of(answer: Body) -> float:
 
 
 def _created_at(answer: JsonObject) -> str | None:
-    """The answer's own time, ISO 8601: whole seconds."""
     name = "created" if "created" in answer.data else "created_at"
     at = answer.number(name)
     if at is None or at <= 253_402_300_799:  # the last second of the year 9999

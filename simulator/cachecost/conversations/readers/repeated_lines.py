@@ -39,9 +39,6 @@ class FrameBytes(NamedTuple):
     after: bytes
     tail: bytes
 
-    def with_gaps(self, timestamp: bytes, messages: bytes) -> bytes:
-        return b"".join((self.before, timestamp, self.after, messages, self.tail))
-
 
 class Gaps(NamedTuple):
     """What a line adds to its frame: the timestamp, and where its messages start and stop."""
@@ -75,15 +72,6 @@ class Frame(NamedTuple):
         return Gaps(text, messages, stop) if text.isprintable() and text.isascii() and "\\" not in text else None
 
 
-def frame_bytes_of(rest: bytes, array: int, end: int) -> FrameBytes | None:
-    """The frame of a line whose messages are at `array` to `end`; None if the timestamp is not first."""
-    opening = TIME.match(rest)
-    if opening is None:
-        return None
-    quote = rest.find(b'"', opening.end(), array)
-    return FrameBytes(opening[0], rest[quote:array], rest[end:]) if quote >= 0 else None
-
-
 class Frames:
     """The frames of a log that were used last."""
 
@@ -101,11 +89,15 @@ class Frames:
                 return frame, gaps
         return None
 
-    def comes_back(self, frame_bytes: FrameBytes) -> bool:
-        """Whether this is the second line in a row with this frame; keeping a frame pays only then."""
-        again = frame_bytes == self._seen_once
-        self._seen_once = frame_bytes
-        return again
+    def repeated(self, rest: bytes, array: int, end: int) -> FrameBytes | None:
+        """The frame of a line whose messages are at `array` to `end`, if the timestamp is first and the last line had
+        the frame, too: keeping one pays only then."""
+        opening = TIME.match(rest)
+        quote = rest.find(b'"', opening.end(), array) if opening else -1
+        if opening is None or quote < 0:
+            return None
+        before, self._seen_once = self._seen_once, FrameBytes(opening[0], rest[quote:array], rest[end:])
+        return self._seen_once if self._seen_once == before else None
 
     def keep(self, frame: Frame) -> None:
         self._known.insert(0, frame)

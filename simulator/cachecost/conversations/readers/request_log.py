@@ -19,7 +19,7 @@ from cachecost.conversations.readers.call_builder import request_keys
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.repeated_lines import CUT, Frame, Frames, Gaps, IncrementalParser, frame_bytes_of
+from cachecost.conversations.readers.repeated_lines import CUT, Frame, Frames, Gaps, IncrementalParser
 from cachecost.conversations.start_times import BufferLine, StartTimes, lines_in_place, parse_time
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.exact_json import decode, load, out_of_limits
@@ -198,7 +198,7 @@ class RequestLog:
             raise InputError(self._faults)
 
     def _quick(self, line: BufferLine) -> Call | None:
-        """The call of a line that continues a conversation; None if the line must be parsed whole."""
+        """None if the line must be parsed whole."""
         began = self._starts.last
         try:
             framed = self._frames.find(line)
@@ -239,10 +239,11 @@ class RequestLog:
         call = self._call(line.number, raw, trail)
         array = found.start - line.start
         end = self._parser.go_on(found, trail, rest, array + len(CUT), raws)
-        frame_bytes = frame_bytes_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
-        if frame_bytes is None or not self._frames.comes_back(frame_bytes):
+        frame_bytes = self._frames.repeated(rest, array, end) if bytes(raw.request.thread) == b"null" else None
+        if frame_bytes is None:
             return call
-        tried = self._decoder.decode(frame_bytes.with_gaps(TRIED, CUT))
+        before, after, tail = frame_bytes
+        tried = self._decoder.decode(b"".join((before, TRIED, after, CUT, tail)))
         if bytes(tried.timestamp) == b'"%b"' % TRIED and list(map(bytes, tried.request.messages)) == [CUT]:
             heads = self.intake.heads(raw.request)
             row = tuple(getattr(call, name) for name in FRAME_FIELDS)

@@ -118,7 +118,6 @@ class TraceFormat:
 def _calls(
     form: TraceFormat, entry: JsonObject, builder: CallBuilder, notes: ReaderNotes
 ) -> Iterator[tuple[Call, str]]:
-    """The call of an entry if it is one, and the id of the entry around it. Raises NotAMessage."""
     kind = entry.text(form.kind)
     if kind.lower() not in form.kinds:
         notes.skip("entry", f"{form.kind} '{kind}' is not a model call")

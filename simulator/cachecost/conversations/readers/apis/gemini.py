@@ -120,7 +120,6 @@ class _PartParser:
 
 
 def _tools(tools: list[Any]) -> list[Body]:
-    """Each function as a tool, in order; Google's own tools under their names."""
     found: list[Body] = []
     for number, one in enumerate(tools):
         for kind, value in object_at(one, f"tools.{number}").items():

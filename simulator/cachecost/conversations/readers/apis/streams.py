@@ -56,7 +56,6 @@ def _parse_input(text: Any) -> Any:
 
 
 def _largest_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
-    """The larger of each count; other values are those of `other`."""
     both = dict(one)
     for name, value in other.items():
         before = both.get(name)

@@ -126,7 +126,6 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
 
 
 def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
-    """The body as it was sent, or why the request is skipped."""
     at, headers = exchange.request_at, exchange.request_headers
     data = decode_content(exchange.request, headers.get("content-encoding", ""), at)
     try:

@@ -21,7 +21,6 @@ from cachecost.conversations.readers.call_builder import first_keys, objects, re
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
 
-MODEL_EXPECTED = 'expected a model id (in "model", the request, "url" or the answer\'s "modelVersion"); got nothing'
 URLS = {
     "gemini": "https://generativelanguage.googleapis.com/v1beta/models/{}:generateContent",
     "vertex": "https://aiplatform.googleapis.com/v1/publishers/google/models/{}:generateContent",
@@ -58,7 +57,8 @@ def _exchange(row: JsonObject) -> HttpExchange:
         names = [row.data.get("model"), requested, object_or_empty(last).get("modelVersion")]
         names = [name for name in names if isinstance(name, str) and name]
         if not names:
-            row.fault("model", MODEL_EXPECTED)
+            places = 'in "model", the request, "url" or the answer\'s "modelVersion"'
+            row.fault("model", f"expected a model id ({places}); got nothing")
         pattern = URLS["vertex" if row.text("host", "") == "vertex" else "gemini"]
         url = pattern.format("".join(names[:1]).rpartition("/")[2])
     session = row.text("session", "")

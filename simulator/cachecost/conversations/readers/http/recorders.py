@@ -58,7 +58,6 @@ def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _chunks_or_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """The pieces of a stream, which are next to request and response."""
     chunks = entry.objects("chunks")
     pieces = b"".join(decode_base64(one, "b64", one.text("b64", "")) for one in chunks)
     return (pieces, "body") if chunks else _body(entry, half)

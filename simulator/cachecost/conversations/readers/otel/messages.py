@@ -193,7 +193,6 @@ def _call(call: Any) -> Body:
 
 
 def _openinference_blocks(message: Mapping[str, Any]) -> list[Body]:
-    """The blocks of OpenInference's message: `content` or `contents`, then tool calls."""
     calls = [one.get("tool_call", {}) for one in in_order(message.get("tool_calls"))]
     parts = [one.get("message_content", {}) for one in in_order(message.get("contents"))]
     if not parts:

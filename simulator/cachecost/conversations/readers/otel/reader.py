@@ -89,7 +89,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
-    """What `CallBuilder.build` takes. Raises NotAMessage."""
     attributes = span.attributes
     usage, status = _usage(attributes), None
     if span.failed and usage is None:

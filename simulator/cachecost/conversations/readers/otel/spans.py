@@ -182,7 +182,6 @@ def _attributes(span: JsonObject) -> Attributes:
 
 
 def _value(at: JsonObject, name: str, value: Any) -> Any:
-    """The plain value of an AnyValue; None if it is empty."""
     if not isinstance(value, Mapping):
         at.fault(name, f"expected a value object; got {show_found(value)}")
         return None
