@@ -41,26 +41,8 @@ from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import served_params
 
 TIME = re.compile(rb'\{\s*"timestamp"\s*:\s*"')
-LONGEST_TIME = 48
-"""Bytes; lines with a longer timestamp are parsed whole."""
-MOST_FRAMES = 8
-"""How many are kept; the least recently used goes first."""
-
-
-class FrameBytes(NamedTuple):
-    """The bytes of a frame: up to the timestamp, from there to the first message, from the last message on."""
-
-    before: bytes
-    after: bytes
-    tail: bytes
-
-
-class Gaps(NamedTuple):
-    """What a line adds to its frame: the timestamp, and where its messages start and stop."""
-
-    timestamp: str
-    start: int
-    stop: int
+FrameBytes = tuple[bytes, bytes, bytes]
+"""The bytes of a frame: up to the timestamp, from there to the first message, from the last message on."""
 
 
 class Frame(NamedTuple):
@@ -71,30 +53,30 @@ class Frame(NamedTuple):
     request: Request
     row: tuple[Any, ...]
 
-    def gaps(self, line: BufferLine) -> Gaps | None:
-        """The timestamp and the messages of `line`; None if it has another frame."""
+    def gaps(self, line: BufferLine) -> tuple[str, int, int] | None:
+        """The timestamp of `line`, and where its messages start and stop; None if it has another frame."""
         _, buffer, start, stop = line
         before, after, tail = self.frame_bytes
         if not buffer.startswith(before, start, stop):
             return None
         start += len(before)
-        end = buffer.find(b'"', start, min(start + LONGEST_TIME, stop))
+        end = buffer.find(b'"', start, min(start + 48, stop))  # lines with a longer timestamp are parsed whole
         messages, stop = end + len(after), stop - len(tail)
         if end < 0 or messages > stop or not buffer.startswith(after, end) or not buffer.startswith(tail, stop):
             return None
         time = buffer[start:end]
         text = time.decode("ascii", "replace")
-        return Gaps(text, messages, stop) if text.isprintable() and text.isascii() and "\\" not in text else None
+        return (text, messages, stop) if text.isprintable() and text.isascii() and "\\" not in text else None
 
 
 class Frames:
-    """The frames of a log that were used last."""
+    """The frames of a log, those that were used last first."""
 
     def __init__(self) -> None:
         self._known: list[Frame] = []
         self._seen_once: FrameBytes | None = None
 
-    def find(self, line: BufferLine) -> tuple[Frame, Gaps] | None:
+    def find(self, line: BufferLine) -> tuple[Frame, tuple[str, int, int]] | None:
         """The frame of `line`, if it is known."""
         for index, frame in enumerate(self._known):
             gaps = frame.gaps(line)
@@ -111,12 +93,12 @@ class Frames:
         quote = rest.find(b'"', opening.end(), array) if opening else -1
         if opening is None or quote < 0:
             return None
-        before, self._seen_once = self._seen_once, FrameBytes(opening[0], rest[quote:array], rest[end:])
+        before, self._seen_once = self._seen_once, (opening[0], rest[quote:array], rest[end:])
         return self._seen_once if self._seen_once == before else None
 
     def keep(self, frame: Frame) -> None:
         self._known.insert(0, frame)
-        del self._known[MOST_FRAMES:]
+        del self._known[8:]
 
 
 CUT = b"-0.0e-000007"
@@ -129,8 +111,6 @@ MOST_BYTES = 24 << 20
 """Of all conversations that are kept; the least recent goes first. This is nearly all memory of reading a log."""
 MOST_LINES = 1000
 """After so many lines without it a conversation is dropped; if it comes back, one line is parsed whole."""
-BREAKPOINTS_MOVE_IN = 8
-"""Messages at the end in which the next line may place its breakpoints elsewhere."""
 
 
 class KnownConversation(msgspec.Struct, eq=False):
@@ -190,7 +170,8 @@ class KnownConversation(msgspec.Struct, eq=False):
             return
         messages = len(self.trail.nodes)
         recent = (breakpoint.node.length - 1 for breakpoint in self.trail.breakpoints if breakpoint.node)
-        stable = min((index for index in recent if index >= messages - BREAKPOINTS_MOVE_IN), default=messages)
+        # in the last eight messages the next line may place its breakpoints elsewhere
+        stable = min((index for index in recent if index >= messages - 8), default=messages)
         moved = self.loose[: max(0, stable - len(self.ends))]
         for text in moved:
             self.settled += text
@@ -383,14 +364,12 @@ class RawRow(msgspec.Struct):
         return route.host_for(model, prefix)
 
     def wait_s(self) -> float:
-        """Seconds until the first token."""
         value = self.parse("first_token_s", (int, float)) or 0.0
         if not is_number(value):
             raise NotAMessage("first_token_s", f"seconds, a number from 0 to {MOST_NUMBER:,}", value)
         return float(value)
 
     def read_limit(self) -> int | None:
-        """The tokens that the call can read at most."""
         limit: int | None = self.parse("most_read", int)
         if limit is not None and not is_tokens(limit):
             raise NotAMessage("most_read", "a whole number of tokens", limit)
@@ -483,21 +462,22 @@ class RequestLog:
             self._starts.last = began
             return None
 
-    def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> Call | None:
-        found = self._parser.find(line, gaps.start)
-        if found is None or found.stop > gaps.stop:
+    def _read_framed(self, line: BufferLine, frame: Frame, gaps: tuple[str, int, int]) -> Call | None:
+        timestamp, first, stop = gaps
+        found = self._parser.find(line, first)
+        if found is None or found.stop > stop:
             return None
-        rest = b"".join((OPEN, memoryview(line.buffer)[found.stop : gaps.stop], b"]"))
+        rest = b"".join((OPEN, memoryview(line.buffer)[found.stop : stop], b"]"))
         if not rest.isascii():
             rest.decode()
         raws = self._array.decode(rest)[1:]
         trail = found.conversation.trail.cut(found.messages)
         self.intake.add(trail, raws, frame.heads)
         request = self.intake.again(frame.request, frame.heads, trail)
-        start = self._starts.next(gaps.timestamp)
+        start = self._starts.next(timestamp)
         self._parser.go_on(found, trail, rest, len(OPEN), raws)
         row: Any = (*frame.row, line.number)
-        return Call(request, start, None, gaps.timestamp, *row)
+        return Call(request, start, None, timestamp, *row)
 
     def _read_repeated(self, line: BufferLine) -> Call | None:
         found = self._parser.find(line)

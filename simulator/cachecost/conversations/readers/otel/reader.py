@@ -91,14 +91,6 @@ class OtelSpan:
     is_record: bool = False
 
 
-def read_spans(path: Path, faults: list[Fault], warn: Warn, expected: str) -> list[OtelSpan]:
-    """The spans and log records in a file. Errors are added to `faults`; that nothing `expected` is there is one."""
-    with open_input(path) as stream:
-        is_console = is_printed(stream.read(1 << 16))
-    values = _printed_records(path, faults) if is_console else objects(path, faults, warn)
-    return [span for value in expect_any(values, path, faults, expected) for span in _spans_in(value)]
-
-
 def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
     if "attributes" in value.data or "context" in value.data:
         is_record = "attributes" in value.data and "body" in value.data
@@ -413,7 +405,11 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes, builder = ReaderNotes(), CallBuilder(keep_content)
-    found = read_spans(path, faults, warn, "OpenTelemetry spans")
+    with open_input(path) as stream:
+        is_console = is_printed(stream.read(1 << 16))
+    values = _printed_records(path, faults) if is_console else objects(path, faults, warn)
+    values = expect_any(values, path, faults, "OpenTelemetry spans")
+    found = [span for value in values for span in _spans_in(value)]
     others = [span for span in found if event_name(span) is None]
     calls = list[Call]()
     for span, parsed in (
