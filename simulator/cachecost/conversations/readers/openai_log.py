@@ -103,7 +103,21 @@ def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) 
         if "custom_id" in row.data:
             batch.add(row)
         elif "request" in row.data:
-            yield from _logged_exchange(row)
+            body, answer = row.mapping("request"), row.mapping("response", required=False)
+            if body is not row.data["request"]:
+                continue
+            usage = {"usage": row.mapping("usage")} if row.has("usage") and "usage" not in answer else {}
+            yield OpenAIExchange(
+                body=row.within(body, "request"),
+                answer=row.within({**answer, **usage}, "response"),
+                time=row.moment("timestamp"),
+                first_token_s=row.number("first_token_s") or 0.0,
+                status=row.whole("status"),
+                host=row.text("host", ""),
+                url=row.text("url", ""),
+                session=row.text("session", ""),
+                workspace=row.text("workspace", ""),
+            )
         elif is_event(row):
             yield from realtime.exchanges(row)
         else:
@@ -135,24 +149,6 @@ class OpenAIExchange:
     session: str = ""
     workspace: str = ""
     is_batch: bool = False
-
-
-def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
-    body, answer = row.mapping("request"), row.mapping("response", required=False)
-    if body is not row.data["request"]:
-        return
-    usage = {"usage": row.mapping("usage")} if row.has("usage") and "usage" not in answer else {}
-    yield OpenAIExchange(
-        body=row.within(body, "request"),
-        answer=row.within({**answer, **usage}, "response"),
-        time=row.moment("timestamp"),
-        first_token_s=row.number("first_token_s") or 0.0,
-        status=row.whole("status"),
-        host=row.text("host", ""),
-        url=row.text("url", ""),
-        session=row.text("session", ""),
-        workspace=row.text("workspace", ""),
-    )
 
 
 class _ExchangeParser:
@@ -302,7 +298,19 @@ class _OpenAIBatch:
             for line in objects(request_file, faults, self.warn):
                 if "body" in line.data:
                     self.add(line)
-        found = [one for name, line in self.requests.items() if (one := self._exchange(name, line)) is not None]
+        found = []
+        for name, line in self.requests.items():
+            body, result = line.mapping("body"), self.results.get(name)
+            response = result.mapping("response", required=False) if result else {}
+            answer, status = response.get("body"), NOT_RUN if result and not response else response.get("status_code")
+            if body is line.data["body"]:
+                exchange = OpenAIExchange(
+                    body=line.within(body, "body"),
+                    answer=(result or line).within(answer if isinstance(answer, dict) else {}, "response.body"),
+                    status=status if isinstance(status, int) and status >= 400 else None,
+                    is_batch=True,
+                )
+                found.append(exchange)
         yield from sorted(found, key=lambda one: time_of(one.answer.data))
         for name, line in self.results.items() if self.requests else ():
             if name not in self.requests:
@@ -310,21 +318,6 @@ class _OpenAIBatch:
         unanswered = len(self.requests.keys() - self.results.keys())
         if self.results and unanswered:
             self.warn(f"{self.path}: {count_text(unanswered, 'request')} without a result: no usage")
-
-    def _exchange(self, name: str, line: JsonObject) -> OpenAIExchange | None:
-        body = line.mapping("body")
-        result = self.results.get(name)
-        response = result.mapping("response", required=False) if result else {}
-        answer = response.get("body")
-        status = NOT_RUN if result and not response else response.get("status_code")
-        if body is not line.data["body"]:
-            return None
-        return OpenAIExchange(
-            body=line.within(body, "body"),
-            answer=(result or line).within(answer if isinstance(answer, dict) else {}, "response.body"),
-            status=status if isinstance(status, int) and status >= 400 else None,
-            is_batch=True,
-        )
 
 
 EVENT = re.compile(

@@ -103,8 +103,6 @@ def _bytes(half: JsonObject) -> bytes:
 
 
 MOST_DIGITS = 12
-DEEPEST = 40
-PIECE = 1 << 20
 
 
 class DamagedNetstring(ValueError):
@@ -130,7 +128,7 @@ def values(stream: BinaryIO) -> Iterator[Any]:
             raise DamagedNetstring(at, "expected a length")
         length, most, pieces = int(digits), LINE.value(), []
         missing = min(length, most) + 1
-        while missing > 0 and (piece := stream.read(min(PIECE, missing))):  # memory only for bytes that exist
+        while missing > 0 and (piece := stream.read(min(1 << 20, missing))):  # memory only for bytes that exist
             pieces.append(piece)
             missing -= len(piece)
         data = b"".join(pieces)
@@ -151,7 +149,7 @@ class _Parser:
         self._offset = offset
 
     def value(self, start: int, end: int, kind: int, depth: int) -> Any:
-        if depth > DEEPEST:
+        if depth > 40:
             raise self._error(start, "nested too deeply")
         if kind not in b"]}":
             return self._scalar(self._data[start:end], kind, start)

@@ -45,7 +45,6 @@ from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExcha
 from cachecost.prompts.request import show_found
 
 TAG = "tag:yaml.org,2002:"
-BINARY = (f"{TAG}binary", "!binary")
 HELD_IN = {f"{TAG}python/object/new:_io.BytesIO": "state", f"{TAG}python/object/apply:builtins.iter": "args"}
 """Where a body that was no plain value is kept: the first of these."""
 MOST_VALUES = 20_000_000
@@ -92,7 +91,7 @@ class _YamlValues:
             raise self._fault(node, "recursive aliases, or too many")
         if isinstance(node.value, str):
             tag, text = str(node.tag), node.value
-            if tag not in BINARY:
+            if tag not in (f"{TAG}binary", "!binary"):
                 return text if node.style else _plain(text, tag.removeprefix(TAG))
             try:
                 return b64decode("".join(text.split()), validate=True)

@@ -197,21 +197,22 @@ def _openinference_blocks(message: Mapping[str, Any]) -> list[Body]:
     parts = [one.get("message_content", {}) for one in in_order(message.get("contents"))]
     if not parts:
         return _blocks(str(message.get("role")), {**message, "tool_calls": calls})
-    return [_openinference_block(part) for part in parts] + list(map(_call, calls))
-
-
-def _openinference_block(part: Mapping[str, Any]) -> Body:
-    kind = part.get("type", "text")
-    if kind == "reasoning" and "data" in part:
-        return {"type": "redacted_thinking", "data": part["data"]}
-    if kind == "reasoning":
-        return {"type": "thinking", "thinking": part.get("text"), "signature": part.get("signature")}
-    if kind in ("image", "image_url"):
-        image = part.get("image")
-        inner = image.get("image", image) if isinstance(image, Mapping) else {}
-        url = inner.get("url") if isinstance(inner, Mapping) else None
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    return {**part, "type": kind}
+    blocks: list[Body] = []
+    for part in parts:
+        kind = part.get("type", "text")
+        if kind == "reasoning" and "data" in part:
+            blocks.append({"type": "redacted_thinking", "data": part["data"]})
+        elif kind == "reasoning":
+            thinking = {"thinking": part.get("text"), "signature": part.get("signature")}
+            blocks.append({"type": "thinking", **thinking})
+        elif kind in ("image", "image_url"):
+            image = part.get("image")
+            inner = image.get("image", image) if isinstance(image, Mapping) else {}
+            url = inner.get("url") if isinstance(inner, Mapping) else None
+            blocks.append({"type": "image", "source": {"type": "url", "url": url}})
+        else:
+            blocks.append({**part, "type": kind})
+    return blocks + list(map(_call, calls))
 
 
 def blocks_of(parts: Any, path: str) -> list[Body]:
