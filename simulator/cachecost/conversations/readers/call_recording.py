@@ -46,7 +46,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     `Call.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
     that was cut off is skipped, with a note to `warn`.
     """
-    parser = RecordingParser(path)
+    parser = RecordingLines(path)
     for number, raw in byte_lines(path):
         if len(parser.faults) >= MOST_ERRORS and raw.strip():
             break
@@ -59,25 +59,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         parser.faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
     if parser.faults:
         raise InputError(parser.faults)
-
-
-class RecordingLines:
-    """Reads a recording while it is written, line by line."""
-
-    def __init__(self, path: Path) -> None:
-        self._number = 0
-        self._parser = RecordingParser(path)
-
-    def read(self, lines: bytes) -> list[Call]:
-        """The calls in the next lines, which are whole. Raises InputError."""
-        found: list[Call] = []
-        for raw in lines.splitlines():
-            self._number += 1
-            call = self._parser.read_line(self._number, raw, quiet)
-            found += [] if call is None else [call]
-        if self._parser.faults:
-            raise InputError(self._parser.faults)
-        return found
 
 
 def title(path: Path) -> Title:
@@ -296,8 +277,8 @@ FIELDS: Mapping[str, Check] = {
 }
 
 
-class RecordingParser:
-    """A recording while it is read, line by line: `heads` are the requests without their messages, by number."""
+class RecordingLines:
+    """A recording while it is read, or written, line by line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -309,11 +290,24 @@ class RecordingParser:
         self._table = BlockReader()
         self._starts = StartTimes()
         self._root = Thread()
+        self._number = 0
         self._heads: dict[int, Request] = {}
+        """The requests without their messages, by number."""
         self._threads: dict[int, Thread] = {}
         self._last = 0
         self._texts: dict[str, str] = {}
         self._breakpoints: dict[tuple[object, ...], Breakpoint] = {}
+
+    def read(self, lines: bytes) -> list[Call]:
+        """The calls in the next lines, which are whole. Raises InputError."""
+        found: list[Call] = []
+        for raw in lines.splitlines():
+            self._number += 1
+            call = self.read_line(self._number, raw, quiet)
+            found += [] if call is None else [call]
+        if self.faults:
+            raise InputError(self.faults)
+        return found
 
     def read_line(self, number: int, raw: bytes, warn: Warn) -> Call | None:
         """The call in a line, if it is one. Errors go to `faults`."""

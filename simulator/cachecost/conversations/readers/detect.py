@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 SHORT_HEAD_BYTES = 1 << 15
 HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
-SUFFIXES = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
-"""The format that files with such names mostly have."""
 
 
 class Readers(Mapping[str, ModuleType]):
@@ -48,7 +46,8 @@ class Readers(Mapping[str, ModuleType]):
 
     def nearest(self, head: bytes, suffix: str = "") -> str:
         """The name of the format that a file with this `head` and name most likely has, though no reader knows it."""
-        return next(self.possible(head), SUFFIXES.get(suffix, "request-log"))
+        by_name = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
+        return next(self.possible(head), by_name.get(suffix, "request-log"))
 
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""

@@ -67,9 +67,7 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
         raise InputError(faults)
     # a title, which a model wrote, is no part of the name
     ids = (re.match(r"(?:jp-)?(?:c)?(\d{6,})", part) for part in (Path(path).name, Path(path).parent.name))
-    conversation = builder.conversation(next((f"jp-{match[1]}" for match in ids if match), "jp"))
-    builder.report(file, warn)
-    return conversation
+    return builder.conversation(next((f"jp-{match[1]}" for match in ids if match), "jp"), file, warn)
 
 
 EVENTS = (
@@ -261,15 +259,11 @@ class ConversationBuilder:
             self.events.append(Results(self._results[-1][0], tuple(block for _, block in self._results)))
             self._results = []
 
-    def conversation(self, name: str) -> Conversation:
-        """The whole, in jp's order."""
+    def conversation(self, name: str, file: str, warn: Warn) -> Conversation:
+        """The whole, in jp's order. What the file lacks and what was skipped goes to `warn`."""
         self._end_reply()
         self._end_results()
         model, params = self.first or (None, {})
-        return Conversation(name, tuple(self.events), model, params=params)
-
-    def report(self, file: str, warn: Warn) -> None:
-        """Report what the file lacks and what was skipped. Call after `conversation`."""
         unanswered = sum(map(len, self._open.values()))
         self.notes.add("inquiry", "without an answer: the default is used", unanswered)
         self.notes.add("tool call", "without a result", len(self._running))
@@ -280,3 +274,4 @@ class ConversationBuilder:
             warn(f"{file}: no model is configured for the first reply")
         if self.settings.attachments:
             warn(f"{file}: attachments are listed, but their content is not in the file")
+        return Conversation(name, tuple(self.events), model, params=params)

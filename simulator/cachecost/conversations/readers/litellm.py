@@ -30,10 +30,8 @@ from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
-MODEL_CALLS = ("completion", "text_completion", "anthropic_messages", "responses", "generate_content")
-"""Call types, without the `a` and the `_stream` of their asynchronous and streaming kinds."""
-PASSED_THROUGH = ("pass_through_endpoint", "llm_passthrough_route", "")
-"""Calls of any kind; those with messages are model calls."""
+MODEL_CALLS = {"completion", "text_completion", "anthropic_messages", "responses", "generate_content"}
+PASSED_THROUGH = {"pass_through_endpoint", "llm_passthrough_route", ""}
 REDACTED = "redacted-by-litellm"
 
 
@@ -54,9 +52,10 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     builder, notes = CallBuilder(keep_content), ReaderNotes()
     for row in objects(path, faults, warn, "a LiteLLM log"):
         call_type = row.text("call_type")
-        kinds = {(kind := call_type.removesuffix("_stream")), kind.removeprefix("a")}
-        is_call = not _is_missing(_request(row)[1]) if kinds & {*PASSED_THROUGH} else bool(kinds & {*MODEL_CALLS})
-        if not is_call:
+        kinds = {(kind := call_type.removesuffix("_stream")), kind.removeprefix("a")}  # also asynchronous ones
+        # calls of any kind may be passed through; those with messages are model calls
+        is_other = _is_missing(_request(row)[1]) if kinds & PASSED_THROUGH else not kinds & MODEL_CALLS
+        if is_other:
             notes.skip("entry", f"call_type '{call_type}' is not a model call")
         elif not row.data.get("model") and _status(row):
             notes.skip("entry", "failed before a model was called")

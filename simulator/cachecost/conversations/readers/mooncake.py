@@ -69,7 +69,23 @@ class _MooncakeTrace:
         self._arrived = 0.0
 
     def call(self, line: JsonObject) -> Call:
-        thread = self._thread(line)
+        """The call of a line. What others had before of its prompt costs a look-up an id."""
+        before, thread = len(line.faults), self._root
+        tokens: int = line.get(
+            "input_length", "a whole number from 1", lambda value: type(value) is int and value > 0, 1
+        )
+        ids = line.wholes("hash_ids")
+        whole, rest = divmod(tokens, BLOCK_TOKENS)
+        if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
+            wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
+            line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
+        if len(line.faults) == before:
+            for id_ in ids[:whole]:
+                thread = thread.then(self._message(id_, BLOCK_TOKENS))
+            if rest and len(ids) > whole:
+                thread = thread.then(self._message(ids[-1], rest))
+            elif rest:
+                thread = thread.then(_message_of_size(f"line {line.line}", rest))
         at: float = line.get(
             "timestamp",
             "milliseconds since the trace began",
@@ -85,25 +101,6 @@ class _MooncakeTrace:
         answer = given_block("text", "assistant", f"answer {line.line}", output)
         line.refuse_unknown_keys()
         return Call(Request(MODEL, thread), at / 1000, response=(answer,), line=line.line or 0)
-
-    def _thread(self, line: JsonObject) -> Thread:
-        """The prompt. What others had before costs a look-up an id."""
-        before, thread = len(line.faults), self._root
-        tokens: int = line.get(
-            "input_length", "a whole number from 1", lambda value: type(value) is int and value > 0, 1
-        )
-        ids = line.wholes("hash_ids")
-        whole, rest = divmod(tokens, BLOCK_TOKENS)
-        if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
-            wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
-            line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
-        if len(line.faults) > before:
-            return thread
-        for id_ in ids[:whole]:
-            thread = thread.then(self._message(id_, BLOCK_TOKENS))
-        if rest and len(ids) > whole:
-            return thread.then(self._message(ids[-1], rest))
-        return thread.then(_message_of_size(f"line {line.line}", rest)) if rest else thread
 
     def _message(self, id_: int, tokens: int) -> Message:
         """The message of an id. One that ends two prompts at different lengths is not the same block in both."""

@@ -185,15 +185,13 @@ def _frame_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
 
 
 NO_CALL = "not a model call"
-COUNTS = "token counting"
-BATCHES = "batch API"
 UNREAD = "unsupported model API"
 
 URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://(?P<name>[^/?#]*))?(?P<path>[^?#]*)", re.IGNORECASE)
 """A scrubbed address is not a valid URL (`https://[KEY]/…`), so this is not stricter."""
 LEFT_OUT = {
-    COUNTS: re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
-    BATCHES: re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
+    "token counting": re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
+    "batch API": re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
     UNREAD: re.compile(
         r".*/publishers/(?!anthropic/).*:(rawPredict|streamRawPredict)"
         r"|.*/v1/(complete|completions|interactions)|.*/api/(chat|generate)|.*/v2/chat|.*/responses/compact"

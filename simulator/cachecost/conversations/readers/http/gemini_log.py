@@ -21,12 +21,6 @@ from cachecost.conversations.readers.call_builder import first_keys, objects, re
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
 
-URLS = {
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/models/{}:generateContent",
-    "vertex": "https://aiplatform.googleapis.com/v1/publishers/google/models/{}:generateContent",
-}
-"""Where a call goes whose row has no URL, by its host."""
-
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is such a log; None if it is not."""
@@ -59,8 +53,13 @@ def _exchange(row: JsonObject) -> HttpExchange:
         if not names:
             places = 'in "model", the request, "url" or the answer\'s "modelVersion"'
             row.fault("model", f"expected a model id ({places}); got nothing")
-        pattern = URLS["vertex" if row.text("host", "") == "vertex" else "gemini"]
-        url = pattern.format("".join(names[:1]).rpartition("/")[2])
+        is_vertex = row.text("host", "") == "vertex"
+        host = (
+            "aiplatform.googleapis.com/v1/publishers/google"
+            if is_vertex
+            else "generativelanguage.googleapis.com/v1beta"
+        )
+        url = f"https://{host}/models/{''.join(names[:1]).rpartition('/')[2]}:generateContent"
     session = row.text("session", "")
     return HttpExchange(
         url=url,

@@ -378,8 +378,6 @@ MODELS = (
 )
 PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
 SESSIONS = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id")
-FIRST_TOKEN = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
-STATUS = ("http.response.status_code", "http.status_code", "error.type")
 
 PREFIX = "claude_code."
 REQUEST, ERROR, SPAN = "api_request", "api_error", "llm_request"
@@ -429,7 +427,8 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     usage, status = _usage(attributes), None
     if span.failed and usage is None:
         errors = [span.error, *(str(event.get("exception.message", "")) for _, event in span.events)]
-        numbers = (whole_number(str(attributes.get(name, ""))) or 0 for name in STATUS)
+        names = ("http.response.status_code", "http.status_code", "error.type")
+        numbers = (whole_number(str(attributes.get(name, ""))) or 0 for name in names)
         status = next((number for number in numbers if 400 <= number <= 599), status_in(" ".join(errors)))
     body = request_of(attributes, span.events)
     if body is None:
@@ -441,7 +440,8 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     at = host_at(str(attributes.get("server.address") or ""), model)
     is_sure = at in host_names() or (host in (None, "openai", "anthropic") and at)
     limit = attributes.get("gen_ai.request.max_tokens")
-    first = next((attributes[name] for name in FIRST_TOKEN if name in attributes), 0.0)
+    times = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
+    first = next((attributes[name] for name in times if name in attributes), 0.0)
     return {
         "body": {**({"max_tokens": limit} if limit else {}), **body, "model": model},
         "usage": usage,
