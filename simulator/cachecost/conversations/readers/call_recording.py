@@ -34,8 +34,6 @@ from cachecost.providers.usage import Usage, usage_of
 
 __all__ = ["RecordingLines", "calls", "sniff", "title"]
 TTLS = ("5m", "1h")
-AMOUNT = re.compile(r"\d{1,12}(\.\d{1,20})?")
-BREAKPOINT = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 PLACES = {"tools": 3, "system": 3, "messages": 4}
 """How many values a breakpoint in each layer has."""
 
@@ -185,7 +183,7 @@ def _usage(parsed: JsonObject) -> Usage:
     charged = parsed.get(
         "charged_usd",
         "USD, a decimal number in a text",
-        lambda value: isinstance(value, str) and bool(AMOUNT.fullmatch(value)),
+        lambda value: isinstance(value, str) and bool(re.fullmatch(r"\d{1,12}(\.\d{1,20})?", value)),
         None,
         required=False,
     )
@@ -202,13 +200,13 @@ def _seconds(line: JsonObject, name: str = "first_token_s") -> float:
     return float(line.get(name, "a number", lambda value: type(value) in (int, float), 0.0, required=False))
 
 
-def _billed(line: JsonObject) -> Usage | None:
-    if not line.has("usage"):
+def _inner(line: JsonObject, name: str, parse: Check) -> Any:
+    if not line.has(name):
         return None
-    parsed = line.within(line.mapping("usage"), "usage")
-    usage = _usage(parsed)
-    parsed.refuse_unknown_keys()
-    return usage
+    inner = line.within(line.mapping(name), name)
+    made = parse(inner)
+    inner.refuse_unknown_keys()
+    return made
 
 
 def _iterations(line: JsonObject) -> tuple[Iteration, ...]:
@@ -217,16 +215,6 @@ def _iterations(line: JsonObject) -> tuple[Iteration, ...]:
         found.append(Iteration(parsed.text("type"), _usage(parsed), parsed.text("model", "")))
         parsed.refuse_unknown_keys()
     return tuple(found)
-
-
-def _message_thread(line: JsonObject) -> MessageThread | None:
-    if not line.has("message_thread"):
-        return None
-    thread = line.within(line.mapping("message_thread"), "message_thread")
-    idle_s = _seconds(thread, "idle_s")
-    made = MessageThread(thread.text("id"), thread.whole("breakpoints", required=False) or 0, idle_s)
-    thread.refuse_unknown_keys()
-    return made
 
 
 def _day(line: JsonObject) -> date | None:
@@ -262,8 +250,16 @@ FIELDS: Mapping[str, Check] = {
     "breakpoints": _field("breakpoints", "an array of breakpoints", lambda value: isinstance(value, list), []),
     "automatic": lambda line: line.one_of("automatic", TTLS) if line.has("automatic") else None,
     "request_fault": _text_if_there("fault"),
-    "message_thread": _message_thread,
-    "billed": _billed,
+    "message_thread": lambda line: _inner(
+        line,
+        "message_thread",
+        lambda thread: MessageThread(
+            idle_s=_seconds(thread, "idle_s"),
+            id=thread.text("id"),
+            breakpoints=thread.whole("breakpoints", required=False) or 0,
+        ),
+    ),
+    "billed": lambda line: _inner(line, "usage", _usage),
     "first_token_s": _seconds,
     "host": _text_if_there("host"),
     "status": _field("status", "a whole number", lambda value: type(value) is int),
@@ -465,7 +461,8 @@ class RecordingLines:
     def _breakpoint(self, value: Any, head: Request, thread: Thread) -> Breakpoint | str:
         is_place = type(value) is list and len(value) >= 3 and type(value[0]) is str and value[-1] in TTLS
         if not is_place or PLACES.get(value[0]) != len(value) or not all(map(_is_count, value[1:-1])):
-            return f"{BREAKPOINT}; got {show_found(value)}"
+            expected = '[layer, block, "5m" or "1h"], with the message before the block in messages'
+            return f"expected {expected}; got {show_found(value)}"
         layer, *message, index, ttl = value
         node = thread.up_to(message[0] + 1) if message else None
         blocks = node.message_blocks if node else (head.tools if layer == Layer.TOOLS else head.system).blocks

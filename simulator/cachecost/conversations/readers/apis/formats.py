@@ -207,13 +207,11 @@ STATUS = {
 """The HTTP status that goes with a type of error (Anthropic's errors page)."""
 CODES = {"rate_limit_exceeded": 429, "insufficient_quota": 429, "server_error": 500, "invalid_api_key": 401}
 """The HTTP status of an error code of OpenAI's."""
-STATED = re.compile(r"(?:Error code|status_code|HTTP)\W{0,3}([45]\d\d)\b")
-"""How the SDKs' errors, as texts, state it."""
 
 
 def status_in(error: str) -> int:
-    """The HTTP status that the text of an error names."""
-    found = STATED.search(error)
+    """The HTTP status that the text of an error names, as the SDKs' errors state it."""
+    found = re.search(r"(?:Error code|status_code|HTTP)\W{0,3}([45]\d\d)\b", error)
     return int(found[1]) if found else FAILED
 
 

@@ -28,16 +28,27 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     contents = _list_at(body.get("contents"), "contents")
     cached = {"type": "cached_content", "name": body.get("cachedContent"), "cache_control": {"type": "ephemeral"}}
     known = [cached] if cached["name"] else []
+    instruction = body.get("systemInstruction")
+    if isinstance(instruction, str):  # what SDKs take, and some recorders keep
+        instruction = {"parts": {"text": instruction}}
+    system = object_at(instruction, "systemInstruction").get("parts") or []
     found = {
         "model": f"{model}-explicit" if known else model,  # as in providers/rules/gemini.toml
         "max_tokens": config.get("maxOutputTokens"),
-        "system": [*known, *parser.system(body.get("systemInstruction"))],
+        "system": [*known, *parser.blocks(system, "systemInstruction.parts")],
         "tools": _tools(_list_at(body.get("tools") or [], "tools")),
         "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
         "output_config": _output(config),
-        "messages": [parser.message(one, f"contents.{number}") for number, one in enumerate(contents)],
     }
-    return {name: value for name, value in found.items() if name == "messages" or value not in (None, [], {})}
+    messages: list[Body] = []
+    for number, one in enumerate(contents):
+        message = object_at(one, path := f"contents.{number}")
+        role = str(message.get("role") or "")
+        if role not in ROLES:
+            raise NotAMessage(f"{path}.role", "user, model or function", role)
+        content = parser.blocks(message.get("parts") or [], f"{path}.parts")
+        messages.append({"role": ROLES[role], "content": content})
+    return {**{name: value for name, value in found.items() if value not in (None, [], {})}, "messages": messages}
 
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
@@ -68,19 +79,6 @@ class _PartParser:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
-
-    def system(self, value: Any) -> list[Body]:
-        """The system instruction; a text alone is what SDKs take, and some recorders keep."""
-        if isinstance(value, str):
-            return [{"type": "text", "text": value}]
-        return self.blocks(object_at(value, "systemInstruction").get("parts") or [], "systemInstruction.parts")
-
-    def message(self, value: Any, path: str) -> Body:
-        message = object_at(value, path)
-        role = str(message.get("role") or "")
-        if role not in ROLES:
-            raise NotAMessage(f"{path}.role", "user, model or function", role)
-        return {"role": ROLES[role], "content": self.blocks(message.get("parts") or [], f"{path}.parts")}
 
     def blocks(self, parts: Any, path: str) -> list[Body]:
         several = parts if isinstance(parts, list) else [parts]
