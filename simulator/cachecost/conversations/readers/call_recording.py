@@ -173,20 +173,14 @@ class CheckedCall:
 
 
 def _usage(parsed: JsonObject) -> Usage:
-    uses = parsed.get(
-        "tool_uses",
-        "an array of [tool, number]",
-        lambda value: are_pairs(value) and all(type(tool) is str and _is_count(number) for tool, number in value),
-        [],
-        required=False,
-    )
-    charged = parsed.get(
-        "charged_usd",
-        "USD, a decimal number in a text",
-        lambda value: isinstance(value, str) and bool(re.fullmatch(r"\d{1,12}(\.\d{1,20})?", value)),
-        None,
-        required=False,
-    )
+    def are_uses(value: Any) -> bool:
+        return are_pairs(value) and all(type(tool) is str and _is_count(number) for tool, number in value)
+
+    def is_amount(value: Any) -> bool:
+        return isinstance(value, str) and bool(re.fullmatch(r"\d{1,12}(\.\d{1,20})?", value))
+
+    uses = parsed.get("tool_uses", "an array of [tool, number]", are_uses, [], required=False)
+    charged = parsed.get("charged_usd", "USD, a decimal number in a text", is_amount, None, required=False)
     counts = (parsed.whole(name, 0) or 0 for name in TOKENS)
     tool_uses = tuple((tool, number) for tool, number in uses)
     return usage_of(counts, tool_uses, None if charged is None else Decimal(charged))

@@ -39,7 +39,7 @@ from cachecost.conversations.readers.apis.openai import from_chat, from_response
 from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.http.bodies import Route, route_of
+from cachecost.conversations.readers.http.exchange import Route, route_of
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.request import show_found
 from cachecost.providers.hosts import maker_of, parse_model_name

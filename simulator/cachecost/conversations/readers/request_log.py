@@ -228,7 +228,7 @@ class IncrementalParser:
                 self._keep(conversation)
                 return
 
-    def go_on(self, repeat: Repeat, trail: MessageTrail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
+    def extend(self, repeat: Repeat, trail: MessageTrail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
         """Add what `rest` has from `at` on to a conversation, whose trail is then `trail`. Returns where that ends.
 
         0 if the messages are not there; then the conversation is dropped.
@@ -350,7 +350,7 @@ class RawRow(msgspec.Struct):
             body.anthropic_beta = self.anthropic_beta
         if bytes(self.url) == b"null":
             return None
-        from cachecost.conversations.readers.http.bodies import Route, route_of
+        from cachecost.conversations.readers.http.exchange import Route, route_of
         from cachecost.providers.hosts import parse_model_name
 
         route = route_of("POST", self.parse("url"))
@@ -475,7 +475,7 @@ class RequestLog:
         self.intake.add(trail, raws, frame.heads)
         request = self.intake.again(frame.request, frame.heads, trail)
         start = self._starts.next(timestamp)
-        self._parser.go_on(found, trail, rest, len(OPEN), raws)
+        self._parser.extend(found, trail, rest, len(OPEN), raws)
         row: Any = (*frame.row, line.number)
         return Call(request, start, None, timestamp, *row)
 
@@ -494,7 +494,7 @@ class RequestLog:
         trail = found.conversation.trail.cut(found.messages)
         call = self._call(line.number, raw, trail)
         array = found.start - line.start
-        end = self._parser.go_on(found, trail, rest, array + len(CUT), raws)
+        end = self._parser.extend(found, trail, rest, array + len(CUT), raws)
         frame_bytes = self._frames.repeated(rest, array, end) if bytes(raw.request.thread) == b"null" else None
         if frame_bytes is None:
             return call

@@ -24,8 +24,7 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs
-from cachecost.conversations.readers.http.bodies import NO_CALL
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
+from cachecost.conversations.readers.http.exchange import NO_CALL, ExchangeLog, HttpExchange, headers_of
 from cachecost.prompts.request import show_found
 
 FLOW = re.compile(

@@ -31,8 +31,14 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
 from cachecost.conversations.readers.call_builder import objects
-from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of, is_status
+from cachecost.conversations.readers.http.exchange import (
+    ExchangeLog,
+    HttpExchange,
+    decode_base64,
+    encode_body,
+    headers_of,
+    is_status,
+)
 from cachecost.conversations.readers.http.vcr import parse_moment
 from cachecost.prompts.request import show_found
 

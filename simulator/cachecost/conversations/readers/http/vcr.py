@@ -40,8 +40,13 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import parse_document
-from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of
+from cachecost.conversations.readers.http.exchange import (
+    ExchangeLog,
+    HttpExchange,
+    decode_base64,
+    encode_body,
+    headers_of,
+)
 from cachecost.prompts.request import show_found
 
 TAG = "tag:yaml.org,2002:"
