@@ -55,10 +55,8 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of the requests, until the first error; then the rest is only checked.
-
-    Raises InputError with every error, each with its line; one of them may be that requests are missing.
-    """
+    """The calls in the order of the requests, until the first error; then the rest is only checked. Raises InputError
+    with every error; one of them may be that requests are missing."""
     batch = _AnthropicBatch(path, warn, CallBuilder(keep_content))
     yield from batch.calls_in(path)
     if batch.results and not batch.requested:
@@ -84,8 +82,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 Result = dict[str, Any]
-"""What `CallBuilder.build` takes of an answer: its blocks, usage, iterations and id; or the status of a request that
-failed; or nothing."""
+"""What `CallBuilder.build` takes of an answer, or the status of a request that failed, or nothing."""
 
 
 def _parse_result(entry: JsonObject) -> Result:

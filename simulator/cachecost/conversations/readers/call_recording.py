@@ -39,11 +39,8 @@ PLACES = {"tools": 3, "system": 3, "messages": 4}
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
-
-    `Call.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
-    that was cut off is skipped, with a note to `warn`.
-    """
+    """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept. Raises
+    InputError with every fault. A last line that was cut off is skipped, with a note to `warn`."""
     parser = RecordingLines(path)
     for number, raw in byte_lines(path):
         if len(parser.faults) >= MOST_ERRORS and raw.strip():

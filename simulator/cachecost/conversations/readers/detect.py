@@ -150,10 +150,7 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
 
 
 def _heads(path: Path) -> Iterator[bytes]:
-    """The beginning of a file, then a longer one: no line may hide the next because it does not fit.
-
-    A first line that is longer than the first piece is cut there. Of JSON Lines, the first object is mostly enough.
-    """
+    """The beginning of a file, then a longer one: no line may hide the next because it does not fit."""
     with open_input(path) as stream:
         head = stream.read(SHORT_HEAD_BYTES)
         first = skip_comments(head)[0].partition(b"\n")[0]
@@ -191,11 +188,10 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
 ) -> Iterator[Call]:
-    """The calls in a file in time order; what is not known is a request log.
+    """The calls in a file in time order; what is not known is a request log. With `says_format`, the format that was
+    detected goes to `warn`, and what that format never contains.
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
-
-    With `says_format`, the format that was detected goes to `warn`, and what that format never contains.
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:

@@ -40,22 +40,18 @@ from cachecost.prompts.request import block_of, show_found, text_block
 
 SIGNATURE = "anthropic_thinking_signature"
 REDACTED = "anthropic_redacted_thinking"
-FIRST_EVENT = re.compile(rb'\s*\[\s*\{[^{}\[\]]*?"type"\s*:\s*"(config_delta|turn_start|chat_request)"')
 EFFORTS = {name: name for name in ("max", "high", "medium", "low")} | {"xhigh": "high", "xlow": "low", "none": "low"}
 """jp's effort -> the API's, as jp's Anthropic provider maps it; "auto" sends none."""
 
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a jp conversation; None if they do not."""
-    first = FIRST_EVENT.match(head)
+    first = re.match(rb'\s*\[\s*\{[^{}\[\]]*?"type"\s*:\s*"(config_delta|turn_start|chat_request)"', head)
     return f"a JSON array of events that begins with {first[1].decode()}" if first else None
 
 
 def read(path: str | Path, warn: Warn = quiet) -> Conversation:
-    """The conversation of an events.json. What the file lacks goes to `warn`.
-
-    Raises InputError with every error and its place, as in `events[17].timestamp`.
-    """
+    """The conversation of an events.json. Raises InputError with every error; what the file lacks goes to `warn`."""
     file, faults, builder = str(path), list[Fault](), ConversationBuilder()
     value = parse_document(Path(path), read_input(Path(path)))
     if not isinstance(value, list) or not value:

@@ -77,10 +77,7 @@ def _is_observation(keys: set[str]) -> bool:
 
 
 def _observations(row: JsonObject) -> Iterator[JsonObject]:
-    """The observations in a row: a page of observations or of traces, one trace, or one observation.
-
-    Inside a trace, each has the session of the trace in the field `TRACE_SESSION`.
-    """
+    """The observations in a row: a page or a trace of them, or one. Those of a trace have its session."""
     inside = row.data.get("observations")
     if isinstance(inside, list):
         trace = row.data.get("trace")

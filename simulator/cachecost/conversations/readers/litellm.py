@@ -148,11 +148,8 @@ def _moment(row: JsonObject, name: str) -> float:
 
 
 def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, Any]) -> Body:
-    """The Messages body; without messages if they were not logged. Raises NotAMessage.
-
-    The messages are in the format of the endpoint (`call_type`). The parameters are those that LiteLLM sends to the
-    provider, so Anthropic's tools may occur together with OpenAI's messages.
-    """
+    """The Messages body. The messages are in the format of the endpoint (`call_type`). The parameters are those that
+    LiteLLM sends to the provider, so Anthropic's tools may occur together with OpenAI's messages."""
     if _is_missing(messages):
         return {"model": model, "messages": []}
     if "responses" in call_type:

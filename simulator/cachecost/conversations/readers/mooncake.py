@@ -32,21 +32,18 @@ from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 
 MODEL = "mooncake-trace"
-KEYS = {"timestamp", "input_length", "output_length", "hash_ids"}
 BLOCK_TOKENS = 512
 """The block size of the published traces. It is not part of the format."""
 
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a Mooncake trace; None if they do not."""
-    return "its first line has only hash_ids, lengths and a timestamp" if set(top_keys(head)) == KEYS else None
+    is_trace = set(top_keys(head)) == {"timestamp", "input_length", "output_length", "hash_ids"}
+    return "its first line has only hash_ids, lengths and a timestamp" if is_trace else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in order, until the first error; then the rest is only checked. There is no content to keep.
-
-    Raises InputError with every error, each with its line. An incomplete last line is skipped, with a note to `warn`.
-    """
+    """The calls in order, until the first error; then the rest is only checked. Raises InputError with every error."""
     faults: list[Fault] = []
     trace = _MooncakeTrace()
     line = None

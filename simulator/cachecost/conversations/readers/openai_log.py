@@ -48,9 +48,6 @@ Body = Mapping[str, Any]
 CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
-FUNCTION = re.compile(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"')
-FUNCTION_TYPE = re.compile(rb'"type"\s*:\s*"function"')
-"""Beside it: a tool of another API may have a parameter with the name `function`."""
 FIRST_EVENT = re.compile(rb'"type"\s*:\s*"(session\.(created|update|updated)|conversation\.(created|item\.[a-z]+))"')
 SESSIONS = ("session_id", "conversation_id", "thread_id")
 
@@ -73,7 +70,9 @@ def sniff(head: bytes) -> str | None:
             return 'its first answer is a "chat.completion"'
         if "url" in keys and ENDPOINT.search(text):
             return 'its first "url" is that of Chat Completions'
-        has_function = FUNCTION.search(text) and FUNCTION_TYPE.search(text)
+        # a tool of another API may have a parameter with the name `function`
+        has_function = re.search(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"', text)
+        has_function = has_function and re.search(rb'"type"\s*:\s*"function"', text)
         return 'its first "request" has a tool of OpenAI\'s form' if has_function else None
     if "event_id" in keys and FIRST_EVENT.search(text):
         return "its first object is an event of a Realtime session"
@@ -97,7 +96,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) -> Iterator[OpenAIExchange]:
-    """What the rows hold; those of a batch at the end, when all are known."""
     batch, realtime = _OpenAIBatch(path, warn), _RealtimeSession(notes)
     for row in objects(path, faults, warn, "an OpenAI log"):
         if "custom_id" in row.data:

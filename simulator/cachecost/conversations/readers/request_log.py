@@ -16,7 +16,7 @@ The frame of a line: all of it but its timestamp, which comes first, and its mes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,10 +199,7 @@ class IncrementalParser:
         self._lines = 0
 
     def find(self, line: BufferLine, start: int | None = None) -> Repeat | None:
-        """The conversation that `line` repeats most of; None if it may be a new one.
-
-        `start` is where the first message starts (None: search it).
-        """
+        """The conversation that `line` (its messages begin at `start`) repeats most of; None if it may be a new one."""
         if start is None:
             array = ARRAY.search(line.buffer, line.start, line.stop)
             if array is None:
@@ -229,10 +226,8 @@ class IncrementalParser:
                 return
 
     def extend(self, repeat: Repeat, trail: MessageTrail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
-        """Add what `rest` has from `at` on to a conversation, whose trail is then `trail`. Returns where that ends.
-
-        0 if the messages are not there; then the conversation is dropped.
-        """
+        """Add what `rest` has from `at` on to a conversation, whose trail is then `trail`. Returns where that ends; 0
+        if the messages are not there: then the conversation is dropped."""
         conversation = repeat.conversation
         texts = _message_texts(rest, at, raws)
         if texts is None:
@@ -290,6 +285,7 @@ FRAME_FIELDS = Call.__match_args__[4 : Call.__match_args__.index("line")]
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that no log contains."""
 OPEN = b"[" + CUT
+SECONDS = f"seconds, a number from 0 to {MOST_NUMBER:,}"
 PASS_TYPES = re.compile(rb'_tool_result"|"compaction"')
 """In every answer that makes its call several passes: types of blocks that a server tool or the API put in."""
 INTERLEAVED = b"interleaved-thinking"
@@ -341,10 +337,7 @@ class RawRow(msgspec.Struct):
         return value
 
     def complete_body(self) -> str | None:
-        """Put betas, and the model of a Bedrock URL, into the body. Returns the host that the URL names.
-
-        A model in the body stays: the URL then gives only the host.
-        """
+        """Put betas, and the model of a Bedrock URL where there is none, into the body. Returns the URL's host."""
         body = self.request
         if bytes(body.betas) == bytes(body.anthropic_beta) == b"null" and INTERLEAVED in bytes(self.anthropic_beta):
             body.anthropic_beta = self.anthropic_beta
@@ -363,17 +356,11 @@ class RawRow(msgspec.Struct):
         body.model = msgspec.Raw(msgspec.json.encode(model))
         return route.host_for(model, prefix)
 
-    def wait_s(self) -> float:
-        value = self.parse("first_token_s", (int, float)) or 0.0
-        if not is_number(value):
-            raise NotAMessage("first_token_s", f"seconds, a number from 0 to {MOST_NUMBER:,}", value)
-        return float(value)
-
-    def read_limit(self) -> int | None:
-        limit: int | None = self.parse("most_read", int)
-        if limit is not None and not is_tokens(limit):
-            raise NotAMessage("most_read", "a whole number of tokens", limit)
-        return limit
+    def number(self, name: str, kind: Any, is_good: Callable[[Any], bool], expected: str) -> Any:
+        value = self.parse(name, kind)
+        if value is not None and not is_good(value):
+            raise NotAMessage(name, expected, value)
+        return value
 
     def usage_and_path(self) -> tuple[Any, str]:
         """The usage object, None if there is none, and its path."""
@@ -416,10 +403,7 @@ _decode_answer = msgspec.json.Decoder(_Answer).decode
 
 
 class RequestLog:
-    """A log, read line by line. After the last call, InputError is raised with all errors.
-
-    `unfinished` is the number of a last line that was still being written; it is skipped.
-    """
+    """A log, read line by line. `unfinished` is the number of a last line that was still being written: skipped."""
 
     def __init__(self, path: Path, intake: Intake) -> None:
         self.path = path
@@ -434,10 +418,7 @@ class RequestLog:
         self._threads = MessageThreads()
 
     def calls(self) -> Iterator[Call]:
-        """Calls in input order, until the first error; the rest is only checked.
-
-        Raises InputError: an empty or unreadable file, damaged lines, bodies that are no Messages request.
-        """
+        """Calls in input order, until the first error; the rest is only checked. Raises InputError with all errors."""
         line = None
         for line in lines_in_place(self.path):
             call = self._quick(line) or self._read_whole(line.number, line.copy())
@@ -550,7 +531,8 @@ class RequestLog:
         billed = parse_usage(usage, path) if usage is not None else None
         if THREAD in request.params:
             request = self._threads.complete(request, start, raw.answer_id(), response, billed is not None)
-        first_token_s, workspace = raw.wait_s(), raw.parse("workspace") or ""
+        first_token_s = float(raw.number("first_token_s", (int, float), is_number, SECONDS) or 0.0)
+        workspace = raw.parse("workspace") or ""
         is_batch, iterations = raw.parse("service") == "batch", parse_iterations(usage, path)
         if type(usage) is dict:
             served = served_params(request.params, usage)
@@ -567,7 +549,7 @@ class RequestLog:
             first_token_s,
             response=response,
             is_batch=is_batch,
-            most_read=raw.read_limit(),
+            most_read=raw.number("most_read", int, is_tokens, "a whole number of tokens"),
             billed=billed,
             iterations=iterations,
             status=status,

@@ -97,10 +97,7 @@ class TraceFormat:
     skipped: Callable[[View], tuple[str, str] | None] = lambda view: None
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        """The calls of a file by their start. Raises InputError with every error.
-
-        What was skipped, and what the export does not contain, goes to `warn`.
-        """
+        """The calls by their start. Raises InputError with every error; what is skipped or missing goes to `warn`."""
         faults: list[Fault] = []
         builder, notes = CallBuilder(keep_content), ReaderNotes()
         found = list[tuple[Call, str]]()

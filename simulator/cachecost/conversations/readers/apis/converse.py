@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cachecost.conversations.readers.common.json_values import array_at, object_at
+from cachecost.conversations.readers.common.json_values import array_at, object_at, require_object
 from cachecost.prompts.request import BREAKPOINT, CACHE_POINT, NotAMessage
 
 Body = dict[str, Any]
@@ -49,6 +49,12 @@ def from_converse(body: Mapping[str, Any], model: str) -> Body:
 def from_converse_blocks(items: Any, path: str) -> list[Body]:
     """The blocks of a content, with the cache points as breakpoints. Raises NotAMessage."""
     return _convert(items, path, _block)
+
+
+def from_converse_answer(whole: Mapping[str, Any]) -> list[Body]:
+    """The blocks of an answer. Raises NotAMessage."""
+    message = require_object(require_object(whole.get("output"), "output").get("message"), "message")
+    return from_converse_blocks(message.get("content") or [], "output.message.content")
 
 
 def _convert(items: Any, path: str, convert: Callable[[str, Any, str], Body], is_inner: bool = False) -> list[Body]:

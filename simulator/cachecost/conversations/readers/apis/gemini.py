@@ -13,8 +13,6 @@ from cachecost.prompts.request import NotAMessage
 
 Body = dict[str, Any]
 ROLES = {"user": "user", "function": "user", "model": "assistant", "": "user"}
-HINTS = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
-"""Fields of a part besides its content."""
 SCHEMAS = ("responseJsonSchema", "responseSchema")
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)
 """Fields whose keys are user data."""
@@ -85,7 +83,8 @@ class _PartParser:
         return [self._block(object_at(part, f"{path}.{n}"), f"{path}.{n}") for n, part in enumerate(several)]
 
     def _block(self, part: Mapping[str, Any], path: str) -> Body:
-        kinds = [name for name, value in part.items() if name not in HINTS and value is not None]
+        hints = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
+        kinds = [name for name, value in part.items() if name not in hints and value is not None]
         if not kinds and "thoughtSignature" in part:  # the last piece of a stream
             return {"type": "text", "text": ""}
         if len(kinds) != 1:

@@ -19,7 +19,6 @@ from cachecost.prompts.request import NotAMessage
 
 FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
 """A line that begins with its time, as most do: the rest of it is not looked at."""
-
 SOMETHING = re.compile(rb"\S")
 
 

@@ -34,8 +34,7 @@ from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import GZIP, Warn
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, Api, iteration_of
-from cachecost.conversations.readers.apis.streams import Events
+from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, Api, Events, iteration_of
 from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes

@@ -30,12 +30,11 @@ from cachecost.conversations.readers.http.exchange import (
 )
 from cachecost.prompts.request import show_found
 
-ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
-
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like an archive; None if they do not."""
-    found = ARCHIVE.match(head.removeprefix(b"\xef\xbb\xbf"))
+    begins = rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:'
+    found = re.match(begins, head.removeprefix(b"\xef\xbb\xbf"))
     return 'it begins with the "log" of a HAR archive' if found else None
 
 

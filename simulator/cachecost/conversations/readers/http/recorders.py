@@ -47,8 +47,7 @@ ReadBody = Callable[[JsonObject, JsonObject], tuple[bytes, str]]
 
 
 def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """A body: {b64}, MockServer's {type, json | string | base64Bytes}, the data of an SDK's object or of the events of
-    a stream, JSON or a text."""
+    """{b64}, MockServer's {type, json | string | base64Bytes}, an SDK's object, events of a stream, JSON or a text."""
     body = half.data.get("body")
     if isinstance(body, list) and body and all(isinstance(one, Mapping) and "__data__" in one for one in body):
         return b"".join(b"data: " + encode_body(half, "body", one["__data__"]) + b"\n\n" for one in body), "body"

@@ -52,8 +52,6 @@ from cachecost.prompts.request import show_found
 TAG = "tag:yaml.org,2002:"
 HELD_IN = {f"{TAG}python/object/new:_io.BytesIO": "state", f"{TAG}python/object/apply:builtins.iter": "args"}
 """Where a body that was no plain value is kept: the first of these."""
-MOST_VALUES = 20_000_000
-"""Aliases can make a small file expand to a huge one."""
 INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?")
 """PyYAML writes no other numbers, and words that are others to YAML 1.2 without quotes."""
@@ -92,7 +90,7 @@ class _YamlValues:
 
     def build(self, node: Any) -> Any:
         self._values += 1
-        if self._values > MOST_VALUES or id(node) in self._open:
+        if self._values > 20_000_000 or id(node) in self._open:  # aliases can make a small file expand to a huge one
             raise self._fault(node, "recursive aliases, or too many")
         if isinstance(node.value, str):
             tag, text = str(node.tag), node.value
@@ -149,8 +147,6 @@ YAML_HALVES = re.compile(rb"requests:[ \t]*\r?\n[ \t]*- (body|headers|method|uri
 YAML_LIST = re.compile(rb"(?:---[^\n]*\n)?-[ \t]*\r?\n?[ \t]+request:[ \t]*\r?\n[ \t]+(method|url):")
 HALF = re.compile(rb"^[ \t]*-?[ \t]*(request|response):[ \t]*\r?$", re.MULTILINE)
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
-"""A time as Go writes it: 1m2.5s."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -270,7 +266,8 @@ def _first_byte(response: JsonObject) -> float:
     """Seconds to the first byte: go-vcr's duration, or curl's time in php-vcr; 0 if unknown."""
     duration, curl = response.data.get("duration"), response.data.get("curl_info")
     if isinstance(duration, str):
-        return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(duration))
+        found = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)", duration)  # as Go writes it: 1m2.5s
+        return sum(float(number) * UNITS[unit] for number, unit in found)
     if isinstance(duration, int) and not isinstance(duration, bool):
         return max(0, duration) * UNITS["ns"]
     spent = curl.get("starttransfer_time") if isinstance(curl, Mapping) else None

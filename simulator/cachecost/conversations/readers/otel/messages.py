@@ -154,10 +154,7 @@ def _message(message: Any, path: str) -> tuple[str, list[Body]]:
 
 
 def _blocks(role: str, message: Mapping[str, Any]) -> list[Body]:
-    """The blocks of a message with content, tool calls and the id of the call it answers.
-
-    OpenLLMetry writes an Anthropic tool call twice: in the content, and as a tool call.
-    """
+    """OpenLLMetry writes an Anthropic tool call twice: in the content, and as a tool call."""
     content, called = message.get("content", message.get("user")), message.get("tool_call_id", message.get("id"))
     if role in RESULTS and called:
         return [_tool_result(called, _unpack_blocks(content))]

@@ -73,10 +73,8 @@ DEEPEST = 16
 
 @dataclass(slots=True)
 class OtelSpan:
-    """One span, or the log record of one where only that was exported. Ids are hex, `start` seconds since the epoch.
-
-    `events` are (name, attributes); `at` is the place of the span, for errors.
-    """
+    """A span, or its log record where only that was exported. Ids are hex, `start` seconds since the epoch, `events`
+    (name, attributes); `at` is the place of the span, for errors."""
 
     at: JsonObject
     name: str = ""
