@@ -75,7 +75,6 @@ class NotPlain(Exception):
 
 
 CANNOT_READ = (NotPlain, NotAMessage, Differs, KeyError, IndexError, ValueError, OverflowError, RecursionError)
-"""Errors of msgspec and of UTF-8 are ValueErrors."""
 
 
 class PlainBlock(msgspec.Struct, forbid_unknown_fields=True, gc=False):

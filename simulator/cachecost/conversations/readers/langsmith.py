@@ -38,7 +38,6 @@ from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, show_found
 from cachecost.providers.usage import Usage
 
-OTHER_KEYS = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
 MODELS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
 M5, H1 = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
 PROVIDER_USAGE = tuple(
@@ -52,7 +51,8 @@ LANGCHAIN_USAGE = ("message/usage_metadata", "outputs/usage_metadata", "extra/me
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` holds runs; None if it does not."""
     keys = first_keys(re.sub(rb'^\s*\{\s*"runs"\s*:\s*\[', b"", head.removeprefix(b"\xef\xbb\xbf")))
-    if "run_type" in keys and keys & OTHER_KEYS:
+    others = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
+    if "run_type" in keys and keys & others:
         return 'its first object has a "run_type"'
     if {"event", "run_id"} <= keys and keys & {"data", "metadata", "parent_ids"}:
         return 'its first object has an "event" and a "run_id"'

@@ -68,7 +68,7 @@ def camel_case(value: Any) -> Any:
 
 
 def _list_at(value: Any, path: str) -> list[Any]:
-    """An array; the API takes a single object for an array of one, and some clients send it so."""
+    """The API takes a single object for an array of one, and some clients send it so."""
     return [value] if isinstance(value, Mapping) else array_at(value, path)
 
 

@@ -43,10 +43,7 @@ from cachecost.prompts.exact_json import out_of_limits
 from cachecost.prompts.request import BareWord, NotAMessage, show_found
 from cachecost.providers.hosts import host_at, host_names, parse_model_name, serving_host
 
-DECODERS: Mapping[str, tuple[str, ...]] = {
-    "br": ("brotli", "brotlicffi"),
-    "zstd": ("compression.zstd", "backports.zstd", "pyzstd"),
-}
+DECODERS = {"br": ("brotli", "brotlicffi"), "zstd": ("compression.zstd", "backports.zstd", "pyzstd")}
 """Optional modules with a `decompress` function."""
 SENT = (b"event:", b"data:", b"id:", b"retry:", b":")
 """How server-sent events begin."""
