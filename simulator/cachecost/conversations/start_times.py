@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from math import inf
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -287,10 +287,10 @@ def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | 
 
     The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
     """
-    order = _TimeOrder(path, times) if times is not None and path.is_file() else None
-    if order is not None and order.is_rising:
+    is_rising, all_whole = _order_of(path, times) if times is not None and path.is_file() else (False, False)
+    if is_rising:
         found = _check_rising(calls, path)
-        yield from read_rounded(found) if order.is_whole else separate_equal(found)
+        yield from read_rounded(found) if all_whole else separate_equal(found)
         return
     read = list(calls)
     if len(read) > 1 and all(call.timestamp is not None and call.start == read[0].start for call in read):
@@ -321,8 +321,7 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
             waiting.append((number, one))
         else:
             yield one
-    for _, one in sorted(waiting, key=lambda pair: pair[0]):
-        yield one
+    yield from (one for _, one in sorted(waiting, key=itemgetter(0)))
 
 
 def _check_rising(calls: Iterable[Call], path: Path) -> Iterator[Call]:
@@ -335,22 +334,17 @@ def _check_rising(calls: Iterable[Call], path: Path) -> Iterator[Call]:
         yield call
 
 
-class _TimeOrder:
-    """What a pass over the times of a file tells. `is_rising`: no call starts before the one before it, and not all
-    start at once; `is_whole`: all start at whole seconds."""
-
-    def __init__(self, path: Path, times: Times) -> None:
-        self.is_rising, self.is_whole = False, True
-        first: float | None = None
-        last: float | None = None
-        token = WATCH.set(lambda size: None)
-        try:
-            for start in times(path):
-                self.is_whole = self.is_whole and is_whole(start)
-                if last is not None and start < last:
-                    return
-                first = start if first is None else first
-                last = start
-        finally:
-            WATCH.reset(token)
-        self.is_rising = first != last
+def _order_of(path: Path, times: Times) -> tuple[bool, bool]:
+    """(whether no call of a file starts before the one before it, and not all at once; whether all start at whole
+    seconds), from one pass over its times."""
+    all_whole, first, last = True, None, -inf
+    token = WATCH.set(lambda size: None)
+    try:
+        for start in times(path):
+            if start < last:
+                return False, all_whole
+            all_whole = all_whole and is_whole(start)
+            first, last = start if first is None else first, start
+    finally:
+        WATCH.reset(token)
+    return first is not None and first != last, all_whole
