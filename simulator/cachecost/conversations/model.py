@@ -263,7 +263,14 @@ class ContentFree:
     def params(self, value: Any) -> Any:
         """Request parameters: the API's own words and numbers stay, all else becomes digests."""
         if isinstance(value, dict):
-            return dict(self._param(key, inner) for key, inner in value.items())
+            made = {}
+            for key, inner in value.items():
+                if key in KNOWN_KEYS and (key != "schema" or inner is None):
+                    made[key] = self.params(inner)
+                else:
+                    hidden = self.word(compact({"": inner}).decode("utf-8", "surrogatepass"))
+                    made[key if key in KNOWN_KEYS else self.word(key)] = hidden
+            return made
         if isinstance(value, list):
             return [self.params(inner) for inner in value]
         if isinstance(value, str) and value not in KNOWN_WORDS:
@@ -275,12 +282,6 @@ class ContentFree:
         if named := TOOL_REFUSED.fullmatch(text):
             return f"Tool '{self.word(named[1])}' cannot {named[2]}"
         return text if BODY_REFUSED.fullmatch(text) else self.word(text)
-
-    def _param(self, key: str, value: Any) -> tuple[str, Any]:
-        if key in KNOWN_KEYS and (key != "schema" or value is None):
-            return key, self.params(value)
-        hidden = self.word(compact({"": value}).decode("utf-8", "surrogatepass"))
-        return (key if key in KNOWN_KEYS else self.word(key)), hidden
 
 
 PLAIN_FIELDS = frozenset({"block", "role", "content"})
@@ -395,7 +396,14 @@ def _parse_block(line: JsonObject) -> Block:
         return base  # as most are; it keeps its content packed
     kind, digest = line.text("kind", base.kind if base else None), base.digest if base else b""
     if base is None or line.has("digest"):
-        digest = bytes.fromhex(line.get("digest", f"{2 * DIGEST_BYTES} hex digits", _is_digest, "00" * DIGEST_BYTES))
+        digits = 2 * DIGEST_BYTES
+        text = line.get(
+            "digest",
+            f"{digits} hex digits",
+            lambda value: isinstance(value, str) and len(value) == digits and set(value) <= set("0123456789abcdef"),
+            "0" * digits,
+        )
+        digest = bytes.fromhex(text)
     size, tokens = line.whole("size", base.size if base else None, required=base is None) or 0, line.whole("tokens")
     counts = NO_COUNTS
     if line.has("counts"):
@@ -415,10 +423,6 @@ def _parse_block(line: JsonObject) -> Block:
         line.flag("empty", bool(base and base.is_empty_text)),
         tuple(line.get("brought", "an array of tools", are_objects, [], required=False)),
     )
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")
 
 
 FORMAT = 1
@@ -493,9 +497,8 @@ def encode_record(record: dict[str, Any]) -> bytes:
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a recording of ours; None if they do not."""
     first = parse_json(head.split(b"\n", 1)[0])
-    if isinstance(first, dict) and "format" in first and "kind" in first:
-        return "its first line says format and kind"
-    return None
+    is_ours = isinstance(first, dict) and "format" in first and "kind" in first
+    return "its first line says format and kind" if is_ours else None
 
 
 def read(path: str | Path, warn: Warn = quiet) -> Conversation:

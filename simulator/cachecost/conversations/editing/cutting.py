@@ -228,31 +228,28 @@ def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
     if (name := detect(log, "auto", "request-log")[0]) != "request-log":
         raise InputError([Fault(str(log), f"expected a request log; got {name}, which cannot be split by line")])
     folder.parent.mkdir(parents=True, exist_ok=True)
+    decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
     with replace_when_done(folder) as part:
         part.mkdir(0o700 if private_mode([log]) else 0o777)
-        _copy_lines(log, part, warn)
-    return sum(1 for _ in folder.iterdir())
-
-
-def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
-    decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
-    with closing(_SessionFiles(folder)) as files:
-        for number, line in byte_lines(log):
-            if not line.strip():
-                continue
-            try:
-                row = decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                faults.append(Fault(str(log), f"damaged line: {error}", number))
+        with closing(_SessionFiles(part)) as files:
+            for number, line in byte_lines(log):
                 if len(faults) == MOST_FAULTS:
                     break
-                continue
-            untimed += row.timestamp is None
-            files.write(safe_name(row.session) if row.session else WITHOUT, line)
-    if faults:
-        raise InputError(faults)
-    if untimed:
-        warn(f"{log}: {count_text(untimed, 'call')} without a timestamp: in their session's file they are 2 s apart")
+                if not line.strip():
+                    continue
+                try:
+                    row = decoder.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    faults.append(Fault(str(log), f"damaged line: {error}", number))
+                else:
+                    untimed += row.timestamp is None
+                    files.write(safe_name(row.session) if row.session else WITHOUT, line)
+        if faults:
+            raise InputError(faults)
+        if untimed:
+            calls = count_text(untimed, "call")
+            warn(f"{log}: {calls} without a timestamp: in their session's file they are 2 s apart")
+    return sum(1 for _ in folder.iterdir())
 
 
 class _SessionFiles:

@@ -19,14 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
-from cachecost.base.limits import is_tokens
 from cachecost.base.times import seconds, seconds_from_ms
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import (
@@ -48,6 +47,7 @@ from cachecost.conversations.readers.common.session_calls import (
     number_calls,
     project_and_bills,
     text_body,
+    whole_tokens,
 )
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
@@ -190,32 +190,27 @@ class SdkManifest(msgspec.Struct):
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
     """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
-    stated, output = _count(info.tokens_in, "tokensIn"), info.tokens_out
-    read, write = _count(info.cache_reads, "cacheReads"), _count(info.cache_writes, "cacheWrites")
+    stated, output = whole_tokens(info.tokens_in, "tokensIn"), info.tokens_out
+    read, write = whole_tokens(info.cache_reads, "cacheReads"), whole_tokens(info.cache_writes, "cacheWrites")
     includes = provider in INCLUSIVE
     if is_roo:
         protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
         includes = start is None or start >= WHOLE_PROMPT_SINCE or protocol != "anthropic"
     cached = read + write if includes and stated >= read + write else 0
-    return Usage(stated - cached, read, write, 0, _count(output, "tokensOut"))
+    return Usage(stated - cached, read, write, 0, whole_tokens(output, "tokensOut"))
 
 
 def sdk_usage(metrics: SdkMetrics) -> Usage:
     """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
-    stated, output = _count(metrics.input_tokens, "inputTokens"), _count(metrics.output_tokens, "outputTokens")
-    read = _count(metrics.cache_read_tokens, "cacheReadTokens")
-    write = _count(metrics.cache_write_tokens, "cacheWriteTokens")
+    stated, output = (
+        whole_tokens(metrics.input_tokens, "inputTokens"),
+        whole_tokens(metrics.output_tokens, "outputTokens"),
+    )
+    read = whole_tokens(metrics.cache_read_tokens, "cacheReadTokens")
+    write = whole_tokens(metrics.cache_write_tokens, "cacheWriteTokens")
     if stated < read + write:
         raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {stated}")
     return Usage(stated - read - write, read, write, 0, output)
-
-
-def _count(number: Number, name: str) -> int:
-    found: Any = 0 if number is None else number
-    whole = int(found) if isinstance(found, float) and found.is_integer() else found
-    if not is_tokens(whole):
-        raise ValueError(f"{name}: expected a whole number of tokens; got {number!r}")
-    return whole
 
 
 Kind = TypeVar("Kind")

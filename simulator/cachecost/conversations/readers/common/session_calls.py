@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import MOST_ERRORS, OutOfLimits, json_value
+from cachecost.base.limits import MOST_ERRORS, OutOfLimits, is_tokens, json_value
 from cachecost.base.times import iso, iso_milliseconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
@@ -226,6 +226,15 @@ Body = dict[str, Any]
 RoleBlocks = tuple[str, list[Body]]
 ToBlocks = Callable[[str, Any], Iterable[RoleBlocks]]
 """The kind of a piece and its JSON -> blocks of the Messages API, each list with its role. Raises NotAMessage."""
+
+
+def whole_tokens(number: float | None, place: str) -> int:
+    """A count of tokens as it is stored, perhaps as a float; 0 where there is none. Raises ValueError."""
+    found: Any = 0 if number is None else number
+    whole = int(found) if isinstance(found, float) and found.is_integer() else found
+    if not is_tokens(whole):
+        raise ValueError(f"{place}: expected a whole number of tokens; got {number!r}")
+    return int(whole)
 
 
 def text_body(text: object) -> Body:

@@ -152,7 +152,15 @@ def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[Session
         if message.role != "assistant":
             if message.role == "user" and not is_agent:
                 events.add("human")
-            results = [_result_body(data) for data in parts_of(message, "tool_result")]
+            results: list[Body] = [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": str(data.get("tool_call_id") or ""),
+                    "content": str(data.get("content") or ""),
+                    **({"is_error": True} if data.get("is_error") else {}),
+                }
+                for data in parts_of(message, "tool_result")
+            ]
             waiting.append(Piece("user", 0, results + texts))
             continue
         if message.is_summary:
@@ -178,7 +186,11 @@ def _new_call(message: CrushMessage, before: SessionCall | None, events: set[str
         {"type": "thinking", "thinking": str(data.get("thinking") or ""), "signature": str(data.get("signature") or "")}
         for data in parts_of(message, "reasoning")
     ]
-    tools = [_tool_body(data) for data in parts_of(message, "tool_call")]
+    tools: list[Body] = []
+    for data in parts_of(message, "tool_call"):  # the input is stored as a text of JSON
+        values = parse_json(str(data.get("input") or "{}").encode("utf-8", "replace"))
+        use = {"type": "tool_use", "id": str(data.get("id") or ""), "name": str(data.get("name") or "")}
+        tools.append({**use, "input": values if isinstance(values, Mapping) else {}})
     call = SessionCall(
         billed_call(0, model, Usage(), message.created, end, host=host or "", id=f"crush {message.id}"),
         before,
@@ -189,18 +201,6 @@ def _new_call(message: CrushMessage, before: SessionCall | None, events: set[str
     call.is_cut = "compaction" in events and not message.is_summary
     call.prefix = "summary" if message.is_summary else ""
     return call
-
-
-def _tool_body(data: Mapping[str, Any]) -> Body:
-    """A call of a tool; its input is stored as a text of JSON."""
-    parsed = parse_json(str(data.get("input") or "{}").encode("utf-8", "replace"))
-    values = parsed if isinstance(parsed, Mapping) else {}
-    return {"type": "tool_use", "id": str(data.get("id") or ""), "name": str(data.get("name") or ""), "input": values}
-
-
-def _result_body(data: Mapping[str, Any]) -> Body:
-    made = {"type": "tool_result", "tool_use_id": str(data.get("tool_call_id") or "")}
-    return {**made, "content": str(data.get("content") or ""), **({"is_error": True} if data.get("is_error") else {})}
 
 
 LACKS = (

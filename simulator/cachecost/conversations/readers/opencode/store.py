@@ -172,10 +172,8 @@ ROLES = {"user": "user", "synthetic": "user", "assistant": "assistant", "compact
 """The role of a row by its type; rows of other types (switches of agent and model, shell …) are left out."""
 
 
-class LaterModel(msgspec.Struct, rename=wire_name):
+class LaterModel(ModelChoice, rename=wire_name):
     id: str = ""
-    provider_id: str = ""
-    variant: str | None = None
 
 
 class LaterPart(msgspec.Struct):
@@ -218,24 +216,18 @@ def _message_of_row(row_id: str, kind: str, row: LaterMessage, *, with_content: 
         if later.type == "tool":
             times = later.time or RecordTimes()
             part.state = ToolState(time=RecordTimes(end=times.completed, compacted=times.pruned))
-        message.parts.append(StoredPart(part, len(raw), _earlier_part(raw) if with_content else b""))
+        data = object_or_empty(json_value(raw)) if with_content else {}
+        earlier = raw if with_content else b""
+        if data.get("type") == "tool":  # the earlier form has other names
+            state = object_or_empty(data.get("state"))
+            texts = [block.get("text") for block in objects_in(state.get("content"))]
+            output = "\n".join(text for text in texts if isinstance(text, str))
+            made = {"status": state.get("status"), "input": state.get("input"), "output": output}
+            made["error"] = str(state.get("error") or "")
+            whole = {"type": "tool", "tool": data.get("name"), "callID": data.get("id"), "state": made}
+            earlier = msgspec.json.encode(whole)
+        message.parts.append(StoredPart(part, len(raw), earlier))
     return message
-
-
-def _earlier_part(raw: bytes) -> bytes:
-    """The JSON of a part in the earlier form: a tool has other names."""
-    data = object_or_empty(json_value(raw))
-    if data.get("type") != "tool":
-        return raw
-    state = object_or_empty(data.get("state"))
-    texts = [block.get("text") for block in objects_in(state.get("content"))]
-    made = {
-        "status": state.get("status"),
-        "input": state.get("input"),
-        "output": "\n".join(text for text in texts if isinstance(text, str)),
-        "error": str(state.get("error") or ""),
-    }
-    return msgspec.json.encode({"type": "tool", "tool": data.get("name"), "callID": data.get("id"), "state": made})
 
 
 SESSION_TABLES = ("session", "session_v2")
