@@ -447,17 +447,36 @@ def on_last_block(node: Thread, ttl: TTL = "5m") -> Breakpoint | None:
     return None
 
 
+class SessionParser:
+    """A file with one session while it is read, line by line."""
+
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        self.session = Session()
+        self._path = path
+        self._keeps = keeps_content
+
+    def read_line(self, number: int, raw: bytes) -> None:
+        """Read one line. Raises what decoding raises, and NotAMessage."""
+        raise NotImplementedError
+
+    def finish(self) -> Session:
+        """The session, after the last line."""
+        self.session.finish()
+        return self.session
+
+    def read(self, faults: list[Fault], warn: Warn) -> Session:
+        """The session. Each damaged line is a fault. Raises InputError if the file cannot be opened."""
+        faults += read_lines(self._path, self.read_line, warn)
+        return self.finish()
+
+
 @dataclass(frozen=True, slots=True)
 class SessionFormat:
-    """A format whose files hold one session each: what its reader module offers.
-
-    `client` is as in `SessionFile`, `name` as people write it. `read` parses a file (path, errors, where notes go,
-    whether content is kept).
-    """
+    """A format whose files hold one session each. `client` is as in `SessionFile`, `name` as people write it."""
 
     client: str
     name: str
-    read: Callable[[Path, list[Fault], Warn, bool], Session]
+    parser: type[SessionParser]
     to_blocks: ToBlocks
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
@@ -466,7 +485,7 @@ class SessionFormat:
         Raises InputError with every error, each with its line.
         """
         faults: list[Fault] = []
-        session = self.read(path, faults, warn, True)
+        session = self.parser(path, True).read(faults, warn)
         if faults:
             raise InputError(faults)
         requests = SessionRequests(path, self.name, keep_content, faults, self.to_blocks, session.system)
@@ -475,7 +494,7 @@ class SessionFormat:
     def session_files(self, path: Path) -> list[SessionFile]:
         """The calls of a file without content, for a bill. A damaged line is listed, and the others count."""
         faults: list[Fault] = []
-        session = self.read(path, faults, quiet, False)
+        session = self.parser(path, False).read(faults, quiet)
         damaged = tuple((fault.line or 0, fault.message) for fault in faults)
         _, calls = project_and_bills(session.calls)
         return [SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))]

@@ -25,9 +25,9 @@ from cachecost.conversations.readers.common.session_calls import (
     Session,
     SessionCall,
     SessionFormat,
+    SessionParser,
     last_of,
     piece_of,
-    read_lines,
     read_value,
     time_of,
 )
@@ -114,20 +114,15 @@ class Change:
     event: str
 
 
-class GeminiSession:
-    """A file while it is read, record by record."""
-
-    def __init__(self, path: Path, keeps_content: bool = False) -> None:
-        self.session = Session()
-        self._path = path
-        self._keeps = keeps_content
+class GeminiSession(SessionParser):
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
         self._head = Record()
         self._entries: dict[str, Entry] = {}
         self._timeline: list[Entry | Change] = []
         self._live: dict[str, None] = {}
 
     def read_line(self, number: int, raw: bytes) -> None:
-        """Read one record. Raises what decoding raises, and NotAMessage."""
         record = RECORD.decode(raw)
         if record.id:
             self._add_message(number, msgspec.Raw(raw))
@@ -171,8 +166,13 @@ class GeminiSession:
         self._live[message.id] = None
         return message.id
 
+    def read(self, faults: list[Fault], warn: Warn) -> Session:
+        if first_line(self._path) != b"{":
+            return super().read(faults, warn)
+        faults += read_value(self._path, read_input(self._path), self.read_line)
+        return self.finish()
+
     def finish(self) -> Session:
-        """The session, after the last record."""
         head = self._head
         self.session.project = (head.directories or [head.project_hash or ""])[0]
         for folder in list(self._path.absolute().parents)[1:3]:  # Gemini CLI keeps the agent's folder beside sessions
@@ -189,8 +189,7 @@ class GeminiSession:
         for one in self._timeline:
             calls.add(one)
         self.session.calls = calls.calls
-        self.session.finish()
-        return self.session
+        return super().finish()
 
 
 class _Calls:
@@ -247,16 +246,6 @@ class _Calls:
         self._events, self._is_cut = set(), False
 
 
-def read_session(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
-    """The session. Each damaged record is a fault. Raises InputError if the file cannot be opened."""
-    parsed = GeminiSession(path, keeps_content)
-    if first_line(path) == b"{":
-        faults += read_value(path, read_input(path), parsed.read_line)
-    else:
-        faults += read_lines(path, parsed.read_line, warn)
-    return parsed.finish()
-
-
 LACKS = (
     "Gemini CLI's sessions lack system prompt and tools: sized by the bill; "
     "calls for compression, routing and loop detection are not in them"
@@ -295,5 +284,5 @@ def _content_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
-FORMAT = SessionFormat("gemini-cli", "Gemini CLI", read_session, _to_blocks)
+FORMAT = SessionFormat("gemini-cli", "Gemini CLI", GeminiSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -25,8 +25,7 @@ from typing import Any
 
 import msgspec
 
-from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import BOM, Warn, billed_call
+from cachecost.conversations.input_files import BOM, billed_call
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common.json_values import object_at
 from cachecost.conversations.readers.common.peek import top_keys
@@ -36,9 +35,9 @@ from cachecost.conversations.readers.common.session_calls import (
     Session,
     SessionCall,
     SessionFormat,
+    SessionParser,
     last_of,
     piece_of,
-    read_lines,
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -148,13 +147,9 @@ class Node:
     is_human: bool = False
 
 
-class QwenSession:
-    """A file while it is read, line by line."""
-
-    def __init__(self, path: Path, keeps_content: bool = False) -> None:
-        self.session = Session()
-        self._path = path
-        self._keeps = keeps_content
+class QwenSession(SessionParser):
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
         self._nodes: dict[str, Node] = {}
         self._last: dict[str, SessionCall] = {}
         """The last call of each sub-agent."""
@@ -163,7 +158,6 @@ class QwenSession:
         self._agent_model: str | None = None
 
     def read_line(self, number: int, raw: bytes) -> None:
-        """Read one line. Raises what decoding raises, and NotAMessage."""
         record = RECORD.decode(raw)
         if record.uuid and record.uuid in self._nodes:
             return
@@ -253,8 +247,7 @@ class QwenSession:
         self._last[call.thread] = call
 
     def finish(self) -> Session:
-        """The session, after the last line."""
-        self.session.finish()
+        super().finish()
         if any((call.bill.host or maker_of(call.bill.model)) == "anthropic" for call in self.session.calls):
             self.session.notes.append(NO_WRITES)
         return self.session
@@ -349,12 +342,6 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
-    parsed = QwenSession(path, keeps_content)
-    faults += read_lines(path, parsed.read_line, warn)
-    return parsed.finish()
-
-
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
     """The blocks of the parts of a message ("user", "model"), or of a whole `content` of a compressed history."""
     role, parts = kind, value
@@ -366,5 +353,5 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
-FORMAT = SessionFormat("qwen-code", "Qwen Code", _read, _to_blocks)
+FORMAT = SessionFormat("qwen-code", "Qwen Code", QwenSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files
