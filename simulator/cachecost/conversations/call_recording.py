@@ -83,10 +83,8 @@ def write(
     overwrite: bool = True,
     mode: int | None = None,
 ) -> None:
-    """As recording.write, call by call. Raises the same, and what iterating over `calls` raises.
-
-    Calls need blocks with content; for `blocks` that write none, with content or counts.
-    """
+    """As recording.write, call by call. Raises the same, and what iterating over `calls` raises. Calls need blocks with
+    content; for `blocks` that write none, with content or counts."""
     write_lines(map(_encode, records(title, calls, blocks or BlockWriter())), target, overwrite, mode)
 
 

@@ -228,10 +228,8 @@ NO_CALLS = "is a conversation without calls; cachecost replay --strategy NAME pl
 
 
 class Logs:
-    """Files and folders of logs, and how to read them. Reading adds the errors of files left out to `skipped`.
-
-    With `may_skip_all`, also the only file of `paths` is left out if it cannot be read, and not an error.
-    """
+    """Files and folders of logs, and how to read them. Reading adds the errors of files left out to `skipped`. With
+    `may_skip_all`, also the only file of `paths` is left out if it cannot be read, and not an error."""
 
     def __init__(
         self, paths: Sequence[Path], format_: str = "auto", warn: Warn = quiet, may_skip_all: bool = False
@@ -255,10 +253,8 @@ class Logs:
         return inert(" ".join(map(str, self.paths)))
 
     def files(self) -> list[InputFile]:
-        """The files to read: those that a reader knows, or the single one. The others are said and skipped.
-
-        Raises InputError if there are none.
-        """
+        """The files to read: those that a reader knows, or the single one. The others are said and skipped. Raises
+        InputError if there are none."""
         if self.single is not None:
             return [InputFile(self.single, self.format_)]
         found = list(find_input_files(self.paths, self.format_, self.warn, self.skipped))
@@ -275,9 +271,7 @@ class Logs:
 
 def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[Call]:
     """The calls of all logs as one stream in time order (see above). A single file is read while it is iterated over.
-
-    Raises InputError where a single file cannot be read, or none of several is known.
-    """
+    Raises InputError where a single file cannot be read, or none of several is known."""
     if logs.single is not None:
         return read_calls(logs.single, logs.format_, logs.warn, keep_content)
     return iter(_merged(logs, _calls_of_files(logs, logs.files(), keep_content)))

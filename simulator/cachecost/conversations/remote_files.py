@@ -27,7 +27,6 @@ from cachecost.base.limits import UNPACKED
 
 ZSTD_MODULES = ("compression.zstd", "zstandard")
 """Python's own from 3.14; before, a package that nothing here depends on."""
-NO_ZSTD = "is packed with zstd: unpack it (zstd -d), or install zstandard"
 
 
 class PackedInput(RawIOBase):
@@ -78,7 +77,7 @@ def open_zstd(path: Path) -> BufferedReader:
         except ImportError:
             continue
         return BufferedReader(PackedInput(path, module, "zstd", (module.ZstdError,)), BUFFER)
-    raise InputError([Fault(str(path), NO_ZSTD)])
+    raise InputError([Fault(str(path), "is packed with zstd: unpack it (zstd -d), or install zstandard")])
 
 
 class EndlessInput(FileIO):
@@ -120,21 +119,14 @@ BUFFER = 1 << 16
 """Bytes that are unpacked at once."""
 PIECE = 4 << 20
 """Bytes of a request: large enough for few requests, small enough to look at the beginning of many files."""
-UNKNOWN_SIZE = -1
 SQLITE = b"SQLite format 3\0"
 ON_DISK = "can only be read from a disk"
-NO_DATABASE = f"is an SQLite database, which {ON_DISK}: download it"
-NO_FOLDER = "is a folder, which a web server does not list: name its files"
-NO_FILE = "no such file or folder"
-DENIED = "access denied, check the credentials"
 SECRETS = ((re.compile(r"(\w://)[^/\s@'\"]*@"), r"\1"), (re.compile(r"(\w://[^\s?'\"<>]*)\?[^\s'\"<>)]*"), r"\1"))
 
 
 def remote_path(url: str) -> RemotePath:
-    """The file or folder at `url`, which exists.
-
-    Raises NotInstalled where the package for its scheme is missing, InputError where nothing can be read there.
-    """
+    """The file or folder at `url`, which exists. Raises NotInstalled where the package for its scheme is missing,
+    InputError where nothing can be read there."""
     scheme, shown = url.partition("://")[0].lower(), without_secrets(url)
     if scheme not in MODULES:
         known = ", ".join(f"{name}://" for name in MODULES)
@@ -143,7 +135,7 @@ def remote_path(url: str) -> RemotePath:
     path = RemotePath(shown.replace("://", ":/", 1))
     path.url = url
     if scheme in WEB and urlsplit(url).path.endswith("/"):
-        raise InputError([Fault(shown, NO_FOLDER)])
+        raise InputError([Fault(shown, "is a folder, which a web server does not list: name its files")])
     try:
         path.stat()
     except OSError as error:
@@ -165,10 +157,8 @@ def without_secrets(url: str) -> str:
 
 
 class RemotePath(PosixPath):
-    """A file or folder at a URL. What is known of it is asked for once; then it is taken not to change.
-
-    Only what reading needs is there: the OSErrors of its methods have a `strerror` without secrets.
-    """
+    """A file or folder at a URL. What is known of it is asked for once; then it is taken not to change. Only what
+    reading needs is there: the OSErrors of its methods have a `strerror` without secrets."""
 
     url = ""
     """Where it is read; empty: at its name."""
@@ -193,7 +183,7 @@ class RemotePath(PosixPath):
         """Kind and size (−1: the server does not say), and an inode of its own. Raises OSError."""
         details = self._known()
         kind = S_IFDIR if details["type"] == "directory" else S_IFREG
-        size = UNKNOWN_SIZE if details.get("size") is None else details["size"]
+        size = -1 if details.get("size") is None else details["size"]
         inode = int.from_bytes(blake2b((self.url or str(self)).encode(), digest_size=8).digest())
         return os.stat_result((kind | 0o444, inode, 0, 1, 0, 0, size, 0, 0, 0))
 
@@ -211,7 +201,7 @@ class RemotePath(PosixPath):
         stream: BufferedReader[Any] = BufferedReader(RemoteStream(self), PIECE)
         if stream.peek(len(SQLITE)).startswith(SQLITE):
             stream.close()
-            raise InputError([Fault(str(self), NO_DATABASE)])
+            raise InputError([Fault(str(self), f"is an SQLite database, which {ON_DISK}: download it")])
         return stream
 
     def iterdir(self) -> Generator[RemotePath, None, None]:
@@ -302,9 +292,9 @@ def os_error(error: Exception) -> OSError:
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
     status = getattr(cause, "status", None)
     if isinstance(error, PermissionError) or status in (401, 403):
-        return PermissionError(EACCES, DENIED)
+        return PermissionError(EACCES, "access denied, check the credentials")
     if isinstance(error, FileNotFoundError) and (cause is error or status == 404):
-        return FileNotFoundError(ENOENT, NO_FILE)
+        return FileNotFoundError(ENOENT, "no such file or folder")
     if isinstance(error, TimeoutError):
         return TimeoutError(ETIMEDOUT, "timed out")
     if isinstance(error, FileNotFoundError) and hasattr(cause, "response"):

@@ -59,10 +59,8 @@ class Turn:
 
 
 def read_conversations(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[Call]]:
-    """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
-
-    Raises InputError with every fault.
-    """
+    """The conversations of a recording in any format, and the calls that they were found in, if it holds calls. Raises
+    InputError with every fault."""
     name, _ = detect(path, format_)
     if name not in CALLS:
         return [CONVERSATIONS[name].read(path, warn)], []

@@ -158,11 +158,8 @@ def is_whole(start: float) -> bool:
 
 
 def separate_equal(calls: Iterable[Call]) -> Iterator[Call]:
-    """Calls in time order; those with equal stamps that go on from each other start one after another.
-
-    Calls without a stamp stay as they are. A call is held back while others with its stamp may come before its first
-    token.
-    """
+    """Calls in time order; those with equal stamps that go on from each other start one after another. Calls without a
+    stamp stay as they are. A call is held back while others with its stamp may come before its first token."""
     stamp, held = _Stamp(NEXT_EXACT_S), list[Call]()
     for call in calls:
         if held and call.start != stamp.start:
@@ -178,10 +175,8 @@ def separate_equal(calls: Iterable[Call]) -> Iterator[Call]:
 
 
 def read_rounded(calls: Iterable[Call]) -> Iterator[Call]:
-    """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded.
-
-    Calls without a stamp stay as they are. A call is held back while later ones may start before its first token.
-    """
+    """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded. Calls without a stamp
+    stay as they are. A call is held back while later ones may start before its first token."""
     stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[Call]()
     for call in calls:
         placed = call if call.timestamp is None else replace(stamp.place(call), rounding_s=ROUNDED_S)
@@ -283,10 +278,8 @@ Kind = TypeVar("Kind")
 
 
 def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | None) -> Iterator[Call]:
-    """The calls of a file in time order; if the file has another order, each call has its `number` in the file.
-
-    The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
-    """
+    """The calls of a file in time order; if the file has another order, each call has its `number` in the file. The
+    same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises."""
     is_rising, all_whole = _order_of(path, times) if times is not None and path.is_file() else (False, False)
     if is_rising:
         found = _check_rising(calls, path)

@@ -189,9 +189,7 @@ class SessionStore:
 
 def open_store(path: Path) -> SessionStore:
     """The store at `path`. A damaged one is put aside (`.damaged`) and begun anew: it holds nothing that files do not.
-
-    Raises sqlite3.Error and OSError where it cannot be used: locked, another program's, no rights.
-    """
+    Raises sqlite3.Error and OSError where it cannot be used: locked, another program's, no rights."""
     identity = identity_of(path)
     try:
         return SessionStore(path)
@@ -218,9 +216,7 @@ Progress = Callable[[Path, int], None]
 @dataclass(slots=True)
 class SessionFiles:
     """Sessions that were read. `skipped` are the files and lines that could not be, `notes` what else is to be said.
-
-    `store_error` says why what was read is not remembered.
-    """
+    `store_error` says why what was read is not remembered."""
 
     sessions: list[SessionFile] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
@@ -327,9 +323,12 @@ class SessionReading:
             self.found.logs.append(path)  # its bills are not read without content
             return
         state = b""
-        if remembered and self.store and _has_grown(path, identity, remembered):
-            with self._giving_up():
-                state = self.store.state(str(path.absolute()))
+        if remembered and self.store:
+            old = remembered.identity
+            may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
+            if may_be and tail_digest(path, old.size) == remembered.tail:  # it has only grown
+                with self._giving_up():
+                    state = self.store.state(str(path.absolute()))
         try:
             sessions, state = _read_sessions(format_, path, state)
         except (msgspec.DecodeError, TypeError):  # a damaged state
@@ -338,7 +337,8 @@ class SessionReading:
             sessions[0].notes += (note,)
         self.found.add(sessions, path)
         self.found.read_bytes += identity.size
-        if self.store and format_ in WHOLE and is_unicode(str(path)) and not is_url(path):
+        is_unicode = str(path).encode(errors="ignore").decode() == str(path)  # no other path can be stored
+        if self.store and format_ in WHOLE and is_unicode and not is_url(path):
             file = RememberedFile(identity, tail_digest(path, identity.size), encode(sessions))
             self._pending.append((str(path.absolute()), file, state))
             self._pending_bytes += len(state) + len(file.sessions)
@@ -365,28 +365,10 @@ class SessionReading:
         self._pending, self._pending_bytes = [], 0
 
 
-def _has_grown(path: Path, identity: FileIdentity, remembered: RememberedFile) -> bool:
-    """Whether a file is the one that was read, with more at its end."""
-    old = remembered.identity
-    may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
-    return may_be and tail_digest(path, old.size) == remembered.tail
-
-
 def _read_sessions(format_: str, path: Path, state: bytes) -> tuple[list[SessionFile], bytes]:
-    """The sessions in a file, and what is needed to go on where it ends now (b"": nothing helps).
-
-    `state` is what an earlier reading left. Raises InputError where the file cannot be read.
-    """
+    """The sessions in a file, and what is needed to go on where it ends now (b"": nothing helps). `state` is what an
+    earlier reading left. Raises InputError where the file cannot be read."""
     if format_ == TRANSCRIPT:
         return transcripts.read_sessions(path, state)
     reader: Any = READERS[format_]
     return [one for one in reader.session_files(path) if one.calls or one.damaged or one.notes], b""
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text can be stored: a path of other bytes cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -36,11 +36,8 @@ RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CallSelection:
-    """Which calls stay: those that match all filters.
-
-    `calls` are ranges of numbers, from 1 and with both ends (None: the last); `start` <= time < `end` in seconds since
-    the epoch.
-    """
+    """Which calls stay: those that match all filters. `calls` are ranges of numbers, from 1 and with both ends (None:
+    the last); `start` <= time < `end` in seconds since the epoch."""
 
     calls: tuple[tuple[int, int | None], ...] = ()
     start: float | None = None
@@ -84,10 +81,8 @@ def parse_ranges(text: str) -> tuple[tuple[int, int | None], ...]:
 def cut(
     path: Path, out: Path, selection: CallSelection, format_: str = "auto", warn: Warn = quiet, overwrite: bool = True
 ) -> WrittenCalls:
-    """Write the part of a recording that `selection` describes.
-
-    Raises InputError, also where nothing is in it; without `overwrite`, where `out` is there with other content.
-    """
+    """Write the part of a recording that `selection` describes. Raises InputError, also where nothing is in it; without
+    `overwrite`, where `out` is there with other content."""
     _not_over([path], out)
     whole_file = open_whole(out, overwrite, private_mode([path]))
     name, _ = detect(path, format_, "request-log")
@@ -157,10 +152,8 @@ def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversat
 def concat(
     paths: Sequence[Path], out: Path, format_: str = "auto", warn: Warn = quiet, overwrite: bool = True
 ) -> WrittenCalls:
-    """Write the calls of all recordings as one, in time order.
-
-    If a call has no time, the files are joined in the order given, and `warn` says so. Raises InputError.
-    """
+    """Write the calls of all recordings as one, in time order. If a call has no time, the files are joined in the order
+    given, and `warn` says so. Raises InputError."""
     _not_over(paths, out)
     logs = [list(read_calls(path, format_, warn)) for path in paths]
     timed = all(call.timestamp is not None for log in logs for call in log)
@@ -219,10 +212,8 @@ class _LogLine(msgspec.Struct):
 
 
 def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
-    """Write one file per session into `folder`, all of them or none. Returns the number of files.
-
-    Raises InputError if the folder exists, if the file is no request log, and with all damaged lines.
-    """
+    """Write one file per session into `folder`, all of them or none. Returns the number of files. Raises InputError if
+    the folder exists, if the file is no request log, and with all damaged lines."""
     if folder.exists():
         raise InputError([Fault(str(folder), "already exists: choose another place")])
     if (name := detect(log, "auto", "request-log")[0]) != "request-log":

@@ -118,9 +118,7 @@ _decode_all = msgspec.json.Decoder().decode
 
 def parse_fields(line: bytes) -> tuple[TranscriptLine, list[Any]] | None:
     """The fields of a line and the blocks of its message, whose values msgspec writes as Python's own encoder does.
-
-    None if the line has to be parsed whole and looked at field by field.
-    """
+    None if the line has to be parsed whole and looked at field by field."""
     try:
         if line.count(b"[") + line.count(b"{") > DEEPEST:
             check_depth(_decode_all(line))
@@ -145,10 +143,8 @@ class RecordedBreakpoints(NamedTuple):
 
 
 def recorded_breakpoints(raw: msgspec.Raw) -> RecordedBreakpoints | None:
-    """The breakpoints in the `cacheControl` of an api-request line (client 2.1.282 and later).
-
-    None if it states none that can be read.
-    """
+    """The breakpoints in the `cacheControl` of an api-request line (client 2.1.282 and later). None if it states none
+    that can be read."""
     try:
         stated = _decode_all(raw) if bytes(raw) else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -228,9 +224,7 @@ def _parse_content(message: JsonObject) -> list[Any]:
 @dataclass(slots=True, eq=False)
 class InputRecord:
     """The input of one record (by a person, a tool or the client), linked to the input before it since the last step.
-
-    `is_cut` is a compaction: nothing before it goes into the next request.
-    """
+    `is_cut` is a compaction: nothing before it goes into the next request."""
 
     blocks: list[TranscriptBlock]
     before: InputRecord | None
@@ -492,9 +486,7 @@ class DetailedTranscript(Transcript):
 
 def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[TranscriptBlock], bool]:
     """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
-
-    Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
-    """
+    Results of tools that ran at once stand on branches of their own: they belong to the request all the same."""
     path = here.last_input.path() if here.last_input else []
     is_cut = bool(path) and path[-1].is_cut
     called = {block.id for block in here.step.answer} if here.step else set()
@@ -532,9 +524,7 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
 
 def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[Step]:
     """The steps of a transcript with the blocks of their requests and answers, and with their content if it is kept.
-
-    Raises InputError with every error, each with its line.
-    """
+    Raises InputError with every error, each with its line."""
     faults: list[Fault] = []
     transcript = DetailedTranscript(path, faults, with_blocks=True, keep_content=keep_content)
     transcript.read_lines(*_open(path, faults, warn), warn)
@@ -573,10 +563,8 @@ def read_step_bills(path: Path) -> list[BilledCall]:
 
 
 def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
-    """The session in a transcript, and the state to go on from; `state` is that of an earlier reading.
-
-    Raises InputError where the file cannot be read.
-    """
+    """The session in a transcript, and the state to go on from; `state` is that of an earlier reading. Raises
+    InputError where the file cannot be read."""
     if not state and path.is_file() and is_content_free(path):
         return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
     transcript = Transcript(path, decode_state(state) if state else None)

@@ -63,9 +63,6 @@ from cachecost.providers.hosts import host_of_message
 
 CLIENT = "claude-code"
 CUT_OFF = "the last line is cut off (still being written?): skipped"
-NO_STEP = 0
-SUMS_LINE = "cost-state"
-REQUEST_LINES = ("api-request", "api-request-shape")
 COMPARED = ("tools", "system", "thinking", "effort")
 """Parts of a request whose change is an event of the same name."""
 WEAK = ("tools", "agents", "system")
@@ -77,7 +74,7 @@ class ChainState(msgspec.Struct, array_like=True, gc=False):
 
     key: str
     is_side: bool
-    step: int = NO_STEP
+    step: int = 0
     time: float | None = None
     thinking: tuple[str | None, bool | None] | None = None
     has_image: bool = False
@@ -180,9 +177,9 @@ class Transcript:
     def read_line(self, line: TranscriptLine, number: int) -> None:
         """Add the line of that number. Raises ValueError where it lacks what its kind must have."""
         kind, uuid, state = line.type, line.uuid, self.state
-        if kind in REQUEST_LINES:
+        if kind in ("api-request", "api-request-shape"):
             self._note_request(line)
-        elif kind == SUMS_LINE:  # a model's window ("[1m]") is no part of its name
+        elif kind == "cost-state":  # a model's window ("[1m]") is no part of its name
             state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
         if uuid in state.positions if kind in MAIN_KINDS else uuid is None:
             return

@@ -507,10 +507,8 @@ class TaskCalls(StoredCalls):
         return found[1].replace("\\\\", "\\") if found else ""
 
     def _add_content(self, found: list[SessionCall]) -> None:
-        """The messages that each call sent, where what was sent has as many answers as there are calls.
-
-        After a compaction it has fewer: then the calls have a bill alone.
-        """
+        """The messages that each call sent, where what was sent has as many answers as there are calls. After a
+        compaction it has fewer: then the calls have a bill alone."""
         file = self.path.with_name(SENT)
         sent = [message for message in self._read_sent() if message.role in ("user", "assistant")]
         answers = [number for number, message in enumerate(sent) if message.role == "assistant"]
@@ -575,9 +573,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 def session_files(path: Path) -> list[SessionFile]:
     """The calls of a task or session without content, for a bill. What is damaged is listed, the rest is counted.
-
-    Raises InputError where the file cannot be read at all.
-    """
+    Raises InputError where the file cannot be read at all."""
     stored = stored_calls_of(path, with_content=False)
     found = number_calls(stored.calls())
     client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -33,10 +33,8 @@ CUT_OFF = "cut off"
 
 
 class Piece(NamedTuple):
-    """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept.
-
-    Content is JSON as it is stored, or blocks of the Messages API; of these the role is the kind.
-    """
+    """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept. Content
+    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind."""
 
     kind: str
     chars: int
@@ -81,10 +79,8 @@ class SessionCall:
 
 @dataclass(slots=True)
 class Session:
-    """What a parser found in a file: its calls, and the folder that the agent worked in.
-
-    `copies` are calls of another thread whose history the file begins with: they are billed with that.
-    """
+    """What a parser found in a file: its calls, and the folder that the agent worked in. `copies` are calls of another
+    thread whose history the file begins with: they are billed with that."""
 
     project: str = ""
     system: str = ""
@@ -263,6 +259,7 @@ class SessionRequests:
     to_blocks: ToBlocks = blocks_of_role
     system: str = ""
     looks_ahead: bool = False
+    stamp: ClassVar = staticmethod(iso)
     _threads: dict[SessionCall | None, Thread] = field(default_factory=dict)
     """What the request after each call begins with."""
     _heads: dict[tuple[str, ...], Part] = field(default_factory=dict)
@@ -301,7 +298,7 @@ class SessionRequests:
         return Call(
             self._request(call, thread) if call.has_content else Request(bill.model, thread, params=self._params(call)),
             bill.start or 0.0,
-            timestamp=None if bill.start is None else self._stamp(bill.start),
+            timestamp=None if bill.start is None else self.stamp(bill.start),
             host=bill.host or None,
             first_token_s=call.first_token_s,
             billed=bill.usage if call.is_billed else None,
@@ -365,9 +362,6 @@ class SessionRequests:
             unknown = self._parts[name, shared, whole] = Part(blocks) if blocks else NOTHING
         return Part((*known, *unknown.blocks)) if known else unknown
 
-    def _stamp(self, time: float) -> str:
-        return iso(time)
-
     def _params(self, call: SessionCall) -> Mapping[str, Any]:
         return {"service_tier": call.bill.modes[0]} if call.bill.modes else {}
 
@@ -398,6 +392,7 @@ class StoreRequests(SessionRequests):
     marked: int = 1
     marks_first: bool = False
     joins: bool = True
+    stamp: ClassVar = staticmethod(iso_milliseconds)
 
     def _request(self, call: SessionCall, thread: Thread) -> Request:
         return super()._request(call, thread) if thread.length else Request(call.bill.model, thread)
@@ -406,9 +401,6 @@ class StoreRequests(SessionRequests):
         if self.joins:
             return super()._messages(pieces)
         return [self._message(role, blocks) for role, blocks in self._role_blocks(pieces) if blocks]
-
-    def _stamp(self, time: float) -> str:
-        return iso_milliseconds(time)
 
     def _chain(self, call: SessionCall) -> tuple[str, ...]:
         return call.bill.session, call.thread, call.prefix, call.bill.model
@@ -480,10 +472,8 @@ class SessionFormat:
     to_blocks: ToBlocks
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        """The calls in the order of their bills; copies of one call in other files share its `id`.
-
-        Raises InputError with every error, each with its line.
-        """
+        """The calls in the order of their bills; copies of one call in other files share its `id`. Raises InputError
+        with every error, each with its line."""
         faults: list[Fault] = []
         session = self.parser(path, True).read(faults, warn)
         if faults:

@@ -125,10 +125,8 @@ class PartRecord(msgspec.Struct, rename=wire_name):
 
 
 class SessionRecord(msgspec.Struct, rename=wire_name):
-    """A session: a conversation with a person, or a sub-agent's (`parentID`).
-
-    `tokens` are all that its calls were billed, as it counts them itself (since 1.16; 0: unknown).
-    """
+    """A session: a conversation with a person, or a sub-agent's (`parentID`). `tokens` are all that its calls were
+    billed, as it counts them itself (since 1.16; 0: unknown)."""
 
     id: str
     directory: str = ""

@@ -27,7 +27,7 @@ import msgspec
 
 from cachecost.conversations.input_files import BOM, billed_call
 from cachecost.conversations.readers.apis.gemini import from_generate_content
-from cachecost.conversations.readers.common.json_values import object_at
+from cachecost.conversations.readers.common.json_values import object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
@@ -301,14 +301,6 @@ def _seconds(milliseconds: float | None, name: str) -> float:
     return (milliseconds or 0.0) / 1000
 
 
-class _Flags(msgspec.Struct):
-    model: str | None = None
-
-
-class _Meta(msgspec.Struct):
-    flags: _Flags | None = msgspec.field(default=None, name="persistedCliFlags")
-
-
 MOST_META = 1 << 20
 """Bytes of the file beside a sub-agent's."""
 
@@ -317,10 +309,11 @@ def _read_model(path: Path) -> str:
     """The model in `agent-ID.meta.json` beside a sub-agent's file; "" if there is none."""
     try:
         with path.with_name(f"{path.stem}.meta.json").open("rb") as file:
-            meta: Any = msgspec.json.decode(file.read(MOST_META), type=_Meta)
+            meta = msgspec.json.decode(file.read(MOST_META))
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return ""
-    return (meta.flags.model or "") if meta.flags else ""
+    model = object_or_empty(object_or_empty(meta).get("persistedCliFlags")).get("model")
+    return model if isinstance(model, str) else ""
 
 
 LACKS = (
@@ -331,10 +324,8 @@ ROLES = (b'"parts"', b'"systemPayload"')
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a session of Qwen Code; None if it is not.
-
-    Its records are like Claude Code's; but messages have "parts" instead of a "content".
-    """
+    """Why a file that begins with `head` is a session of Qwen Code; None if it is not. Its records are like Claude
+    Code's; but messages have "parts" instead of a "content"."""
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
     keys = set(top_keys(first))
     if {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES):
