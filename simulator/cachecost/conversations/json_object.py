@@ -29,11 +29,8 @@ class JsonObject:
     def __init__(
         self, data: Mapping[str, Any], faults: list[Fault], file: str, line: int | None = None, place: str = ""
     ) -> None:
-        self.data = data
-        self.faults = faults
-        self.file = file
-        self.line = line
-        self.place = place
+        self.data, self.faults = data, faults
+        self.file, self.line, self.place = file, line, place
         self.known_keys: set[str] = set()
 
     def fault(self, name: str, message: str) -> None:

@@ -37,7 +37,7 @@ class PackedInput(RawIOBase):
         self._errors: tuple[type[Exception], ...] = (EOFError, *errors)
         self._open: list[Any] = [path.open("rb")]
         self._open.append(module.open(self._open[0], "rb"))
-        self._count = ByteCount(path)
+        self._left = UNPACKED.value()
 
     def readable(self) -> bool:
         return True
@@ -54,7 +54,7 @@ class PackedInput(RawIOBase):
             data = self._open[-1].read(len(buffer))
         except self._errors as error:
             raise InputError([Fault(str(self._path), f"damaged {self._name}: {error}")]) from None
-        self._count.more(len(data))
+        self._left = _count_down(self._left, len(data), self._path)
         buffer[: len(data)] = data
         return len(data)
 
@@ -85,26 +85,19 @@ class EndlessInput(FileIO):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._count = ByteCount(path)
+        self._path, self._left = path, UNPACKED.value()
 
     def readinto(self, buffer: Any) -> int | None:
         read = super().readinto(buffer)
-        self._count.more(read or 0)
+        self._left = _count_down(self._left, read or 0, self._path)
         return read
 
 
-class ByteCount:
-    """Counts the bytes read from a file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._left = UNPACKED.value()
-
-    def more(self, size: int) -> None:
-        """Count `size` bytes more. Raises InputError beyond the limit."""
-        self._left -= size
-        if self._left < 0:
-            raise InputError([Fault(str(self._path), str(UNPACKED.error()))])
+def _count_down(left: int, size: int, path: Path) -> int:
+    """The bytes that may still be read. Raises InputError beyond the limit."""
+    if size > left:
+        raise InputError([Fault(str(path), str(UNPACKED.error()))])
+    return left - size
 
 
 MODULES = {

@@ -8,7 +8,7 @@ is split into one file per session, whose lines are copied unchanged.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
@@ -97,43 +97,34 @@ def cut(
             warn(f"{path}: the result begins with tool results whose tool calls are not in it")
         _write(model.records(part, BlockWriter()), whole_file, content_of(path))
         return WrittenCalls(len(part.replies), len(whole.replies))
-    selector = _CallSelector(path, selection)
-    selected = selector.select(read_calls(path, format_, warn))
+    counts = Counter[str]()
+    selected = _select_calls(path, read_calls(path, format_, warn), selection, counts)
     records = call_recording.records(title_of(path, format_), selected, BlockWriter())
     _write(records, whole_file, content_of(path))
-    return WrittenCalls(selector.kept, selector.seen)
+    return WrittenCalls(counts["kept"], counts["seen"])
 
 
-class _CallSelector:
-    """Selects calls while they are read, and counts them."""
-
-    def __init__(self, path: Path, selection: CallSelection) -> None:
-        self.path = path
-        self.selection = selection
-        self.seen = 0
-        self.kept = 0
-
-    def select(self, calls: Iterable[Call]) -> Iterator[Call]:
-        """The number of a call is its place in the file, also if the file is not in time order."""
-        selection, sessions = self.selection, set[str]()
-        for call in calls:
-            self.seen += 1
-            sessions.add(call.session)
-            if selection.is_by_time and call.timestamp is None:
-                reason = "this call has no timestamp: cut by calls or session"
-                raise InputError([Fault(str(self.path), reason, call.line)])
-            is_in_session = selection.session is None or call.session == selection.session
-            if is_in_session and selection.has_number(call.number or self.seen) and selection.has_time(call.start):
-                self.kept += 1
-                yield call
-        if self.kept:
-            return
-        reason = f"no call matches; the recording has {self.seen}"
-        if selection.session is not None and selection.session not in sessions:
-            known = sorted(sessions - {""})
-            hint = nearest(selection.session, known) if known else "; no call has a session"
-            reason = f"no call has session '{selection.session}'{hint}"
-        raise InputError([Fault(str(self.path), reason)])
+def _select_calls(path: Path, calls: Iterable[Call], selection: CallSelection, counts: Counter[str]) -> Iterator[Call]:
+    """The calls that stay; all and those are counted. The number of a call is its place in the file, also if the file
+    is not in time order. Raises InputError, also where none stays."""
+    sessions = set[str]()
+    for call in calls:
+        counts["seen"] += 1
+        sessions.add(call.session)
+        if selection.is_by_time and call.timestamp is None:
+            raise InputError([Fault(str(path), "this call has no timestamp: cut by calls or session", call.line)])
+        is_in_session = selection.session is None or call.session == selection.session
+        if is_in_session and selection.has_number(call.number or counts["seen"]) and selection.has_time(call.start):
+            counts["kept"] += 1
+            yield call
+    if counts["kept"]:
+        return
+    reason = f"no call matches; the recording has {counts['seen']}"
+    if selection.session is not None and selection.session not in sessions:
+        known = sorted(sessions - {""})
+        hint = nearest(selection.session, known) if known else "; no call has a session"
+        reason = f"no call has session '{selection.session}'{hint}"
+    raise InputError([Fault(str(path), reason)])
 
 
 def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversation:

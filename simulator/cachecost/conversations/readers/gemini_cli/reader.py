@@ -121,6 +121,13 @@ class GeminiSession(SessionParser):
         self._entries: dict[str, Entry] = {}
         self._timeline: list[Entry | Change] = []
         self._live: dict[str, None] = {}
+        self._name, self._thread = "", ""
+        """Of the session and, where it is a sub-agent's, of that."""
+        self._sent: list[Entry] = []
+        """What a call that is made now would send."""
+        self._call_of: dict[str, SessionCall] = {}
+        self._events: set[str] = set()
+        self._is_cut = False
 
     def read_line(self, number: int, raw: bytes) -> None:
         record = RECORD.decode(raw)
@@ -182,38 +189,23 @@ class GeminiSession(SessionParser):
                 break
             except OSError:
                 continue
-        session, thread = head.session_id or "", ""
+        self._name = head.session_id or ""
         if head.kind == "subagent":
-            session, thread = self._path.parent.name, session
-        calls = _Calls(self._entries, session, thread)
+            self._name, self._thread = self._path.parent.name, self._name
         for one in self._timeline:
-            calls.add(one)
-        self.session.calls = calls.calls
+            self._follow(one)
         return super().finish()
 
-
-class _Calls:
-    """Makes the calls of a timeline."""
-
-    def __init__(self, entries: dict[str, Entry], session: str, thread: str) -> None:
-        self.calls: list[SessionCall] = []
-        self._entries = entries
-        self._session, self._thread = session, thread
-        self._live: list[Entry] = []
-        self._call_of: dict[str, SessionCall] = {}
-        self._events: set[str] = set()
-        self._is_cut = False
-
-    def add(self, one: Entry | Change) -> None:
+    def _follow(self, one: Entry | Change) -> None:
         """Go on by a message or a change."""
         if isinstance(one, Entry):
             if one.usage is not None:
                 self._add_call(one, one.usage)
             elif one.is_human:
                 self._events.add("human")
-            self._live.append(one)
+            self._sent.append(one)
             return
-        self._live = [self._entries[name] for name in one.left if name in self._entries]
+        self._sent = [self._entries[name] for name in one.left if name in self._entries]
         if one.event == "fork":
             self._events.discard("human")
         else:
@@ -221,28 +213,29 @@ class _Calls:
             self._is_cut = self._is_cut or one.event != "resume"
 
     def _add_call(self, entry: Entry, usage: Usage) -> None:
-        at = next((at for at in range(len(self._live) - 1, -1, -1) if self._live[at].id in self._call_of), -1)
-        request = self._live if self._is_cut else self._live[at + 1 :]
+        calls, sent = self.session.calls, self._sent
+        at = next((at for at in range(len(sent) - 1, -1, -1) if sent[at].id in self._call_of), -1)
+        request = sent if self._is_cut else sent[at + 1 :]
         start = entry.time
-        if self._live:  # when the message or the tool result before it was recorded
-            known = last_of(self._live[-1].time, self._live[-1].done)
+        if sent:  # when the message or the tool result before it was recorded
+            known = last_of(sent[-1].time, sent[-1].done)
             start = start if known is None else known if start is None else min(known, start)
-        bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._session, id=entry.id)
-        bill.number, bill.agent = len(self.calls) + 1, "subagent" if self._thread else ""
+        bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._name, id=entry.id)
+        bill.number, bill.agent = len(calls) + 1, "subagent" if self._thread else ""
         bill.host, bill.has_thinking = "" if maker_of(entry.model) else MODEL, entry.has_thinking
         call = SessionCall(bill, None, self._events, thread=self._thread, answer=entry.pieces, is_cut=self._is_cut)
         if self._is_cut:
-            call.before = self.calls[-1] if self.calls else None
+            call.before = calls[-1] if calls else None
         elif at >= 0:
-            call.before = self._call_of[self._live[at].id]
-        answered = [] if self._is_cut or at < 0 else [piece for piece in self._live[at].pieces if piece.kind == "tools"]
+            call.before = self._call_of[sent[at].id]
+        answered = [] if self._is_cut or at < 0 else [piece for piece in sent[at].pieces if piece.kind == "tools"]
         results = answered if not any(one.kind == "user" and not one.is_human for one in request) else []
         call.request = [
             *[Piece("results", piece.chars, piece.data) for piece in results],
             *(piece for one in request for piece in one.pieces),
         ]
         self._call_of[entry.id] = call
-        self.calls.append(call)
+        calls.append(call)
         self._events, self._is_cut = set(), False
 
 
