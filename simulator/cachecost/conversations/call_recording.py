@@ -116,8 +116,6 @@ def records(title: Title, calls: Iterable[Call], table: BlockWriter) -> Iterator
 
 
 class _CallWriter:
-    """Writes calls; what was written before is written as a reference."""
-
     def __init__(self, table: BlockWriter) -> None:
         self.table = table
         self.free = table.free

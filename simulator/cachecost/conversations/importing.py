@@ -206,8 +206,6 @@ def import_files(
 
 
 class _ReadFile:
-    """A file whose calls were all read: they are kept, and so is what the reader has to say."""
-
     def __init__(self, one: InputFile) -> None:
         self.path = one.path
         self.format = one.format
@@ -233,7 +231,6 @@ def _read_whole(one: InputFile, report: ImportReport) -> _ReadFile | None:
 
 
 def _count_once(count: Count) -> Count:
-    """Counts a block of several files once: counting is most of the work."""
     known: dict[bytes, tuple[Mapping[str, int], str]] = {}
 
     def count_once(block: Block) -> tuple[Mapping[str, int], str]:

@@ -177,8 +177,6 @@ def _root(turn: Turn) -> Turn:
 
 
 class _ConversationBuilder:
-    """Builds the events of a main thread and its side calls."""
-
     def __init__(self, main: list[Turn], asides: list[Turn], number: int) -> None:
         self._main = main
         self._asides = sorted(asides, key=_order_key)
@@ -251,13 +249,11 @@ def _reply(call: Call, blocks: tuple[Block, ...]) -> Reply:
 
 
 def _request_settings(call: Call) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
-    """How a call is sent: everything but messages and breakpoints."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params
 
 
 def _messages_after(thread: Thread, length: int) -> list[Message]:
-    """The messages of a thread after the first `length`."""
     found = []
     for node in thread.back():
         if node.length <= length:

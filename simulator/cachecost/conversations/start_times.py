@@ -228,7 +228,6 @@ def _nearest(call: Call, starts: dict[Thread, float]) -> float | None:
 
 
 def _ready_by(call: Call, moment: float) -> Call:
-    """The call, with what it writes readable at that moment."""
     needed = call.first_token_s - max(0.0, moment - call.start)
     return replace(call, rounding_s=needed) if needed > call.rounding_s else call
 
@@ -299,7 +298,6 @@ def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | 
 
 
 def _by_start(found: list[Call]) -> list[Call]:
-    """The calls by their start; if that is another order than theirs, each has its `number` in the file."""
     if all(one.start <= other.start for one, other in pairwise(found)):
         return found
     numbered = [replace(call, number=call.number or number) for number, call in enumerate(found, 1)]

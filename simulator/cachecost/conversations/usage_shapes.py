@@ -319,8 +319,6 @@ def _normalize(reported: dict[str, Any], name: str, path: str) -> dict[str, Any]
 
 
 class _UsageCounts:
-    """The numbers of a usage in one shape."""
-
     def __init__(self, raw: Mapping[str, Any], shape: UsageShape, path: str) -> None:
         self.raw, self.shape, self.path = raw, shape, path
         self.input, self.output = self._first(shape.input), self._first(shape.output)
@@ -367,7 +365,6 @@ class _UsageCounts:
         return self.input + self.more_input + beside + self.output + (self.more_output if apart else 0)
 
     def _first(self, names: Names) -> int:
-        """The first number under one of the names that is not 0."""
         return next((found for name in names if (found := _number(self.raw, name, self.path))), 0)
 
 

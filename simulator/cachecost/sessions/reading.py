@@ -112,7 +112,6 @@ class SessionStore:
             raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
 
     def _prepare_tables(self) -> None:
-        """Make empty tables, unless the file has those of this version."""
         database = self._database
         database.execute("PRAGMA synchronous=NORMAL")
         if self._stamps() == (APPLICATION, VERSION):
@@ -353,7 +352,6 @@ class SessionReading:
         return detect(path, self.format_)[0]
 
     def _flush(self) -> None:
-        """Write what was read."""
         with self._giving_up():
             if self.store and self._pending:
                 with self.store.writing():

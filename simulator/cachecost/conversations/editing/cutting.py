@@ -235,8 +235,6 @@ def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
 
 
 class _SessionFiles:
-    """Files of a folder that are appended to; the most recent are open."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: OrderedDict[str, BinaryIO] = OrderedDict()

@@ -12,9 +12,7 @@ import msgspec
 
 from cachecost.base.digests import blake2b
 from cachecost.base.limits import MOST_TOKENS, json_value
-from cachecost.conversations.calls import APART, reported_uses
 from cachecost.providers.prices import terms_of
-from cachecost.providers.usage import ToolUses
 
 SYNTHETIC = "<synthetic>"
 """The model of answers that the client generated."""
@@ -302,22 +300,6 @@ def modes_in(usage: LineUsage) -> tuple[str, ...]:
     if usage.service_tier in (None, "standard") and usage.speed is None and usage.inference_geo is None:
         return ()
     return terms_of({name: getattr(usage, name) for name in PRICED}, False).modes
-
-
-def tool_uses_in(usage: LineUsage) -> ToolUses:
-    """The uses of server tools that a usage counts."""
-    return reported_uses({"server_tool_use": usage.server_tool_use}) if usage.server_tool_use else ()
-
-
-def has_passes(usage: LineUsage) -> bool:
-    """Whether the usage sums several passes (server tools)."""
-    return bool((usage.iterations and len(usage.iterations) > 1) or any((usage.server_tool_use or {}).values()))
-
-
-def extra_passes(usage: LineUsage) -> tuple[tuple[str, TOKENS], ...]:
-    """The passes that the usage leaves out: (model, tokens) of each; the model "" is the call's own."""
-    passes = (one for one in usage.iterations or () if one.type in APART)
-    return tuple((one.model or "", billed_tokens(one)) for one in passes)
 
 
 def is_client_generated(line: TranscriptLine, message: LineMessage) -> bool:

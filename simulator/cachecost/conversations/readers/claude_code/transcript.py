@@ -32,6 +32,7 @@ import msgspec
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
+from cachecost.conversations.calls import APART, reported_uses
 from cachecost.conversations.input_files import BOM, COMMENT, BilledCall, SessionFile, open_input, too_long
 from cachecost.conversations.readers.claude_code.lines import (
     ATTACHMENTS,
@@ -52,12 +53,9 @@ from cachecost.conversations.readers.claude_code.lines import (
     counts_nothing,
     decode_line,
     digest,
-    extra_passes,
-    has_passes,
     is_client_generated,
     modes_in,
     piece_types,
-    tool_uses_in,
 )
 from cachecost.providers.hosts import host_of_message
 
@@ -289,7 +287,7 @@ class Transcript:
             modes=modes_in(usage),
             blocks=pending.blocks,
             new_chars=pending.chars,
-            is_summed=has_passes(usage),
+            is_summed=len(usage.iterations or ()) > 1 or any((usage.server_tool_use or {}).values()),
             agent_type=line.attributionAgent or "",
             is_output_partial=message.is_partial,
         )
@@ -335,7 +333,9 @@ class Transcript:
         call.is_output_partial = call.is_output_partial and message.is_partial
         tokens = billed_tokens(usage)
         if tokens[4] >= call.tokens[4]:
-            call.tokens, call.extra, call.tool_uses = tokens, extra_passes(usage), tool_uses_in(usage)
+            apart = [one for one in usage.iterations or () if one.type in APART]
+            call.extra = tuple((one.model or "", billed_tokens(one)) for one in apart)
+            call.tokens, call.tool_uses = tokens, reported_uses({"server_tool_use": usage.server_tool_use})
         if time is not None and call.answered is not None:
             call.end = time if call.end is None else max(call.end, time)
         reason = message.diagnostics.cache_miss_reason if message.diagnostics else None

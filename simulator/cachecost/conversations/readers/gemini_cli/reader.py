@@ -106,20 +106,13 @@ class Entry:
     pieces: tuple[Piece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The messages that are left, by id; `event` is what happened to the others."""
-
-    left: tuple[str, ...]
-    event: str
-
-
 class GeminiSession(SessionParser):
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
         self._head = Record()
         self._entries: dict[str, Entry] = {}
-        self._timeline: list[Entry | Change] = []
+        self._timeline: list[Entry | tuple[tuple[str, ...], str]] = []
+        """Messages, and changes: the ids of the messages that are left, and what happened to the others."""
         self._live: dict[str, None] = {}
         self._name, self._thread = "", ""
         """Of the session and, where it is a sub-agent's, of that."""
@@ -140,13 +133,13 @@ class GeminiSession(SessionParser):
                 ids = [self._add_message(number, message) for message in record.update.messages]
                 if before[: len(ids)] != ids[: len(before)] or len(ids) < len(before):
                     event = "compaction" if set(ids) - known else "clear"
-                    self._timeline.append(Change(tuple(self._live), event))
+                    self._timeline.append((tuple(self._live), event))
             if record.update.session_id is not None:
-                self._timeline.append(Change(tuple(self._live), "resume"))
+                self._timeline.append((tuple(self._live), "resume"))
         elif record.rewind_to is not None:
             live = list(self._live)
             self._live = dict.fromkeys(live[: live.index(record.rewind_to)] if record.rewind_to in self._live else ())
-            self._timeline.append(Change(tuple(self._live), "fork" if self._live else "clear"))
+            self._timeline.append((tuple(self._live), "fork" if self._live else "clear"))
         elif record.session_id:
             self._head = record
             for message in record.messages or ():
@@ -193,24 +186,21 @@ class GeminiSession(SessionParser):
         if head.kind == "subagent":
             self._name, self._thread = self._path.parent.name, self._name
         for one in self._timeline:
-            self._follow(one)
-        return super().finish()
-
-    def _follow(self, one: Entry | Change) -> None:
-        """Go on by a message or a change."""
-        if isinstance(one, Entry):
+            if not isinstance(one, Entry):
+                left, event = one
+                self._sent = [self._entries[name] for name in left if name in self._entries]
+                if event == "fork":
+                    self._events.discard("human")
+                else:
+                    self._events.add(event)
+                    self._is_cut = self._is_cut or event != "resume"
+                continue
             if one.usage is not None:
                 self._add_call(one, one.usage)
             elif one.is_human:
                 self._events.add("human")
             self._sent.append(one)
-            return
-        self._sent = [self._entries[name] for name in one.left if name in self._entries]
-        if one.event == "fork":
-            self._events.discard("human")
-        else:
-            self._events.add(one.event)
-            self._is_cut = self._is_cut or one.event != "resume"
+        return super().finish()
 
     def _add_call(self, entry: Entry, usage: Usage) -> None:
         calls, sent = self.session.calls, self._sent

@@ -322,7 +322,6 @@ class SessionCalls:
     def _continue(
         self, chain: _SessionChain, call: SessionCall, message: StoredMessage, parts: list[StoredPart], *, is_copy: bool
     ) -> None:
-        """What the session has after this call."""
         if message.record.is_summary:  # the next request begins with it; the call before it is still the last one
             chain.events, chain.waiting, chain.is_cut = {"compaction"}, [], True
             chain.last, chain.blocks = chain.last or call, 1

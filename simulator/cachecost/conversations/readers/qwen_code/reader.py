@@ -170,7 +170,6 @@ class QwenSession(SessionParser):
         self.session.project = self.session.project or record.cwd or ""
 
     def input(self, record: Record, node: Node, number: int) -> None:
-        """A person's words, or what a tool returned."""
         node.piece = self._piece("user", record.message)
         node.is_human = record.type == "user"
 
@@ -201,7 +200,6 @@ class QwenSession(SessionParser):
         return None if found is None else piece_of(kind, found.parts, self._keeps)
 
     def assistant(self, record: Record, node: Node, number: int) -> None:
-        """An answer."""
         node.piece = self._piece("model", record.message)
         if record.usage is None:
             return
