@@ -176,8 +176,11 @@ def import_files(
     errors, and the others are imported; without `overwrite`, so is a file whose recording exists with other content.
     Raises InputError if `out` cannot be written.
     """
-    if options.count:
-        options = replace(options, count=_count_once(options.count))
+    if count := options.count:  # a block of several files is counted once: counting is most of the work
+        known: dict[bytes, tuple[Mapping[str, int], str]] = {}
+        options = replace(
+            options, count=lambda block: known.get(block.digest) or known.setdefault(block.digest, count(block))
+        )
     target = _Target(Path(out))
     logs = Logs(list(map(input_path, paths)), options.format_, options.warn)
     try:
@@ -219,9 +222,6 @@ class _ReadFile:
         yield from self._calls
 
 
-_Source = InputFile | _ReadFile
-
-
 def _read_whole(one: InputFile, report: ImportReport) -> _ReadFile | None:
     try:
         return _ReadFile(one)
@@ -230,18 +230,7 @@ def _read_whole(one: InputFile, report: ImportReport) -> _ReadFile | None:
         return None
 
 
-def _count_once(count: Count) -> Count:
-    known: dict[bytes, tuple[Mapping[str, int], str]] = {}
-
-    def count_once(block: Block) -> tuple[Mapping[str, int], str]:
-        if block.digest not in known:
-            known[block.digest] = count(block)
-        return known[block.digest]
-
-    return count_once
-
-
-def _import(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
+def _import(group: Sequence[InputFile | _ReadFile], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
     if len(group) == 1 and name in CONVERSATIONS:

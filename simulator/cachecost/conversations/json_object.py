@@ -222,7 +222,6 @@ KIND = "steps"
 BETWEEN = ("human", "compaction", "edit", "model", "client", "error", "fork")
 """What may lie between two steps: a user message that holds anything besides tool results, a compaction, a context
 edit, another model, another version of the client, an API error, and that another step went on from the same one."""
-MICROSECONDS = 6
 
 NO_USAGE = Usage()
 
@@ -312,8 +311,8 @@ def _parse_step(line: JsonObject, number: int) -> TranscriptStep:
     step = TranscriptStep(number, line.line or 0, chain, before, model, usage, answered=answered)
     waited, took = line.number("waited_s"), line.number("took_s")
     if answered is not None:
-        step.after = None if waited is None else round(answered - waited, MICROSECONDS)
-        step.ended = None if took is None else round(answered + took, MICROSECONDS)
+        step.after = None if waited is None else round(answered - waited, 6)
+        step.ended = None if took is None else round(answered + took, 6)
     step.blocks, step.thinking = line.whole("blocks", 0) or 0, line.flag("thinking")
     known = f"an array of {', '.join(BETWEEN)}"
     step.between = tuple(

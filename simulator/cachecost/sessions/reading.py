@@ -86,11 +86,23 @@ class SessionStore:
         if path != IN_MEMORY:
             self._prepare_file()
         self._identity = identity_of(path)
-        self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+        self._database = database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         try:
-            self._prepare_tables()
+            database.execute("PRAGMA synchronous=NORMAL")
+            if self._stamps() == (APPLICATION, VERSION):
+                return
+            with self.writing():
+                if self._stamps() != (APPLICATION, VERSION):  # no other process made it meanwhile
+                    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+                    if tables and self._stamps()[0] != APPLICATION:
+                        raise sqlite3.DatabaseError(FOREIGN)
+                    stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
+                    for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
+                        database.execute(statement)
+            with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
+                database.execute("PRAGMA journal_mode=WAL")
         except BaseException:
-            self._database.close()
+            database.close()
             raise
 
     def _prepare_file(self) -> None:
@@ -110,22 +122,6 @@ class SessionStore:
                 path.chmod(0o600)
         except PermissionError as error:  # somebody else's file, or one that may only be read: SQLite says it too
             raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
-
-    def _prepare_tables(self) -> None:
-        database = self._database
-        database.execute("PRAGMA synchronous=NORMAL")
-        if self._stamps() == (APPLICATION, VERSION):
-            return
-        with self.writing():
-            if self._stamps() != (APPLICATION, VERSION):  # no other process made it meanwhile
-                tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-                if tables and self._stamps()[0] != APPLICATION:
-                    raise sqlite3.DatabaseError(FOREIGN)
-                stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
-                for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
-                    database.execute(statement)
-        with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
-            database.execute("PRAGMA journal_mode=WAL")
 
     def _stamps(self) -> tuple[int, int]:
         """(whose file it is, which version of it)."""

@@ -44,10 +44,6 @@ class CallSelection:
     end: float | None = None
     session: str | None = None
 
-    @property
-    def is_by_time(self) -> bool:
-        return self.start is not None or self.end is not None
-
     def has_number(self, number: int) -> bool:
         return not self.calls or any(first <= number <= (last or number) for first, last in self.calls)
 
@@ -111,7 +107,7 @@ def _select_calls(path: Path, calls: Iterable[Call], selection: CallSelection, c
     for call in calls:
         counts["seen"] += 1
         sessions.add(call.session)
-        if selection.is_by_time and call.timestamp is None:
+        if call.timestamp is None and (selection.start is not None or selection.end is not None):
             raise InputError([Fault(str(path), "this call has no timestamp: cut by calls or session", call.line)])
         is_in_session = selection.session is None or call.session == selection.session
         if is_in_session and selection.has_number(call.number or counts["seen"]) and selection.has_time(call.start):

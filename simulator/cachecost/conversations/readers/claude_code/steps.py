@@ -275,7 +275,6 @@ class Step(SessionCall):
 
 
 _piece_of_kind = cache(AnswerPiece)
-"""A block of which only the kind is known."""
 
 
 class Position(NamedTuple):
@@ -439,7 +438,6 @@ class DetailedTranscript(Transcript):
         return step
 
     def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
-        """As far as a step needs them: the content is not decoded twice."""
         return [_piece_of_kind(str(kind_of(block))) for block in self._content]
 
     def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:

@@ -258,18 +258,9 @@ def count_blocks(raw: msgspec.Raw) -> int:
         return 1
 
 
-def task_items(file: Path) -> dict[str, TaskItem]:
-    """Cline's list of tasks, by their ids; empty where it is missing or damaged."""
-    try:
-        state = file.stat()
-    except OSError:
-        return {}
-    return _task_items(file, state.st_mtime_ns, state.st_size)
-
-
 @lru_cache(maxsize=4)
-def _task_items(file: Path, _changed: int, _size: int) -> dict[str, TaskItem]:
-    """The same for one state of the file: it is large, and every task has to look there."""
+def task_items(file: Path, _changed: int, _size: int) -> dict[str, TaskItem]:
+    """Cline's list of tasks in one state of the file, by their ids: it is large, and every task has to look there."""
     found = read_json(file, list[TaskItem], [])
     return {item.id: item for item in found or []}
 
@@ -426,9 +417,7 @@ class TaskCalls(StoredCalls):
                 self._events.add("compaction")
             self._deleted = deleted or self._deleted
             if message.say == STARTED:
-                call = self._call(message, number, next(following))
-                if call is not None:
-                    yield call
+                yield from filter(None, [self._call(message, number, next(following))])
             else:
                 self._chars += len(message.text or "")
                 if message.say in COMPACTIONS:
@@ -492,10 +481,15 @@ class TaskCalls(StoredCalls):
         return use.model_provider_id, use.model_id
 
     def _item(self) -> TaskItem:
-        item = read_json(self.path.with_name("history_item.json"), TaskItem, self.faults)
+        if item := read_json(self.path.with_name("history_item.json"), TaskItem, self.faults):
+            return item
         own = self.path.absolute().parent
         tasks = own.parent.parent / "state" / "taskHistory.json"
-        return item or task_items(tasks).get(own.name) or TaskItem()
+        try:
+            state = tasks.stat()
+        except OSError:
+            return TaskItem()
+        return task_items(tasks, state.st_mtime_ns, state.st_size).get(own.name) or TaskItem()
 
     def _folder(self, messages: list[UiMessage]) -> str:
         """The folder that the first request names."""

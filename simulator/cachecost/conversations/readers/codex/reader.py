@@ -35,6 +35,7 @@ from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
 from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
@@ -397,11 +398,10 @@ def _counts(usage: Mapping[str, Any]) -> Counts:
 
 
 def _agent(meta: Meta) -> str:
-    source = meta.source.get("subagent") if isinstance(meta.source, dict) else None
+    source = object_or_empty(meta.source).get("subagent")
     if source is None:
         return ""
-    spawned = source.get("thread_spawn") if isinstance(source, dict) else None
-    names = spawned if isinstance(spawned, dict) else {}
+    names = object_or_empty(object_or_empty(source).get("thread_spawn"))
     name = meta.agent_role or names.get("agent_role") or meta.agent_nickname or names.get("agent_nickname")
     if name:
         return str(name)
@@ -416,9 +416,8 @@ ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Codex; None if it is not."""
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
-    if {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first:
-        return 'its first line is a "session_meta"'
-    return None
+    is_one = {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first
+    return 'its first line is a "session_meta"' if is_one else None
 
 
 def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:

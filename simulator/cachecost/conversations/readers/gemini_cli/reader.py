@@ -237,9 +237,8 @@ LACKS = (
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Gemini CLI; None if it is not."""
-    if {"sessionId", "projectHash"} <= set(top_keys(head)):
-        return 'its first object has a "sessionId" and a "projectHash"'
-    return None
+    is_one = {"sessionId", "projectHash"} <= set(top_keys(head))
+    return 'its first object has a "sessionId" and a "projectHash"' if is_one else None
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:

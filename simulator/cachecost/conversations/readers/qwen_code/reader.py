@@ -326,9 +326,8 @@ def sniff(head: bytes) -> str | None:
     Code's; but messages have "parts" instead of a "content"."""
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
     keys = set(top_keys(first))
-    if {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES):
-        return 'its first line has a "parentUuid" and a message with "parts"'
-    return None
+    is_one = {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES)
+    return 'its first line has a "parentUuid" and a message with "parts"' if is_one else None
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
