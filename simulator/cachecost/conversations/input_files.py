@@ -271,8 +271,8 @@ def open_input(path: Path) -> Any:
         if head[:2] != GZIP and head != ZSTD:
             return stream
         stream.close()
-        from cachecost.conversations.remote_files import open_gzip, open_zstd
+        from cachecost.conversations.remote_files import open_packed
 
-        return open_zstd(path) if head == ZSTD else open_gzip(path)
+        return open_packed(path, "zstd" if head == ZSTD else "gzip")
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error

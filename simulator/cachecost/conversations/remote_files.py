@@ -12,6 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from errno import EACCES, EIO, ENOENT, ETIMEDOUT
 from hashlib import blake2b
 from importlib import import_module
@@ -64,19 +65,14 @@ class PackedInput(RawIOBase):
         super().close()
 
 
-def open_gzip(path: Path) -> BufferedReader:
-    """A gzip file, open for reading."""
-    return BufferedReader(PackedInput(path, gzip, "gzip", (gzip.BadGzipFile, zlib.error)), BUFFER)
-
-
-def open_zstd(path: Path) -> BufferedReader:
-    """A zstd file, open for reading. Raises InputError where nothing can unpack it."""
-    for name in ZSTD_MODULES:
-        try:
-            module = import_module(name)
-        except ImportError:
-            continue
-        return BufferedReader(PackedInput(path, module, "zstd", (module.ZstdError,)), BUFFER)
+def open_packed(path: Path, name: str) -> BufferedReader:
+    """A gzip or zstd file, open for reading. Raises InputError where nothing can unpack it."""
+    if name == "gzip":
+        return BufferedReader(PackedInput(path, gzip, name, (gzip.BadGzipFile, zlib.error)), BUFFER)
+    for module_name in ZSTD_MODULES:
+        with suppress(ImportError):
+            module = import_module(module_name)
+            return BufferedReader(PackedInput(path, module, name, (module.ZstdError,)), BUFFER)
     raise InputError([Fault(str(path), "is packed with zstd: unpack it (zstd -d), or install zstandard")])
 
 
