@@ -17,7 +17,7 @@ import msgspec
 
 from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import STATUS
-from cachecost.conversations.readers.http.bodies import answer, decode_content
+from cachecost.conversations.readers.http.exchange import answer, decode_content
 from cachecost.conversations.readers.request_log import RequestLog
 from cachecost.live.bodies import COMPRESSIONS, decompressor, message_of_events
 from cachecost.live.clock import moment

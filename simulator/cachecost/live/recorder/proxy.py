@@ -20,7 +20,7 @@ from typing import Protocol
 import httpx2
 from starlette.types import Receive, Scope, Send
 
-from cachecost.conversations.readers.http.bodies import route_of
+from cachecost.conversations.readers.http.exchange import route_of
 from cachecost.live.clock import Clock, Say, ScaledClock, ignore
 from cachecost.live.keys import longest_first, query_secrets, secrets_in
 from cachecost.live.loopback import LOOPBACK, QuietServer, client_left, messages_error
