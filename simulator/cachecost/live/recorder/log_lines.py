@@ -5,9 +5,16 @@ answer its message, usage, error and the time of its first token are read.
 """
 
 from __future__ import annotations
+
 import json
-import msgspec
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
 from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import STATUS
 from cachecost.conversations.readers.http.exchange import answer, decode_content
@@ -17,10 +24,6 @@ from cachecost.live.clock import moment
 from cachecost.live.keys import redact_text, redact_value, remove_secrets, secrets_of, workspace_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import BareWord, NotAMessage
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 MOST_BYTES = 64 << 20
 """The longest body that is recorded, encoded or decoded; the API accepts 32 MB. A longer one is only forwarded."""

@@ -5,23 +5,35 @@ at the first call that comes back.
 """
 
 from __future__ import annotations
+
 import asyncio
-import httpx2
 import secrets
 import socket
 import time
-from cachecost.conversations.readers.http.exchange import route_of
-from cachecost.live.clock import Clock, Say, ScaledClock, ignore
-from cachecost.live.keys import longest_first, query_secrets, secrets_in
-from cachecost.live.loopback import LOOPBACK, QuietServer, client_left, messages_error
-from cachecost.live.recorder.log_lines import BodyCopy, Capture, CaptureMemory, Pairs, decoded, for_client, for_upstream, has_two_lengths
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from starlette.types import Receive, Scope, Send
 from types import FrameType
 from typing import Protocol
+
+import httpx2
+from starlette.types import Receive, Scope, Send
+
+from cachecost.conversations.readers.http.exchange import route_of
+from cachecost.live.clock import Clock, Say, ScaledClock, ignore
+from cachecost.live.keys import longest_first, query_secrets, secrets_in
+from cachecost.live.loopback import LOOPBACK, QuietServer, client_left, messages_error
+from cachecost.live.recorder.log_lines import (
+    BodyCopy,
+    Capture,
+    CaptureMemory,
+    Pairs,
+    decoded,
+    for_client,
+    for_upstream,
+    has_two_lengths,
+)
 
 HEADER = b"x-cachecost-recorder"
 """One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
