@@ -15,6 +15,7 @@ import pytest
 from cachecost.base.errors import MEANINGS, ExitCode, Fault, InputError
 from cachecost.cli import COMMANDS, cachecost, exit_code
 from cachecost.commands.catalogue import COMMAND_GROUPS
+from slow_cases import mostly_slow
 
 WORDS_NOT_USED = re.compile(
     r"\b(asked|told|wish(es)?|dear(er|est)?|(?<!--)beside|whole story|a fault|lifetimes?|words to)\b", re.I
@@ -140,7 +141,7 @@ def test_the_page_on_completion_shows_what_switches_it_on() -> None:
     assert all(f"_CACHECOST_COMPLETE={shell}_source cachecost" in page for shell in ("bash", "zsh", "fish"))
 
 
-@pytest.mark.parametrize("words", ["validate", "replay", "explain", "whatif", "lint", "bill"])
+@pytest.mark.parametrize("words", mostly_slow(["validate", "replay", "explain", "whatif", "lint", "bill"], 2))
 def test_a_command_that_draws_nothing_loads_no_charts(words: str) -> None:
     """matplotlib takes 0.8 s to import."""
     code = "import sys; from cachecost.cli import cachecost; cachecost.main(sys.argv[1:], standalone_mode=False); "

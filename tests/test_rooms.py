@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cachecost
-from tools.house import measure_rooms
+from tools.house import function_names, imported_names, used_once
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "simulator" / "cachecost"
@@ -104,5 +104,7 @@ def test_files_and_functions_can_be_read_in_one_go() -> None:
 
 
 def test_helpers_that_are_called_once_stay_few() -> None:
-    sizes = measure_rooms().values()
-    assert sum(size.used_once for size in sizes) <= USED_ONCE * sum(size.functions for size in sizes)
+    trees = [tree_of(path) for path in FILES]
+    imported = imported_names(trees)
+    functions = sum(len(function_names(tree)) for tree in trees)
+    assert sum(len(used_once(tree, imported)) for tree in trees) <= USED_ONCE * functions

@@ -12,7 +12,7 @@ import io
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,33 +41,42 @@ LAST_RELEASE = HouseSize(997, 108_643, 787_952, 8_215, 2_838)
 def measure_text(text: str, imported: set[str]) -> HouseSize:
     """The size of one module; `imported` are the names that other modules import. Raises SyntaxError."""
     tree = ast.parse(text)
+    tokens = sum(token.type in COUNTED for token in tokenize.generate_tokens(io.StringIO(text).readline))
+    names = function_names(tree)
+    return HouseSize(1, len(text.splitlines()), tokens, len(names), len(used_once(tree, imported)))
+
+
+def function_names(tree: ast.Module) -> list[str]:
+    """The names of all functions of a module."""
+    return [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def used_once(tree: ast.Module, imported: set[str]) -> list[str]:
+    """The private functions of a module with one call site; `imported` are the names that other modules import."""
     names = Counter(
         node.id if isinstance(node, ast.Name) else node.attr
         for node in ast.walk(tree)
         if isinstance(node, ast.Name | ast.Attribute)
     )
-    functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    private = [name for name in functions if name.startswith("_") and not name.startswith("__")]
-    once = sum(names[name] == 1 and name not in imported for name in private)
-    tokens = sum(token.type in COUNTED for token in tokenize.generate_tokens(io.StringIO(text).readline))
-    return HouseSize(1, len(text.splitlines()), tokens, len(functions), once)
+    private = [name for name in function_names(tree) if name.startswith("_") and not name.startswith("__")]
+    return [name for name in private if names[name] == 1 and name not in imported]
+
+
+def imported_names(trees: Iterable[ast.Module]) -> set[str]:
+    """The names that modules import from others."""
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {alias.name for node in nodes for alias in node.names}
 
 
 def measure_rooms(package: Path = PACKAGE) -> dict[str, HouseSize]:
     """The size of each folder directly in the package; "" are the files beside them."""
     texts = {path: path.read_text() for path in sorted(package.rglob("*.py"))}
-    imported = {name for text in texts.values() for name in _imported_names(text)}
+    imported = imported_names(map(ast.parse, texts.values()))
     rooms: dict[str, HouseSize] = {}
     for path, text in texts.items():
         room = path.relative_to(package).parts[0] if path.parent != package else ""
         rooms[room] = rooms.get(room, HouseSize(0, 0, 0, 0, 0)).plus(measure_text(text, imported))
     return rooms
-
-
-def _imported_names(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom):
-            yield from (alias.name for alias in node.names)
 
 
 def render_sizes(rooms: dict[str, HouseSize]) -> str:

@@ -15,12 +15,13 @@ from hypothesis import strategies as some
 
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.judging import evidence_of
-from cachecost.conversations.json_object import TranscriptStep, steps_to_records
+from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from step_records import steps_to_records
 
 RULES, PRICES = RuleBook(), PriceBook()
 AT = 1767348000.0

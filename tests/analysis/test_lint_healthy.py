@@ -35,6 +35,7 @@ def serious(found: Sequence[LintFinding]) -> list[str]:
     return [one.code for one in found if not one.is_note]
 
 
+@pytest.mark.slow
 def test_the_benchmark_log_of_2000_requests(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     write_log(path, Shape())

@@ -10,6 +10,7 @@ import pytest
 from planted.catalogue import FAULTS, base_of
 from planted.fault import sent
 from planted.miscounted import explained_by_bills
+from slow_cases import mostly_slow
 
 BY_LENGTH = {"too short"}
 """Whether its fix pays depends on how far the prefix is from the minimum."""
@@ -38,7 +39,9 @@ def problems(names: Sequence[str], layer: str, share: float) -> dict[str, str]:
     return {name: words for name, words in found.items() if words}
 
 
-@pytest.mark.parametrize(("number", "layer", "share"), [(number, *case) for number, case in enumerate(MISCOUNTS)])
+@pytest.mark.parametrize(
+    ("number", "layer", "share"), mostly_slow([(number, *case) for number, case in enumerate(MISCOUNTS)], 3)
+)
 def test_a_part_of_the_faults_is_found_under_each_miscount(number: int, layer: str, share: float) -> None:
     assert problems(COUNTED[number :: len(MISCOUNTS)], layer, share) == {}
 

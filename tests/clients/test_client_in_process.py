@@ -1,10 +1,12 @@
 """The Python SDK against the simulated API without a socket: a tool loop, billed as the same loop over a socket is."""
 
+from __future__ import annotations
+
 import asyncio
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import anthropic
 import clients_bench
 import httpx2
 import session
@@ -19,6 +21,9 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from loopback import Loopback
+
+if TYPE_CHECKING:
+    import anthropic
 
 BEGIN = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 BREAKPOINT = {"type": "ephemeral"}
@@ -54,6 +59,8 @@ async def loop(client: anthropic.AsyncAnthropic, **breakpoints: object) -> list[
 
 
 def looped(billed: Meter, **breakpoints: object) -> list[anthropic.types.Message]:
+    import anthropic
+
     async def run() -> list[anthropic.types.Message]:
         app = app_of(ServerState(AgentAnswerer(), billed, SteppingClock(2.0, BEGIN)), [])
         transport = Loopback(app)

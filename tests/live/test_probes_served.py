@@ -75,6 +75,7 @@ def test_a_small_budget_is_kept_and_what_is_missing_is_said() -> None:
     assert findings[1].explanation.startswith("stopped: ")
 
 
+@pytest.mark.slow
 def test_failures_on_the_way_settle_nothing_wrong() -> None:
     budget = DollarBudget(Decimal(20))
     findings = _run(budget, OTHERWISE, ["429:0.1", "529:0.05"])
@@ -82,5 +83,6 @@ def test_failures_on_the_way_settle_nothing_wrong() -> None:
     assert len([one for one in findings if one.value is not None]) >= 8
 
 
+@pytest.mark.slow
 def test_the_key_is_nowhere_in_the_file() -> None:
     assert KEY not in rules_text(_run(DollarBudget(Decimal(1)), {}), DAY)

@@ -39,6 +39,7 @@ from recorder_upstream import (
 )
 
 from cachecost.conversations.readers.detect import read_calls
+from slow_cases import mostly_slow
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes in /proc")
 HEADERS = [(b"x-api-key", b"sk-ant-api03-planted-key-1"), (b"anthropic-version", b"2023-06-01")]
@@ -248,6 +249,7 @@ def kill_all(mode: str, keep_alive: bool, path: Path, url: str, seconds: float) 
     return len(ended), len(ended - found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_alive", [False, True])
 @pytest.mark.parametrize("mode", ["keep", "digest"])
 def test_both_killed_soon_after_the_start_nothing_is_lost(mode: str, keep_alive: bool, tmp_path: Path) -> None:
@@ -279,12 +281,12 @@ def trial(mode: str, is_small: bool, folder: Path, seed: int, kills: int) -> Non
             made.round(f"http://127.0.0.1:{api.port}")
 
 
-@pytest.mark.parametrize(("mode", "kills"), [("keep", 3), ("digest", 3), ("serve", 1)])
+@pytest.mark.parametrize(("mode", "kills"), mostly_slow([("digest", 3), ("keep", 3), ("serve", 1)], 1))
 def test_killed_a_few_times_nothing_is_lost(mode: str, kills: int, tmp_path: Path) -> None:
     trial(mode, False, tmp_path, 1, kills)
 
 
-@pytest.mark.parametrize(("mode", "kills"), [("keep, quiet", 1), ("digest, quiet", 2)])
+@pytest.mark.parametrize(("mode", "kills"), mostly_slow([("keep, quiet", 1), ("digest, quiet", 2)], 1))
 def test_killed_on_a_disk_that_fills_up_nothing_is_lost_unsaid(mode: str, kills: int, tmp_path: Path) -> None:
     with small_disk(tmp_path):
         trial(mode, True, tmp_path, 1, kills)

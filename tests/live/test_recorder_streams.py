@@ -28,10 +28,12 @@ from recorder_upstream import (
 )
 
 from cachecost.conversations.readers.detect import read_calls
+from slow_cases import mostly_slow
 
 MANY = 200
 
 
+@pytest.mark.slow
 def test_two_hundred_streams_at_once_without_an_error_or_a_lost_record(tmp_path: Path) -> None:
     """None ends before all have begun, the first ends last, and the file has the order of starts."""
     begun: list[str] = []
@@ -105,7 +107,7 @@ def running_call(running: Running, signs: int, go_on: asyncio.Event, is_begun: a
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("signs", [1, 2])
+@pytest.mark.parametrize("signs", mostly_slow([2, 1], 1))
 def test_the_first_signal_lets_running_calls_end_and_the_second_cuts_them(tmp_path: Path, signs: int) -> None:
     go_on, is_begun = asyncio.Event(), asyncio.Event()
 
@@ -160,7 +162,7 @@ def test_a_second_signal_ends_a_recorder_whose_client_does_not_read(tmp_path: Pa
     assert code == 0
 
 
-@pytest.mark.parametrize("content", ["keep", "digest"])
+@pytest.mark.parametrize("content", mostly_slow(["digest", "keep"], 1))
 def test_a_second_signal_does_not_wait_for_the_predictions(tmp_path: Path, content: str) -> None:
     """The other process hangs; the recorder has written all calls by itself."""
     path = tmp_path / "r.jsonl"

@@ -16,6 +16,7 @@ from cachecost.live.request_log import CallLog
 from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
 from loopback import Loopback
+from slow_cases import mostly_slow
 
 REQUESTS = 250
 FORM = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object", "required": ["a"]}}}
@@ -77,7 +78,7 @@ def request_of(api, dice):
     return {"method": "POST", "url": path, "headers": dict(key), "content": body_of(dice, bodies)}
 
 
-@pytest.mark.parametrize("api", OTHERS, ids=lambda api: api.name)
+@pytest.mark.parametrize("api", mostly_slow(OTHERS, 1), ids=lambda api: api.name)
 def test_no_request_makes_an_internal_error(api, tmp_path):
     said = []
 

@@ -12,6 +12,7 @@ from tests.browser_pages import VIEWS, View, Window, opened_window
 from tests.command_runs import run_here
 from tests.demo_sessions import SESSION, write_demo, write_fixed
 
+from slow_cases import mostly_slow
 from tools.pages import running_views
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def faults_of(window: Window, name: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("view", "width"), CASES)
+@pytest.mark.parametrize(("view", "width"), mostly_slow(CASES, 4))
 def test_nothing_is_cut_covered_pale_or_without_a_name(view: View, width: int, window: Window, served: Served) -> None:
     window.said.clear()
     window.asked.clear()

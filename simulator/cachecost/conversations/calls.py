@@ -1,11 +1,4 @@
-"""A call: one request and when it was sent. A recorded call adds its bill, a planned call adds its purpose.
-
-Token lengths of a call that are known without its bill: `lengths` in a line of a request log.
-
-What the API charged for recorded calls: the usage it returned, at the prices of each call's day.
-
-The `usage` object of the Messages API -> our `Usage`.
-"""
+"""A call: a request, when it was sent, its bill and the lengths that are known without one; and the sum of bills."""
 
 from __future__ import annotations
 
@@ -98,13 +91,10 @@ def billed_lengths(call: Call) -> KnownLengths:
     hours = [breakpoint for breakpoint in sent if breakpoint.ttl == "1h"] if billed.write_1h and billed.write_5m else []
     ends = [(hours[-1], billed.read + billed.write_1h)] if hours else []
     ends.append((sent[-1], cached))
-    prefixes = tuple(_prefix_length(breakpoint, tokens) for breakpoint, tokens in ends)
+    prefixes = tuple(
+        PrefixLength(str(end.layer), end.node.length - 1 if end.node else -1, end.index, tokens) for end, tokens in ends
+    )
     return KnownLengths(billed.total_input, billed.output_tokens, prefixes)
-
-
-def _prefix_length(breakpoint: Breakpoint, tokens: int) -> PrefixLength:
-    message = breakpoint.node.length - 1 if breakpoint.node else -1
-    return PrefixLength(str(breakpoint.layer), message, breakpoint.index, tokens)
 
 
 def parse_lengths(found: Any) -> KnownLengths:
@@ -148,10 +138,8 @@ _set = msgspec.structs.force_setattr
 
 @value
 class Iteration:
-    """One of the passes that the usage of a call lists: "message", "compaction", "advisor_message" …
-
-    `model` is that of the pass; "" is the call's own.
-    """
+    """One of the passes that the usage of a call lists: "message", "compaction", "advisor_message" … `model` is that of
+    the pass; "" is the call's own."""
 
     kind: str
     usage: Usage
@@ -403,8 +391,13 @@ class BillTotal(msgspec.Struct):
         if charged is not None:
             self.charged += charged
             self.charged_calls += 1
+        moment = moment_of(None if call.timestamp is None else call.start, call.day)
+        terms, priced = terms_of(call.request.params, call.is_batch), list[tuple[Prices, Usage]]()
         try:
-            priced = [(self._prices(call, model or call.request.model, usage, book), usage) for model, usage in parts]
+            for name, usage in parts:
+                model = name or call.request.model
+                quote = book.quote(host_of(call.host, self.host, model), model, moment, terms)
+                priced.append((quote.of(usage.total_input), usage))
         except CannotEvaluate as error:
             if charged is None:
                 self.unpriced[str(error)] += 1
@@ -417,11 +410,6 @@ class BillTotal(msgspec.Struct):
         for prices, usage in priced:
             known = self._priced.get(id(prices))
             self._priced[id(prices)] = prices, usage if known is None else known[1] + usage
-
-    def _prices(self, call: Call, model: str, usage: Usage, book: PriceBook) -> Prices:
-        moment = moment_of(None if call.timestamp is None else call.start, call.day)
-        terms = terms_of(call.request.params, call.is_batch)
-        return book.quote(host_of(call.host, self.host, model), model, moment, terms).of(usage.total_input)
 
 
 NOTHING: dict[str, Any] = {}
@@ -489,13 +477,9 @@ def _wire_usage_tokens(value: Any, name: str, path: str) -> int:
 
 
 def parse_iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
-
     passes = usage.get("iterations") if isinstance(usage, dict) else None
     if not isinstance(passes, list) or not all(isinstance(one, dict) for one in passes):
         return ()
-    return tuple(
-        Iteration(
-            str(one.get("type") or "message"), parse_usage(one, f"{path}.iterations.{n}"), str(one.get("model") or "")
-        )
-        for n, one in enumerate(passes)
-    )
+    names = [(str(one.get("type") or "message"), str(one.get("model") or "")) for one in passes]
+    usages = [parse_usage(one, f"{path}.iterations.{n}") for n, one in enumerate(passes)]
+    return tuple(Iteration(kind, usage, model) for (kind, model), usage in zip(names, usages, strict=True))

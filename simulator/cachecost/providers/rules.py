@@ -6,7 +6,7 @@ milliseconds, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from math import exp
 from pathlib import Path
@@ -139,6 +139,12 @@ WHERE_STATED = (
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
+ELSEWHERE = (
+    *("frame", "tool_prompt", "forced_tail", "thinking_tokens", "adaptive_tokens", "read_range"),
+    *("visibility_lag", "collapses_runs"),
+    *("visibility", "affinity", "sticky_routing_s", "serves"),
+)
+"""Rules that are more than a field of ModelRules; the last four are facts that the cache model does not use."""
 WAYS = {
     "lookback": "uses breakpoints with a lookback",
     "boundaries": "uses breakpoints, and looks for entries at breakpoints and at the ends of messages",
@@ -402,6 +408,7 @@ class RuleBook:
 
     def _resolve(self, host: str, name: str, day: date | None) -> ModelRules:
         book, assumptions = catalogue(host), self.assumptions.on(host)
+        _check_rule_names(host, book.rules)
         model = book.under(book.model(name, day), assumptions)
         when = day or book.data_date
         if when < model.released:
@@ -436,6 +443,15 @@ class RuleBook:
             **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if book.states(model, name)},
         )
         return replace(rules, **own) if own else rules
+
+
+def _check_rule_names(host: str, stated: Collection[str]) -> None:
+    """Raises ValueError for a rule that nothing reads, and for one that is missing."""
+    known = {*NEEDED, *WHERE_STATED, *ELSEWHERE}
+    unread = [f"nothing reads [rules.{name}]{nearest(name, known)}" for name in stated if name not in known]
+    missing = [f"[rules.{name}] is missing" for name in NEEDED if name not in stated]
+    if unread or missing:
+        raise ValueError(f"rules/{host}.toml: {'; '.join([*unread, *missing])}")
 
 
 def _plain(value: Any) -> Any:

@@ -673,10 +673,7 @@ class Placement:
 
     @property
     def automatic(self) -> TTL | None:
-        for each in self.primitives:
-            if isinstance(each, Automatic):
-                return self.ttl_of(each)
-        return None
+        return next((self.ttl_of(each) for each in self.primitives if isinstance(each, Automatic)), None)
 
     def ttl_of(self, primitive: Primitive) -> TTL:
         return primitive.ttl or self.ttl

@@ -338,13 +338,10 @@ class StrategySpec(BaseModel):
     def resolve(self) -> Agent | Strategy:
         """The preset with what is given here, under this name. Raises ValueError where that makes no sense."""
         base = find_strategy(self.preset) if self.preset else Agent(name=self.name)
-        if isinstance(base, Agent):
-            return self._apply_to(base)
-        if self.model_fields_set - {"name", "preset", *ABOUT_THE_REPORT} or self.name != base.name:
-            raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
-        return base
-
-    def _apply_to(self, base: Agent) -> Agent:
+        if not isinstance(base, Agent):
+            if self.model_fields_set - {"name", "preset", *ABOUT_THE_REPORT} or self.name != base.name:
+                raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
+            return base
         if self.inquiry is not None and base.inquiry_by_host:
             raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
         primitives = None if self.breakpoints is None else tuple(self.breakpoints)

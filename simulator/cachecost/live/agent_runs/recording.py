@@ -51,7 +51,6 @@ from cachecost.tokens.factory import FILLER
 from cachecost.tokens.tokenizers import count_content
 
 ANSWERS = ("conversation", "answers")
-IN_FILES = ("script:", "recording:")
 
 
 def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
@@ -66,7 +65,7 @@ def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
             path = ".".join(ANSWERS)
             faults = [replace(one, message=f"{path}{one.message.removeprefix('replies')}") for one in error.faults]
             raise InputError(faults) from None
-    kind = next((kind for kind in IN_FILES if answers.startswith(kind)), None)
+    kind = next((kind for kind in ("script:", "recording:") if answers.startswith(kind)), None)
     text = f"{kind}{folder / answers.removeprefix(kind)}" if kind else answers
     try:
         return answerer_from(text)
@@ -75,8 +74,6 @@ def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
 
 
 NO_REQUEST = "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
-SHOWN_LINES = 12
-"""How much of the end of a command's stderr is shown."""
 
 
 def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: Say) -> RecordedScenario:
@@ -193,4 +190,5 @@ class _Job:
         secrets = secrets_in_environment(os.environ, self.source.env)
         printed = redact_text(ended.errors, secrets) if ended else ""
         fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
-        return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])
+        # how much of the end of a command's stderr is shown
+        return CommandFailed(fault, printed.rstrip().splitlines()[-12:])

@@ -102,8 +102,6 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
     return StrategyOutcome(planned, tuple(compared), tuple(notes))
 
 
-ABOUT_THE_CALL = frozenset({400, 413, 422})
-"""Statuses that concern one body only: later calls may succeed."""
 Say = Callable[[LiveCall, AnsweredCall], None]
 
 
@@ -121,9 +119,7 @@ class PlanRunner:
 
     def __init__(self, run: LiveRun, sender: BudgetedSender, journal: Journal, say: Say) -> None:
         self._plan, self._clock = run.plan, run.clock
-        self._sender = sender
-        self._journal = journal
-        self._say = say
+        self._sender, self._journal, self._say = sender, journal, say
         self._room = asyncio.Semaphore(run.parallel)
         self._stopped = asyncio.Event()
         self._ended = RunEnd()
@@ -175,7 +171,8 @@ class PlanRunner:
                 why = f"{words}: {error}" if words else str(error)
                 self._journal.add_failed(step.label, error)
                 self._ended.failed[step.label] = why
-                if error.status not in ABOUT_THE_CALL:
+                # statuses that concern one body only: later calls may succeed
+                if error.status not in (400, 413, 422):
                     self._stop(f"stopped after {step.label} failed: {why}")
         except OverBudget as error:
             self._stop(f"stopped before {step.label}: {error}")

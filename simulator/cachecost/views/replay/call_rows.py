@@ -38,18 +38,9 @@ def _layer_cost(layer: Layer, row: CallRow) -> Decimal:
 
 
 FIELDS: dict[str, Field] = {
-    "strategy": attrgetter("strategy"),
-    "call": attrgetter("call"),
-    "timestamp": attrgetter("timestamp"),
-    "model": attrgetter("model"),
-    "purpose": attrgetter("purpose"),
-    "turn": attrgetter("turn"),
-    "inquiry": attrgetter("inquiry"),
-    "output_is_recorded": attrgetter("output_is_recorded"),
+    **{name: attrgetter(name) for name in ("strategy", "call", "timestamp", "model", "purpose", "turn", "inquiry")},
+    **{name: attrgetter(name) for name in ("output_is_recorded", "cause", "error", "session", "project", "agent")},
     "cost_usd": _usd_field(attrgetter("cost.total")),
-    "cause": attrgetter("cause"),
-    "error": attrgetter("error"),
-    **{name: attrgetter(name) for name in ("session", "project", "agent")},
     "file": lambda row: file_name(row.file),
     "line": lambda row: row.line or None,
 }

@@ -86,8 +86,7 @@ class StrategyRow:
 
 @dataclass(frozen=True, slots=True)
 class BilledRow:
-    """What a recording was billed: its cells by the key of their column, and `saving`: the amount in large type with
-    its words."""
+    """What a recording was billed; `saving` is the amount in large type with its words, `cells` are by column key."""
 
     cost: Decimal
     cells: Mapping[str, str]
@@ -121,7 +120,6 @@ def run_page(
     questions = question_variants(summaries)
     variants = [variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else []
     variants += [questions] if questions else []
-
     providers, *charts = _charts(summaries)
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(
@@ -149,7 +147,10 @@ def run_page(
         providers=providers,
         charts=charts,
         layers=layer_table(main) if main.lines else None,
-        findings=list(map(_finding_section, result.explanations)),
+        findings=[
+            (next(headline(one, groups)), findings_table(one) if groups else None)
+            for one, groups in ((one, group_findings(one)) for one in result.explanations)
+        ],
         variants=variants,
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
@@ -161,11 +162,6 @@ def run_page(
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
     )
-
-
-def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
-    groups = group_findings(explanation)
-    return next(headline(explanation, groups)), findings_table(explanation) if groups else None
 
 
 def _saving(summary: Summary) -> tuple[str, str] | None:
