@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import strategies as some
 
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.judging import evidence_of
+from cachecost.base.structs import replace
 from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.ledger.results import Judgement

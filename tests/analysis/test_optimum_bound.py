@@ -6,7 +6,6 @@ On random logs whose bills contradict one another, begin warm and lose what was 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -21,6 +20,7 @@ from cachecost.analysis.optimum.online_rule import try_presets
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Message, Part, Thread, given_block

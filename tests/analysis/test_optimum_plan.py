@@ -5,7 +5,6 @@ readings.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -31,6 +30,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
 from cachecost.analysis.optimum.plan_run import rounds
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.render import BreakpointPrefix

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from math import comb
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from cachecost.analysis.fidelity.judging import evidence_of, evidence_of_hosts
 from cachecost.analysis.fidelity.validation import Validation, is_held_out
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Fidelity
 from cachecost.providers.listing import DATA
 from cachecost.providers.prices import PriceBook

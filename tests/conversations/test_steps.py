@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.json_object import BETWEEN, JsonObject, TranscriptStep, parse_steps
 from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.providers.usage import Usage, usage_of

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from cachecost.base.structs import replace
 from cachecost.providers import rules as module
 from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.rules import RuleBook

@@ -5,7 +5,6 @@ draws.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.conversations.distributions import (
     Choice,
     LogNormal,

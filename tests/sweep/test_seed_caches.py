@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bodies import RULES
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Writer, write_at_breakpoints
 from cachecost.caches.expiry import CacheEntry
 from cachecost.providers.assumptions import Assumptions

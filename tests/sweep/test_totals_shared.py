@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.conversations.distributions import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.conversations.model import (
     Aside,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, paragraph, rows_of
 from cachecost.api.setup import CountOptions, check_choice, check_files, compare, setup_of
 from cachecost.base.formatting import count_text, dollars, percent
+from cachecost.base.structs import replace
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.results import AssumptionSupport, Fidelity
 from cachecost.tokens.factory import TEXT_COUNTERS

@@ -428,8 +428,7 @@ def _store_records(table: dict[str, dict[str, str]], records: Iterable[dict[str,
 
 def _rules_record(rules: ModelRules) -> dict[str, str]:
     """Everything of the rules that may change what a call reads, writes or counts."""
-    names = (field.name for field in fields(rules) if field.name not in NOT_ITS_EFFECT)
-    plain = {name: str(getattr(rules, name)) for name in names}
+    plain = {name: str(getattr(rules, name)) for name in rules.__struct_fields__ if name not in NOT_ITS_EFFECT}
     ttls = {f"TTL {name}": f"{seconds:g} s" for name, seconds in rules.ttl_s.items()}
     hidden = {"hidden tokens": short(str(rules.hidden).encode())}
     ours, default = rules.assumptions, type(rules.assumptions)()

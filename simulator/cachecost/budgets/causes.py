@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
 
 from cachecost.analysis.explain.explaining import explain
 from cachecost.base.formatting import all_of, count_text
+from cachecost.base.structs import replace
 from cachecost.budgets.baseline import Baseline, BaselineRow, BlockEntry, Entries, Figures, Fingerprints, rows_of
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.budgets.verdicts import CostChange

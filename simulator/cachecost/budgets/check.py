@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 from cachecost.base.errors import Fault, InputError, NamesNotKnown
+from cachecost.base.structs import replace
 from cachecost.base.yaml_text import SourcePlace
 from cachecost.budgets.baseline import FILE_NAME, RECORDING, Baseline, baseline_of, read_baseline, write_accepted
 from cachecost.budgets.determinism import check_determinism

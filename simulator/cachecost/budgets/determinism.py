@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import zip_longest
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.base.formatting import count_text, dollars
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.causes import limit_changes
 from cachecost.budgets.source_lines import search_texts

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from cachecost.base.formatting import all_of, count_text, dollars, exact, exact_dollars
 from cachecost.base.yaml_text import SourcePlace
@@ -69,8 +71,9 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
 @cache
 def rule_defaults() -> Mapping[str, str]:
     """Rules that a model need not state, as a baseline writes their default."""
-    stated = {field.name: field.default for field in fields(ModelRules) if field.default is not MISSING}
-    made = {field.name: field.default_factory() for field in fields(ModelRules) if field.default_factory is not MISSING}
+    found = msgspec.structs.fields(ModelRules)
+    stated = {field.name: field.default for field in found if field.default is not msgspec.NODEFAULT}
+    made = {field.name: field.default_factory() for field in found if field.default_factory is not msgspec.NODEFAULT}
     return {name: str(default) for name, default in {**stated, **made}.items()}
 
 

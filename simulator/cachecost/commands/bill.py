@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import click
 
 from cachecost.base.errors import ExitCode
 from cachecost.base.formatting import count_text, inert
+from cachecost.base.structs import replace
 from cachecost.base.times import LOCAL, find_zone, iso
 from cachecost.commands import options
 from cachecost.commands.catalogue import is_from_file

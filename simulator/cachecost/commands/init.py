@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
+import msgspec
 
 from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
 from cachecost.base.extras import PLACEHOLDER, workflow_requirement
-from cachecost.base.structs import value
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.providers.hosts import maker_of
 
@@ -128,8 +128,7 @@ READS_WORDS = re.compile(
 TURN = " {turn}"
 
 
-@value
-class ModelName:
+class ModelName(msgspec.Struct, frozen=True):
     """A model, its host, and where the source names it."""
 
     id: str
@@ -138,8 +137,7 @@ class ModelName:
     line: int
 
 
-@value
-class EntryPoint:
+class EntryPoint(msgspec.Struct, frozen=True):
     """What starts the agent, why that, and all client libraries that the project imports.
 
     `model` is None where the source names none that is known. `python_path` is the folder of its packages ("": where
@@ -158,8 +156,7 @@ class EntryPoint:
         return not self.command.startswith(("node ", "npm ", "npx ", "bun ", "deno "))
 
 
-@value
-class _Candidate:
+class _Candidate(msgspec.Struct, frozen=True):
     command: str
     reason: str
     source: SourceFile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -161,4 +160,4 @@ def _print_json(name: str, rows: Iterable[Any]) -> None:
 
 
 def _plain(row: Any) -> Any:
-    return dataclasses.asdict(row) if dataclasses.is_dataclass(row) and not isinstance(row, type) else row
+    return msgspec.to_builtins(row, enc_hook=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,6 +17,7 @@ import click
 
 from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
+from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, RecordingPath

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.base.formatting import count_text, inert_json
-from cachecost.base.structs import value
+from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand
@@ -99,8 +98,7 @@ def price_note(prices: PriceBook, host: str, name: str, day: date, now: date) ->
 REPLAYING = "replaying"
 
 
-@value
-class ReplayJob:
+class ReplayJob(msgspec.Struct, frozen=True):
     """What to replay, and under which options. The bills of the calls that are read are added to `bill`."""
 
     logs: Logs

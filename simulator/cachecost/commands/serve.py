@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +14,7 @@ import click
 from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options

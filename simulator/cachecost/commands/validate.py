@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from cachecost.base.errors import InputError, exit_code
+from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, OutputPath

@@ -12,7 +12,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.limits import MOST_TOKENS, is_number, is_tokens
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.conversations.readers.common.message_threads import why_not_whole
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, given_block
@@ -25,8 +25,7 @@ KEYS = ("prompt", "output", "prefixes")
 MOST_PREFIXES = 2
 
 
-@value
-class PrefixLength:
+class PrefixLength(msgspec.Struct, frozen=True):
     """The length in tokens of the prompt up to a block: `layer`, `message` (from 0; −1 outside messages), `index`."""
 
     layer: str
@@ -39,8 +38,7 @@ class PrefixLength:
         return {"at": [self.layer, *message, self.index], "tokens": self.tokens}
 
 
-@value
-class KnownLengths:
+class KnownLengths(msgspec.Struct, frozen=True):
     """The lengths of a call in tokens. `prompt` is 0 and `output` None where they are not known."""
 
     prompt: int = 0
@@ -136,8 +134,7 @@ ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not pub
 _set = msgspec.structs.force_setattr
 
 
-@value
-class Iteration:
+class Iteration(msgspec.Struct, frozen=True):
     """One of the passes that the usage of a call lists: "message", "compaction", "advisor_message" … `model` is that of
     the pass; "" is the call's own."""
 
@@ -146,8 +143,7 @@ class Iteration:
     model: str = ""
 
 
-@value
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A request and everything about it that is not in the body: of a log or recording with its bill, or simulated.
 
     `start` is in seconds since the epoch, `timestamp` the same in ISO 8601 (None: unknown), `first_token_s` the seconds

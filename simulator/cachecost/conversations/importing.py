@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import count as count_from
@@ -16,6 +16,7 @@ from typing import Any
 from cachecost.base.atomic_files import CannotWrite, private_mode
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import BillTotal, Call

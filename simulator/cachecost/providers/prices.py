@@ -13,9 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.limits import is_amount, is_tokens
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.hosts import DEFAULT_HOST, Model, catalogue, host_of, hosts, unknown_host, unknown_model
 from cachecost.providers.pricerows import (
@@ -222,8 +224,7 @@ REGION = "in "
 """What a mode begins with that is a region other than the US."""
 
 
-@value
-class CallMoment:
+class CallMoment(msgspec.Struct, frozen=True):
     """When a call was made: its `day` picks the rows, its time `at` decides whether it is one of the peak hours."""
 
     day: date | None
@@ -234,8 +235,7 @@ Moment = CallMoment | date | None
 """When a call was made; the day alone if its time is unknown, so off-peak; None: the day of the shipped data."""
 
 
-@value
-class CallTerms:
+class CallTerms(msgspec.Struct, frozen=True):
     """What decides the prices of a call besides its host, its model and the moment.
 
     `tiers` are how it is processed, as the API spells it ("batch", "flex", "fast", "priority" …; (): the standard

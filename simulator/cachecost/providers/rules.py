@@ -17,7 +17,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
 from cachecost.base.formatting import percent
 from cachecost.base.limits import is_tokens
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
 from cachecost.providers.hosts import (
@@ -41,8 +41,7 @@ VALUE_KEYS = ("host", "model", "value", "from", "source")
 NO_SWITCHES: Mapping[str, Any] = {}
 
 
-@value
-class OwnValue:
+class OwnValue(msgspec.Struct, frozen=True):
     """A rule of a model on a host in tokens, from a day on."""
 
     rule: str
@@ -52,8 +51,7 @@ class OwnValue:
     begins: date
 
 
-@value
-class OwnRules:
+class OwnRules(msgspec.Struct, frozen=True):
     """The content of a rules file: assumptions by name, and rules of models in the order of their days."""
 
     assumptions: Mapping[str, Any] = msgspec.field(default_factory=lambda: NO_SWITCHES)
@@ -158,8 +156,7 @@ WAYS = {
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
-@value
-class HiddenTokens:
+class HiddenTokens(msgspec.Struct, frozen=True):
     """Hidden tokens that the provider adds (rule 4), as published or fitted."""
 
     tool_prompt: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -175,8 +172,7 @@ class HiddenTokens:
     adaptive_tail: int = 0
 
 
-@value
-class VisibilityLag:
+class VisibilityLag(msgspec.Struct, frozen=True):
     """How long after its writer's start an entry can be read: log-normal, `median_s` in seconds, `sigma` of its log."""
 
     median_s: float
@@ -188,8 +184,7 @@ class VisibilityLag:
         return self.median_s * exp(2 * self.sigma)
 
 
-@value
-class StatedRange:
+class StatedRange(msgspec.Struct, frozen=True):
     """What a call reads where its host does not promise it: from a share `least` of what it could read to all of it, in
     a share `coverage` of the calls (1: in all, so these are bounds)."""
 
@@ -205,8 +200,7 @@ LOOKBACK_CACHES = "breakpoint caches with a lookback only, like Claude's"
 """All that some commands support."""
 
 
-@value
-class ModelRules:
+class ModelRules(msgspec.Struct, frozen=True):
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 
     `model` is the id behind an alias, `name` the same without what the host adds to it. `context_window` is the API's

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import value
 
 if TYPE_CHECKING:
     from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
@@ -38,8 +39,7 @@ def ttl_seconds(ttl: str, ttl_s: Mapping[str, float] = USUAL_TTL_S) -> float:
     return ttl_s.get(ttl) or ttl_s.get("5m") or USUAL_TTL_S[ttl]
 
 
-@value
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens of one call. `input_tokens` is *uncached input only*: total input is `total_input`.
 
     All fields are whole tokens. `write_5m` and `write_1h` are the two halves of
@@ -121,8 +121,7 @@ WRITES = {"write_5m": "5m", "write_1h": "1h"}
 CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
 
 
-@value
-class Prices:
+class Prices(msgspec.Struct, frozen=True):
     """Prices by token class in USD per 10**6 tokens, modifiers included, and their `source`."""
 
     read: Decimal
@@ -208,8 +207,7 @@ def _dollars(tokens: int, price: Decimal) -> Decimal:
     return (tokens * price).scaleb(PER_TOKEN) if tokens else ZERO
 
 
-@value
-class Quote:
+class Quote(msgspec.Struct, frozen=True):
     """Prices of a model on a day with given options, by prompt length: `tiers[i]` applies above `above[i - 1]`
     tokens.
     """
@@ -221,8 +219,7 @@ class Quote:
         return self.tiers[bisect_left(self.above, tokens)]
 
 
-@value
-class ObjectStorage:
+class ObjectStorage(msgspec.Struct, frozen=True):
     """The storage price of an explicit cache object, and its TTLs in seconds by name."""
 
     storage: Storage
@@ -235,8 +232,7 @@ class ObjectStorage:
         return found["input"] + found["read"] + kept
 
 
-@value
-class ModelPricing:
+class ModelPricing(msgspec.Struct, frozen=True):
     """The rows of a model on a day, and the substitutes for classes without a price."""
 
     host: str

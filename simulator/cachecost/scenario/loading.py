@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from cachecost.base import yaml_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, NamesNotKnown
 from cachecost.base.limits import MOST_SWEPT
+from cachecost.base.structs import replace
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way, faults_of, one_of, show_kind, show_value, value_at
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import is_url

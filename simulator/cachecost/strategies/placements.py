@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from itertools import combinations, islice, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread, estimate_tokens
 from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.request import TTL, Breakpoint, accepts_breakpoint, is_server_tool

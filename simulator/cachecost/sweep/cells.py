@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.structs import replace
 from cachecost.base.yaml_text import PlacedValue, SourcePlace
 from cachecost.conversations.distributions import Distribution, SyntheticSpec, parse_distribution
 from cachecost.conversations.model import Conversation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from hashlib import blake2b
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.base.digests import seeded_share
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import divide, lag_s
 from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable, shorter_ttl, ttl_s_of
 from cachecost.caches.hosts import UnexplainedHosts

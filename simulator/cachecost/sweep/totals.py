@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import identity_struct
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Writer, divide, write_at_breakpoints
 from cachecost.caches.expiry import CacheEntry
 from cachecost.conversations.calls import Call
@@ -94,8 +93,7 @@ class RequestExample(NamedTuple):
         return replace(self.request, automatic=automatic), SentBreakpoints(breakpoints, self.breakpoints.fault, idle)
 
 
-@identity_struct
-class AgentPlan:
+class AgentPlan(msgspec.Struct, frozen=True, eq=False):
     """The calls of an agent in the order they start, as columns; times are seconds.
 
     `window` is what its questions are cut to, in tokens. `outputs` are tokens, or blocks to be counted. `looked` is
@@ -358,8 +356,7 @@ LONGEST = 10**12
 """Tokens of a prompt that is longer than any."""
 
 
-@identity_struct
-class CallTable:
+class CallTable(msgspec.Struct, frozen=True, eq=False):
     """All calls in order, as columns. Times are seconds; `totals`, `outputs` and `sizes` tokens; `depths` blocks.
 
     `writes` are the entries that the breakpoints of each call write, in prompt order; `candidates` those that it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from math import ceil
 from typing import IO, Any
@@ -40,6 +39,7 @@ from cachecost.base.formatting import (
     short_session,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
 from cachecost.views.streams import print_lines, report_console

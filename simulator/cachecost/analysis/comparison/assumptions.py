@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
@@ -39,6 +39,7 @@ from cachecost.base.formatting import (
     range_text,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.ledger.results import Assumption, BreakEven, Comparison, Ledger, TriedValue
 from cachecost.ledger.rows import CallRow

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import combinations, groupby
@@ -29,6 +29,7 @@ from cachecost.base.formatting import (
     times,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Comparison, Ledger, most_of
 from cachecost.ledger.rows import QUESTIONS, REFUSED, SMALL, Cost, LessInput
 from cachecost.prompts.blocks import Layer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ from cachecost.analysis.fidelity.judging import (
     judge_prefix_hit,
     judge_range,
 )
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, read_bounds, with_shared_prefix

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -24,6 +24,7 @@ from cachecost.analysis.lint.loaded_request import (
 from cachecost.analysis.lint.request_checks import inner_path
 from cachecost.analysis.lint.volatile import KIND_NAMES, excerpt, kind_of, only_words_changed
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread
 from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts, value_text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, takewhile
 
 from cachecost.analysis.lint.finding import LintFinding
@@ -23,6 +22,7 @@ from cachecost.analysis.lint.loaded_request import (
 )
 from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, excerpt, find_volatile_words
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import texts
 from cachecost.prompts.request import (

@@ -9,7 +9,7 @@ these calls: it is the best rule for this log, and a guess for the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product, starmap
 
@@ -21,6 +21,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     rendered_breakpoints,
 )
 from cachecost.analysis.replays.steps import plan_pings
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.request import TTL, Request, refusal, sent_breakpoints
 from cachecost.providers.usage import TTLS

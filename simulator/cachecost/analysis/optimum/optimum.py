@@ -4,7 +4,7 @@ the plan still saves with other values of the assumptions."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
 
@@ -27,6 +27,7 @@ from cachecost.analysis.optimum.planner import Choices, PlanCall, Planner, Plann
 from cachecost.analysis.optimum.tree import BlockTree, FutureUse
 from cachecost.analysis.optimum.ttl_costs import TTLCosts
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import margin
 from cachecost.ledger.rows import WARM_START, CallRow

@@ -11,8 +11,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
 from cachecost.caches.losses import EarlierCall
 from cachecost.caches.tracking import (
@@ -40,8 +42,7 @@ NO_CALL = 0
 """The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""
 
 
-@value
-class ReplayStep:
+class ReplayStep(msgspec.Struct, frozen=True):
     """A call to replay. `number` is the recorded call that it replaces, 0 for an extra call.
 
     `content` is the call with the breakpoints of the recorded one, on what is sent now: bills that tell the length
@@ -189,8 +190,7 @@ CHANGED = -1
 """In the place of a call's number in the earlier replay: later calls find another one."""
 
 
-@value
-class TrackedCall:
+class TrackedCall(msgspec.Struct, frozen=True):
     """A call as simulated, and what it asked."""
 
     made: SimulatedCall

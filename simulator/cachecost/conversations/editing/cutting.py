@@ -11,7 +11,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +21,7 @@ import msgspec
 from cachecost.base.atomic_files import open_whole, private_mode, replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import ThreadJoiner, Title
 from cachecost.conversations.calls import Call

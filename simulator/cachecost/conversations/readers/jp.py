@@ -25,11 +25,12 @@ import re
 from base64 import b64decode
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results

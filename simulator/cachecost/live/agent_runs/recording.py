@@ -6,13 +6,14 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import CommandFailed, InputError
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.base.times import midnight
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations import call_recording

@@ -12,11 +12,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from random import Random
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import NOTHING, THINKING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.output_format import counts_unseen, output_format
 from cachecost.prompts.render import CannotCount, TokenCounter

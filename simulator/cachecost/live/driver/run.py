@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import httpx2
 
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.atomic_files import open_replacement
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import Call
 from cachecost.live.clock import Clock, moment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
@@ -15,6 +15,7 @@ from anthropic import AsyncAnthropic
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import exact_dollars
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.live.clock import Clock
 from cachecost.live.driver.budget import (

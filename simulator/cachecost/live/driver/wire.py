@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anthropic
 import httpx2
 from anthropic import AsyncAnthropic, AsyncStream
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import parse_usage
 from cachecost.live.bodies import message_of_events
 from cachecost.live.driver.budget import AnsweredCall

@@ -8,12 +8,13 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.live.clock import Say
 from cachecost.live.loopback import PortTaken, address_of, listen
 from cachecost.live.recorder.helper import NO_PAGE, HelperOptions, RecorderHelper

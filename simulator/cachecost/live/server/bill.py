@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
 from typing import IO, Any, TypeVar
@@ -30,6 +30,7 @@ from cachecost.base.formatting import (
     point_aligned,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.ledger.findings import count_margin
 from cachecost.ledger.rows import Cost
 from cachecost.ledger.unread import UnreadWrites

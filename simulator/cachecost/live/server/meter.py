@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import takewhile
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of, seconds
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED, CallRow

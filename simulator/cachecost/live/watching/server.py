@@ -10,7 +10,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from http.client import HTTPException
 from pathlib import Path
@@ -24,6 +23,7 @@ import msgspec
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
 from cachecost.analysis.next_message.watching import MOST_CALLS, WatchedSession, WatchedTotals, watch_account
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.prompts.request import NotAMessage

@@ -13,13 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from cachecost.base.structs import value
+import msgspec
 
 FOLDER = Path(__file__).parent
 
 
-@value
-class ClientSetting:
+class ClientSetting(msgspec.Struct, frozen=True):
     """One thing that a person can set: its `key` in a settings file, its environment `variable`, or both.
 
     `type` is flag, choice (of `values`), number or text. `since` is the version of the client that first knows it.
@@ -36,8 +35,7 @@ class ClientSetting:
     values: tuple[str, ...] = ()
 
 
-@value
-class SettingsFile:
+class SettingsFile(msgspec.Struct, frozen=True):
     """A kind of settings file, and where it is on each platform."""
 
     scope: str
@@ -45,8 +43,7 @@ class SettingsFile:
     source: str
 
 
-@value
-class TTLStep:
+class TTLStep(msgspec.Struct, frozen=True):
     """One step of the order in which the TTL is decided. `origin` is environment, settings or frontmatter."""
 
     reason: str
@@ -57,8 +54,7 @@ class TTLStep:
     host: str = ""
 
 
-@value
-class SubscriptionTTL:
+class SubscriptionTTL(msgspec.Struct, frozen=True):
     """The TTL on a subscription where no step decides, from a version on."""
 
     since: str
@@ -67,8 +63,7 @@ class SubscriptionTTL:
     source: str
 
 
-@value
-class MessageBreakpoints:
+class MessageBreakpoints(msgspec.Struct, frozen=True):
     """From a version on: how many messages, from the last one back, have a breakpoint on their last block."""
 
     since: str
@@ -76,8 +71,7 @@ class MessageBreakpoints:
     source: str
 
 
-@value
-class PartialOutput:
+class PartialOutput(msgspec.Struct, frozen=True):
     """What the record of an answer says of its output tokens, where those were recorded before it was complete."""
 
     bytes_per_token: float
@@ -85,8 +79,7 @@ class PartialOutput:
     source: str
 
 
-@value
-class ClientSettings:
+class ClientSettings(msgspec.Struct, frozen=True):
     """The table of a client. Settings files are in their order of precedence, the one that wins first."""
 
     client: str

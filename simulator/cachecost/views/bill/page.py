@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -12,6 +12,7 @@ from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import PERIODS, BillRow, summarize
 from cachecost.analysis.bill.timeline import LONG_IDLE_S, TimelineCall, fold_timeline, session_timelines
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column
+from cachecost.base.structs import replace
 from cachecost.base.version import __version__
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline
 from cachecost.ledger.rows import CallRow, Cost

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import PurePath
 from textwrap import wrap
@@ -24,6 +23,7 @@ from cachecost.base.formatting import (
     token_column,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.base.times import zone_name
 from cachecost.conversations.input_files import EVENTS
 from cachecost.providers.usage import ZERO

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Any
 
 from cachecost.base.formatting import count_text, dollar_change, dollars, exact_or_none, percent, short_session
+from cachecost.base.structs import replace
 from cachecost.ledger.results import FEW_CALLS, Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.hosts import hosts
 from cachecost.views.fidelity.scores import (

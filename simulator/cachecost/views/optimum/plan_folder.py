@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 from textwrap import fill
@@ -16,6 +16,7 @@ from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, P
 from cachecost.base.atomic_files import open_whole, remove_file, write_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import change, change_text, count_text, dollar_column, dollars, exact_dollars, percent
+from cachecost.base.structs import replace
 from cachecost.base.times import iso
 from cachecost.base.version import __version__
 from cachecost.conversations.calls import Call, KnownLengths, billed_lengths

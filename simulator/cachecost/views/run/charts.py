@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,7 @@ from cachecost.analysis.comparison.summary import (
     ranked,
 )
 from cachecost.base.formatting import dollar_range, dollars, percent, times
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import CallRow, Cost
 from cachecost.prompts.blocks import Layer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -29,6 +29,7 @@ from cachecost.analysis.comparison.summary import (
 )
 from cachecost.analysis.comparison.verdict import seeds_sentence
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
+from cachecost.base.structs import replace
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.providers.usage import ZERO

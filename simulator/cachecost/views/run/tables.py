@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from cachecost.analysis.comparison.summary import (
@@ -31,6 +30,7 @@ from cachecost.base.formatting import (
     token_column,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger, PublishedFigure
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer

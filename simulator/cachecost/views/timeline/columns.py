@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 
+from cachecost.base.structs import replace
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, Ledger
 from cachecost.ledger.rows import CallRow
