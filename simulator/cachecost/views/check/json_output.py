@@ -34,14 +34,6 @@ def check_object(
     by the texts to search them by.
     """
     daily = [volumes.get(cost.scenario, sessions_per_day) for cost in result.costs]
-    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
-    broken = [one for one in result.budgets if one.verdict != "pass" and one.budget == "max_regression"]
-    accepted = [  # the scenarios whose broken budget a new baseline fixes
-        result.files[one.scenario]
-        for one in broken
-        if (one.scenario, one.strategy) not in incomplete and one.scenario in result.files
-    ]
-    sets = "".join(f" --set {quote(text)}" for text in result.sets)
     check: dict[str, Any] = {
         "format": 1,
         "verdict": result.verdict,
@@ -67,7 +59,7 @@ def check_object(
             }
             for cost in result.costs
         ],
-        "accept": list(dict.fromkeys(f"cachecost check --update {file}{sets}" for file in accepted)),
+        "accept": _accept_commands(result),
         "sessions": list(map(_session, result.costs, daily)),
         "prompt_changes": [
             {
@@ -83,6 +75,16 @@ def check_object(
         both = zip(result.costs, daily, strict=True)
         check["project"] = [_projection(cost, sessions) for cost, sessions in both if sessions is not None]
     return check
+
+
+def _accept_commands(result: BudgetResult) -> list[str]:
+    """Commands that accept the scenarios whose broken budget a new baseline fixes."""
+    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
+    broken = [one for one in result.budgets if one.verdict != "pass" and one.budget == "max_regression"]
+    complete = [one.scenario for one in broken if (one.scenario, one.strategy) not in incomplete]
+    sets = "".join(f" --set {quote(text)}" for text in result.sets)
+    files = [result.files[name] for name in complete if name in result.files]
+    return list(dict.fromkeys(f"cachecost check --update {file}{sets}" for file in files))
 
 
 def _exact_rounded(actual: Decimal) -> str:
